@@ -17,12 +17,13 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HooksSettings
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
-from gateway.hermes.imports import MissingImport, find_missing_imports
+from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.package_files import describe_package_need
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
-from gateway.hermes.plugin_manifest import REGISTERED_HOOK, join_python_files
+from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.plugin_packages import make_package_source
+from gateway.hermes.registration_source import read_registrations
 from gateway.hermes.sources import (
     HermesFolderSource,
     PluginSource,
@@ -33,6 +34,7 @@ from gateway.hermes.sources import (
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
+from gateway.hooks.folders.manifest import describe_unknown_guard
 from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs, why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
@@ -45,7 +47,6 @@ PENDING = "pending"  # somebody has to say that it may run
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
-_COMPUTED_HOOK = re.compile(rb"register_hook\(\s*[^\s\"']")
 
 # Sections of Hermes's config.yaml, and what becomes of them.
 SECTIONS: Mapping[str, tuple[str, str]] = {
@@ -171,8 +172,9 @@ def _check_folder(
     )
     if manifest.patches and not manifest.acts:
         return CompatibilityRow(what, folder.bare_name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
-    offer = _list_registrations(folder) if folder.source.prefix else PluginEffect()
+    offer = _list_registrations(folder, manifest.entry) if folder.source.prefix else PluginEffect()
     told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings)]
+    told += [f"{describe_unknown_guard(manifest.unread)}: until then it counts as a guard"] if manifest.unread else []
     verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking else WORKS
     if verdict == DEGRADES and offer.is_idle:
         verdict = WITHOUT_EFFECT
@@ -206,15 +208,17 @@ class PluginEffect(NamedTuple):
     is_idle: bool = False
 
 
-def _list_registrations(folder: HookVersion) -> PluginEffect:
-    source = join_python_files(read_code(folder).files)
-    names = dict.fromkeys(found.decode() for found in REGISTERED_HOOK.findall(source))
+def _list_registrations(folder: HookVersion, entry: str) -> PluginEffect:
+    files = read_code(folder).files
+    source = join_python_files(files)
+    seen = read_registrations(folder.bare_name, entry, select_imports(folder.bare_name, entry, files))
+    names = sorted(seen.names)
     words = dict.fromkeys(found.decode() for found in _REGISTERS.findall(source))
     dead = [name for name in names if name not in HERMES_HOOKS]
     unsupported = [f"its hook {name} never fires here: {describe_unsupported(name)}" for name in dead]
     missing = [word for word in words if word not in SUPPORTED_REGISTRATIONS]
     others = words.keys() - set(missing) - {"hook"}
-    is_hook_alive = "hook" in words and (len(dead) < len(names) or not names or _COMPUTED_HOOK.search(source))
+    is_hook_alive = seen.place is not None or len(dead) < len(names)
     is_idle = not (others or is_hook_alive or b".subscribe(" in source)
     rest = "" if is_idle else "; the rest of it works"
     unsupported += [f"ctx.register_{word} is not offered here{rest}" for word in missing]

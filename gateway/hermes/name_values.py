@@ -5,7 +5,7 @@ whatever they are of. Where one value of several is not seen, nothing is.
 """
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -50,13 +50,6 @@ class NameValues:
         for node in source.nodes if follows_calls else ():
             if isinstance(node, ast.Call):
                 self._read_call(node)
-
-    @property
-    def has_own_bases(self) -> bool:
-        """Whether no class of the folder has methods from elsewhere."""
-        bases = [base for node in self._source.nodes if isinstance(node, ast.ClassDef) for base in node.bases]
-        names = (ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in bases)
-        return all(name in self._source.classes or name in _PLAIN_BASES for name in names)
 
     def parent_of(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(id(node))
@@ -159,20 +152,7 @@ class NameValues:
 
     def _is_only_read(self, node: ast.expr) -> bool:
         """Whether nobody who speaks of this collection could change it."""
-        return all(self._looks_on(one) for one in self._loads.get(_word_of(node), ()))
-
-    def _looks_on(self, node: ast.expr) -> bool:
-        match self._parents.get(id(node)):
-            case ast.For(iter=value) | ast.AsyncFor(iter=value) | ast.comprehension(iter=value):
-                return value is node
-            case ast.Attribute(attr=name) as view:
-                call = self._parents.get(id(view))
-                return name in _VIEWS and isinstance(call, ast.Call) and call.func is view
-            case ast.Subscript(ctx=ast.Load()) | ast.Compare() | ast.BinOp() | ast.Starred():
-                return True
-            case ast.Call() as call:
-                return isinstance(call.func, ast.Name) and call_name_of(call) in _LOOKS
-        return False
+        return all(_looks_on(one, self._parents) for one in self._loads.get(_word_of(node), ()))
 
     def _enter(self, tree: ast.Module) -> list[ast.AST]:
         """All nodes, once it is known of each in what it stands."""
@@ -252,6 +232,27 @@ class NameValues:
             self._bindings.setdefault((ATTRIBUTE, name), []).append(binding)
         scope = MODULE if owner is None or is_global else id(owner)
         self._bindings.setdefault((scope, name), []).append(binding)
+
+
+def _looks_on(node: ast.expr, parents: Mapping[int, ast.AST]) -> bool:
+    match parents.get(id(node)):
+        case ast.For(iter=value) | ast.AsyncFor(iter=value) | ast.comprehension(iter=value):
+            return value is node
+        case ast.Attribute(attr=name) as view:
+            call = parents.get(id(view))
+            return name in _VIEWS and isinstance(call, ast.Call) and call.func is view
+        case ast.Subscript(ctx=ast.Load()) | ast.Compare() | ast.BinOp() | ast.Starred():
+            return True
+        case ast.Call() as call:
+            return isinstance(call.func, ast.Name) and call_name_of(call) in _LOOKS
+    return False
+
+
+def has_own_parents(source: HandlerSource) -> bool:
+    """Whether no class of the folder has methods from elsewhere."""
+    bases = [base for node in source.nodes if isinstance(node, ast.ClassDef) for base in node.bases]
+    names = (ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in bases)
+    return all(name in source.classes or name in _PLAIN_BASES for name in names)
 
 
 def _word_of(node: ast.expr) -> str:

@@ -44,7 +44,6 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values)\b")
-REGISTERED_HOOK = re.compile(rb"""register_hook\(\s*["'](\w+)["']""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 
 

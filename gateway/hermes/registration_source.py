@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.hermes.handler_source import Function, HandlerSource
-from gateway.hermes.name_values import NameValues
+from gateway.hermes.name_values import NameValues, has_own_parents
 from gateway.hermes.patches import call_name_of
 from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import SourceLocation
@@ -177,7 +177,7 @@ class _RegistrationSearch:
         if makers:
             return all(self._enter(one, position, keyword) for one in makers)
         if any(node.bases for node in nodes):
-            inherited = self._source.functions.get("__init__", ()) if self._values.has_own_bases else ()
+            inherited = self._source.functions.get("__init__", ()) if has_own_parents(self._source) else ()
             return bool(inherited) and all(self._enter(one, position, keyword) for one in inherited)
         for node in nodes:  # a dataclass: its fields are its parameters
             fields = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
@@ -211,7 +211,7 @@ class _RegistrationSearch:
             case ast.Name(id="self" | "cls"):
                 return True
             case ast.Call(func=ast.Name(id="super")):
-                return self._values.has_own_bases
+                return has_own_parents(self._source)
             case ast.Call(func=ast.Name(id=name)):
                 return name in self._source.classes
             case ast.Name(id=name) if name in self._source.classes or self._source.is_own_module(name):

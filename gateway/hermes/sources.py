@@ -164,7 +164,8 @@ class PluginSource(FolderSource):
             return "switched off in Hermes's config.yaml (plugins.disabled)"
         if names & hermes.enabled:
             return ""
-        return f"is off, as every plugin at first; to switch it on: hermes-gateway hooks enable {version.called}"
+        helps = f"to switch it on: hermes-gateway hooks enable {version.called}"
+        return f"is off, as every plugin that nothing switches on; {helps}"
 
     def options_of(self, version: HookVersion) -> Mapping[str, Any]:
         """What Hermes's configuration has for it (`plugins.entries`)."""

@@ -41,8 +41,8 @@ class Hook:
 
     `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
     given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
-    came. `rewords`: it may change what somebody is about to be told. `failures` counts the calls that failed, `dropped`
-    the events that an observer was too slow for.
+    came. `rewords`: it may change what somebody is about to be told. `remedy`: what helps when its failure denies
+    something. `failures` counts the calls that failed, `dropped` the events that an observer was too slow for.
     """
 
     intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
@@ -59,6 +59,7 @@ class Hook:
     failures: int = field(init=False, default=0, repr=False)
     dropped: int = field(init=False, default=0, repr=False)
     rewords: bool = field(init=False, default=True, repr=False)
+    remedy: str = field(init=False, default="", repr=False)
     _repeats: RepeatFilter = field(init=False, default_factory=RepeatFilter, repr=False)
 
     def __post_init__(self) -> None:

@@ -59,18 +59,21 @@ class OutcomeCollector:
         if isinstance(error, CancelledError):
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
-                return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(rest, late)
+                said = f": {late}"
+                if self.take(hook, _outcome_of_failure(hook, self._event, late, said)):
+                    return True
+                return self.fail(rest, late, said)
             if deadline.is_cancelling:
                 raise error
         elif not isinstance(error, Exception | SystemExit):
             raise error
         return self.take(hook, _outcome_of_failure(hook, self._event, error))
 
-    def fail(self, calls: Iterable[PlannedCall], error: Exception) -> bool:
+    def fail(self, calls: Iterable[PlannedCall], error: Exception, said: str = "") -> bool:
         """Count in that none of these calls can be made: hooks that guard something deny. True when the chain ends."""
         for hook, _, _ in calls:
             if hook.applies(self._event.name, self._event) and self.take(
-                hook, _outcome_of_failure(hook, self._event, error)
+                hook, _outcome_of_failure(hook, self._event, error, said)
             ):
                 return True
         return False
@@ -126,8 +129,8 @@ class OutcomeCollector:
             event.outcome = self._retry
 
 
-def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
-    """What a hook's `on_error` makes of its failure."""
+def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: str = "") -> Deny | None:
+    """What a hook's `on_error` makes of its failure; `said`: how that is told, where it is no secret of the hook's."""
     if hook.on_error == "raise":
         hook.failures += 1
         if isinstance(error, Exception | SystemExit):
@@ -136,5 +139,6 @@ def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny 
     hook.failed(event.name, error)
     if hook.on_error != "deny":
         return None
-    why = f": {error}" if isinstance(error, HookError) else f" ({type(error).__name__})."
-    return Deny(f"{hook} guards this and failed{why}")
+    why = said or (f": {error}" if isinstance(error, HookError) else f" ({type(error).__name__}).")
+    helps = f"\n{hook.remedy}" if hook.remedy not in why else ""
+    return Deny(f"{hook} guards this and failed{why}{helps}")

@@ -25,6 +25,7 @@ OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 # The exit codes that a worker chooses itself, and what people are told of them.
 IMPORT_FAILED, CANNOT_BEGIN, LOST_WIRE, BROKEN_WIRE, CANNOT_ANSWER, LOOP_BROKEN = 3, 70, 71, 72, 73, 74
 CANNOT_RESTRICT = 76
+START_EXITS = frozenset({IMPORT_FAILED, CANNOT_BEGIN, CANNOT_RESTRICT})  # later it is the handler that chooses them
 EXIT_REASONS: Mapping[int, str] = {
     IMPORT_FAILED: "its handler could not be imported",
     CANNOT_BEGIN: "it could not begin",

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.process
 SLOW = "import json, os, time\ntime.sleep(1)\n"
 GUARD = """
 def guard(tool_name, args, **_):
-    said = args.get("content", "")
+    said = args["content"] if "WORD" in args.get("content", "") else ""
     if "RAISE" in said:
         raise ValueError("out of order")
     if "EXIT" in said:
-        os._exit(7)
-    if "WORD" in said:
+        os._exit(3)
+    if said:
         return {"action": "block", "message": "WORD: no"}
 """
 # Each guards its own word, and says in a way of its own where.
@@ -121,12 +121,26 @@ def test_what_it_has_registered_is_all_that_it_is_asked(gateway: GatewayProcess)
 
 
 @pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize(("mark", "why"), [("RAISE", "out of order"), ("EXIT", "")])
+@pytest.mark.parametrize(("mark", "why"), [("RAISE", "out of order"), ("EXIT", "its process ended with exit code 3")])
 def test_a_guard_that_fails_denies(gateway: GatewayProcess, word: str, mark: str, why: str) -> None:
     said = keep(gateway, f"{mark} {word}")
     assert "Remembered" not in said
     assert why in said
     assert "on_error: skip in config.yaml its failures stop nothing" in said
+
+
+def test_what_is_shown_of_it_is_so(gateway: GatewayProcess) -> None:
+    wait_for(gateway, "listed", "loaded")
+    assert find_hook(gateway, "listed")["on_error"] == "deny"
+    rows = {one["name"]: one for one in json.loads(gateway.cli("doctor", "--hermes", "--json").stdout)["hermes"]}
+    assert {rows[name]["verdict"] for name in PLUGINS} == {"works"}
+    told = "is known only when it runs: until then it counts as a guard"
+    assert all(told in " ".join(rows[name]["why"]) for name in PLUGINS)
+    assert told in gateway.cli("hooks", "check", "listed").stdout
+    gateway.cli("hooks", "disable", "mask")
+    wait_for(gateway, "mask", "disabled")
+    assert not [said for said in find_hook(gateway, "mask")["findings"] if "@on" in said]
+    gateway.cli("hooks", "enable", "mask")
 
 
 def test_a_transform_that_fails_withholds(gateway: GatewayProcess) -> None:

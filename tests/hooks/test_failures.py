@@ -168,13 +168,16 @@ async def test_all_hooks_of_an_event_have_one_limit_and_who_guards_denies_when_i
     hooks.on("tool:before", lambda event: {"tool": "changed"})
     hooks.on("tool:before", lambda event: asyncio.sleep(60), key="slow")
     hooks.on("tool:before", seen.append, key="late")
-    hooks.on("tool:before", seen.append, key="guard", on_error="deny")
+    guard = hooks.on("tool:before", seen.append, key="guard", on_error="deny")
+    guard.hooks[0].remedy = "switch it off"
     hooks.on("tool:before", seen.append, key="later")
     async with hooks:
         began = time.monotonic()
         event = await hooks.run("tool:before", tool="x")
     assert time.monotonic() - began < 2
     assert isinstance(event.outcome, Deny)
+    late = "the hooks of tool:before took longer than 0.04 s"
+    assert event.outcome.text == f"guard guards this and failed: {late}\nswitch it off"
     assert event["tool"] == "changed"
     assert seen == []
     assert "slow failed at tool:before: TimeoutError: the hooks of tool:before took longer than 0.04 s" in caplog.text

@@ -20,7 +20,7 @@ from gateway.hermes.imports import find_missing_imports
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
 from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
 from gateway.hooks.folders.reach import find_missing_paths
 from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -86,6 +86,9 @@ def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
     print(to_one_line(f"{one.called}: {'' if one.findings or lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print_lines(to_one_line(str(finding)), "  ")
+    if one.manifest and one.manifest.unread:
+        told = to_one_line(describe_unknown_guard(one.manifest.unread))
+        print_lines(f"{told}: until then it counts as a guard", "  ")
     for lack in lacks:
         print_lines(f"missing here: {to_one_line(lack)}", "  ")
 

@@ -16,7 +16,7 @@ from gateway.events import Deny, Event, OnError
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches
+from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.reach import ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices
@@ -80,7 +80,7 @@ class FolderSubscription:
             for names, on_error in _split_by_failure(manifest)
         ]
         for hook in (one for part in parts for one in part.hooks):
-            hook.rewords = manifest.rewords
+            hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
         if observes:
             watched = self._registry.watch(observes, self._observe, when=when, mode=mode, max=limit, key=self._name)
             parts.append(watched)
@@ -119,11 +119,6 @@ def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnE
         yield others, manifest.on_error
     if guarded := tuple(name for name in manifest.intercepts if name in manifest.guards):
         yield guarded, "deny"
-
-
-def describe_unknown_guard(place: str) -> str:
-    """Why a plugin that has not run yet counts as a guard."""
-    return f"what it registers at {place} is known only when it runs"
 
 
 def _describe_meanwhile(version: HookVersion) -> str:
@@ -216,8 +211,9 @@ class FolderHook:
     def remarks(self) -> list[str]:
         """What only its own process could tell."""
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
-        if manifest is None or targets is None:
+        if self.current is None or manifest is None or targets is None:
             return []
+        unnamed = () if self.current.source.needs_start else targets.names  # what a plugin has, it has registered
         named, place = EventSelector(manifest.subscriptions), f"{self.called}/{manifest.entry}: warning:"
         late = "" if manifest.patches else self.idle_reason  # what its source did not show
         return [
@@ -226,7 +222,7 @@ class FolderHook:
         ] + [
             f"{place} a function is marked with @on({name!r}), which HOOK.yaml does not name, "
             "so it is not called; add it to `intercepts` or `events`"
-            for name in targets.names
+            for name in unnamed
             if name not in named and name not in manifest.subscriptions
         ]
 

@@ -144,8 +144,8 @@ class HookProcess:
         return wire
 
     async def stop(self) -> None:
-        """It is not reached any more; what has begun has a moment to end."""
-        wire, self.wire = self.wire, None
+        """It is not reached any more, and has nothing to offer; what has begun has a moment to end."""
+        wire, self.wire, self.targets = self.wire, None, None
         if wire:
             with self._services.endings.ending(wire):
                 await wire.stop(STOP_TIMEOUT)

@@ -231,6 +231,11 @@ def describe_patches(names: Sequence[str]) -> str:
     return f"it patches {names[0]}{more}"
 
 
+def describe_unknown_guard(place: str) -> str:
+    """Why a plugin that has not run yet counts as a guard."""
+    return f"what it registers at {place} is known only when it runs"
+
+
 class Guard(msgspec.Struct, frozen=True):
     """What a hook with `on_error: deny` stands before: while it cannot answer, these are denied."""
 

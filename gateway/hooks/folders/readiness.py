@@ -14,7 +14,7 @@ from gateway.errors import HookError
 from gateway.hooks.folders.installed import list_missing_grants
 from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
 from gateway.hooks.folders.reach import find_reach
-from gateway.hooks.folders.services import HookServices, is_always_visible
+from gateway.hooks.folders.services import HookServices, is_public_variable
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
@@ -142,7 +142,7 @@ def check_unknown_variables(
         return
     given = {*manifest.env, *configured}
     wanted = [name for name in environ if name in unknown.names or name.startswith(unknown.beginnings)]
-    lacking = [name for name in wanted if name not in given and not is_always_visible(name)]
+    lacking = [name for name in wanted if name not in given and not is_public_variable(name)]
     if not lacking and (unknown.is_seen or configured):
         return
     line = f"hooks: {{{version.called}: {{env: [{', '.join([*configured, *(lacking or ['VARIABLES'])])}]}}}}"

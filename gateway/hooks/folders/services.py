@@ -74,7 +74,7 @@ _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 
-def is_always_visible(name: str) -> bool:
+def is_public_variable(name: str) -> bool:
     return name in _ALWAYS_VISIBLE or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
 
 
@@ -115,7 +115,7 @@ class HookEnvironment:
             wanted |= DESKTOP_VARIABLES
         declared = {*manifest.env} - {*manifest.found}
         unwanted = set() if is_placed else DESKTOP_VARIABLES - declared
-        seen = {name: value for name, value in self.environ.items() if name in wanted or is_always_visible(name)}
+        seen = {name: value for name, value in self.environ.items() if name in wanted or is_public_variable(name)}
         private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES, *DESKTOP_VARIABLES}
         self.redactor.learn(seen[name] for name in private & seen.keys() if not is_public_value(seen[name]))
         return {name: value for name, value in seen.items() if name not in unwanted} | {"HERMES_HOME": str(self.home)}

@@ -12,7 +12,7 @@ from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 from gateway.worker.error_report import is_program_file
 from gateway.worker.kernel import kill_group
-from gateway.worker.protocol import EXIT_REASONS
+from gateway.worker.protocol import EXIT_REASONS, START_EXITS
 
 MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
@@ -97,6 +97,7 @@ class ProcessHandle:
         self.hangs = ""  # the stack of each of its threads when it last was over its time
         self._traceback = ""  # of the last thing that went wrong
         self.is_stopping = False
+        self.has_begun = False  # what it runs is imported
 
     def dump(self) -> None:
         self._control("dump")
@@ -162,7 +163,10 @@ class ProcessHandle:
             return how
         if how == -signal.SIGKILL and self._why:
             return self._why
-        return "stopped" if how == 0 and self.is_stopping else EXIT_REASONS.get(how) or describe_exit(how)
+        if how == 0 and self.is_stopping:
+            return "stopped"
+        is_own = not (self.has_begun and how in START_EXITS)
+        return (is_own and EXIT_REASONS.get(how)) or describe_exit(how)
 
 
 def describe_exit(status: int) -> str:

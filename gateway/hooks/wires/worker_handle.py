@@ -179,6 +179,7 @@ class WorkerHandle:
         try:
             if message.method == "$ready":
                 _resolve(self._loaded, msgspec.convert(message.params, LoadedHandlers))
+                self.process.has_begun = True
             elif message.method == "$remark":
                 said = msgspec.convert(message.params, WorkerRemark).text[:MAX_REMARK]
                 if len(self.remarks) < MAX_REMARKS:
