@@ -18,7 +18,6 @@ from gateway.messages import Address, Message
 from gateway.outbox import Outbox
 from gateway.sessions import Session, SessionRepository
 
-HOOK_PREFIX = "hook:"  # begins the ids of those who speak for a hook
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
@@ -87,11 +86,6 @@ class DispatcherContext:
     unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
-
-    def find_folder(self, address: Address, user_id: str, session: Session) -> Path:
-        """Where the files of a conversation lie. What a hook says in a session belongs to the session's person."""
-        is_hook = user_id.startswith(HOOK_PREFIX) and session.user_id
-        return address.find_folder(self.files, session.user_id if is_hook else user_id)
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.

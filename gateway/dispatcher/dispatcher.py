@@ -201,7 +201,7 @@ class Dispatcher:
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
                 turn=view.bags.turn,
                 session=view.bags.session,
-                facts={**view.fields, FOLDER: self._context.find_folder(message.address, message.user_id, session)},
+                facts={**view.fields, FOLDER: message_events.find_files(self._context.files, message, session)},
                 redact=self._context.redact,
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)

@@ -4,11 +4,13 @@ import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gateway import records
+from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
 from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
 from gateway.engine import NewRecord
 from gateway.events import Deny, End, Event
@@ -34,6 +36,12 @@ def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, 
     fields = build_place_fields(message, role, turn.session)
     fields |= {"turn_id": turn.turn_id, "agent": agent}
     return fields | ({"resumed": True} if turn.resumed else {})
+
+
+def find_files(files: Path, message: Message, session: Session) -> Path:
+    """Where the files of a conversation lie. What a hook says in a session belongs to the session's person."""
+    is_hook = message.user_id.startswith(HOOK_PREFIX) and session.user_id
+    return message.address.find_folder(files, session.user_id if is_hook else message.user_id)
 
 
 def build_place_fields(message: Message, role: Role, session: Session) -> dict[str, Any]:
