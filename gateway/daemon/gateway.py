@@ -133,7 +133,7 @@ class Gateway:
         came_in = (home.files, home.unreadable)
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, came_in)
         self.access = AccessControl(access_rules_from(configuration), Pairings(engine))
-        self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
+        self.skill_hooks = SkillHooks(engine, self._find_hooks)
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         self.context_files = ContextFiles(home.context_copies)
@@ -172,6 +172,10 @@ class Gateway:
     def list_sources(self) -> tuple[Source, ...]:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
         return (*self.skill_hooks.sources, *hooks.list_sources(self.home, self.configuration))
+
+    async def _find_hooks(self) -> None:
+        """Other places of hooks count from now on."""
+        await self.folder_hooks.follow(self.list_sources())
 
     async def find_owners(self) -> None:
         """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
@@ -247,7 +251,9 @@ class Gateway:
     def _build_folder_hooks(self, registry: HookRegistry, fork_server: ForkServerClient) -> FolderHooks:
         settings, files = self.settings, (self.state_follower, self.session_list)
         served = (PLATFORM, *list_enabled(settings.platforms))
-        around = hooks.build_hook_environment(self.home, self.configuration, served, *files, match=self.parser.match)
+        around = hooks.build_hook_environment(
+            self.home, self.configuration, served, *files, match=self.parser.match, find_places=self._find_hooks
+        )
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
 
     def _build_agents(self, configuration: Configuration) -> Agents:

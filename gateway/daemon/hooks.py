@@ -2,8 +2,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import hooks_builtin
 from gateway.config.home import Home
@@ -39,6 +40,7 @@ def build_hook_environment(
     platforms: tuple[str, ...],
     *file_writers: FileWriter,
     match: MatchPattern | None = None,
+    find_places: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -51,6 +53,7 @@ def build_hook_environment(
         public=list_public_variables(configuration.schema),
         file_writer=FileWriters(*file_writers),
         match=match,
+        find_places=find_places,
     )
 
 

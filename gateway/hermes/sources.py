@@ -128,6 +128,9 @@ class PluginSource(FolderSource):
     prefix = PLUGIN_PREFIX
     needs_start = True
 
+    def is_place(self, folder: Path) -> bool:
+        return _is_category(folder)
+
     def read_manifest(self, folder: Path) -> ParsedManifest:
         return read_plugin_manifest(folder)
 
@@ -366,8 +369,12 @@ def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source,
 
 def list_plugin_folders(home: Home) -> list[Path]:
     """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
-    categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
-    return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
+    folders = sorted(home.plugins.iterdir()) if home.plugins.is_dir() else []
+    return [home.plugins, *filter(_is_category, folders)]
+
+
+def _is_category(folder: Path) -> bool:
+    return any(folder.glob("*/plugin.y*ml")) and not any(folder.glob("plugin.y*ml"))
 
 
 def add_hermes_variables(configuration: Configuration) -> dict[str, str]:

@@ -265,6 +265,30 @@ def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path)
         assert "there is no tool 'shell'" in last_result(gateway)
 
 
+@pytest.mark.parametrize("is_whole", [True, False], ids=["moved", "copied"])
+def test_a_category_that_is_put_in_while_the_gateway_runs_is_one(tmp_path: Path, is_whole: bool) -> None:
+    """And what is put into it later, and taken out of it."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(wants("wipe", "shell", command="rm -rf /nothing"), settings="tools: {shell: allow}\n")
+        gateway.home.plugins.mkdir()
+        gateway.home.hermes_config.write_text(json.dumps({"plugins": {"enabled": ["terminal-guard", "padded-cell"]}}))
+        gateway.start()
+        place = (tmp_path if is_whole else gateway.home.plugins) / "security"
+        shutil.copytree(PLUGINS / "terminal-guard", place / "terminal-guard")
+        if is_whole:
+            place.rename(gateway.home.plugins / "security")
+        gateway.until(lambda: plugins(gateway).get("terminal-guard", {}).get("state") == "loaded")
+        gateway.say("wipe")
+        assert "blocked" in last_result(gateway).lower()
+        shutil.copytree(PLUGINS / "padded-cell", gateway.home.plugins / "security" / "padded-cell")
+        gateway.until(lambda: "padded-cell" in plugins(gateway))
+        source = gateway.home.plugins / "security" / "terminal-guard" / "__init__.py"
+        source.write_text(source.read_text().replace("Blocked by", "Stopped by"))
+        gateway.until(lambda: "Stopped by" in gateway.say("wipe", "anew")["reply"] + last_result(gateway, "anew"))
+        shutil.rmtree(gateway.home.plugins / "security")
+        gateway.until(lambda: not plugins(gateway))
+
+
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
     assert last_result(gateway, "fail").startswith("plugin:guards guards this and failed")

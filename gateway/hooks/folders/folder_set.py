@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -175,7 +176,7 @@ class FolderSet:
         changed = [source for source in sources if source not in before or not source.is_watched]
         for name in {version.name for source in changed for version in source.list()}:
             if checked := self.sources.check(name):
-                await self._hook(name).take(checked, eager=False)
+                await self._hook(name).take(checked, eager=checked.source.needs_start)
         left = [source for source in before if source not in sources or not source.is_watched]
         for hook in list(self.hooks.values()):
             if hook.latest and hook.latest.source in left:
@@ -239,6 +240,12 @@ class FolderSet:
         touched = {prefix + folder.name for folder in folders for path, prefix in places if path == folder.parent}
         namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
         self.touch(sorted(touched | namesakes & self.hooks.keys()))
+        known, find_places = {path for path, _ in places}, self._services.environment.find_places
+        if find_places and any(self._is_place(folder) for folder in folders - known):
+            self._services.tasks.start_soon(find_places)
+
+    def _is_place(self, folder: Path) -> bool:
+        return any(source.path == folder.parent and source.is_place(folder) for source in self.sources.sources)
 
     async def _refresh_touched(self) -> None:
         """One after the other, so that a thousand that change at once do not hold the loop; they start side by side."""

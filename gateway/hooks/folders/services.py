@@ -6,7 +6,7 @@ What one hook may ask of the gateway is what its manifest `uses`, and it asks wi
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +88,8 @@ class HookEnvironment:
     what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
     may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
     `match` tries patterns that are not ours, whether one of some names is meant; where there is none, nobody waits.
-    `is_offline`: they reach no network, where the kernel can forbid it.
+    `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
+    that may hold hooks of its own: who knows all places then names them anew.
     """
 
     environ: Mapping[str, str]
@@ -104,6 +105,7 @@ class HookEnvironment:
     is_offline: bool = False
     file_writer: FileWriter | None = None
     match: MatchPattern | None = None
+    find_places: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.

@@ -126,6 +126,10 @@ class Source(Protocol):
     def find(self, name: str) -> HookVersion | None:
         """The hook of this name, by `stat` alone; None when there is none."""
 
+    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
+        """Whether a folder in this place is no hook, but a further place of hooks."""
+        return False
+
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         """The version with what its manifest says."""
 

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import anyio
@@ -126,7 +126,7 @@ class FolderWatcher:
 
     def _touched(self, burst: Iterable[str]) -> set[Path]:
         paths = {Path(path) for path in burst}
-        found = {folder for path in paths if (folder := self._folder_of(path))}
+        found = {folder for path in paths for folder in self._folders_around(path)}
         found |= _folders_of(paths & set(self._paths))  # who may write to a source decides about all that is in it
         # A folder that is linked to from two places is watched once: a change in one is a change in both.
         real = {folder.resolve() for folder in found if folder.is_symlink()}
@@ -134,12 +134,13 @@ class FolderWatcher:
             found |= {folder for folder in _folders_of(self._paths) if folder.resolve() in real}
         return found
 
-    def _folder_of(self, path: Path) -> Path | None:
+    def _folders_around(self, path: Path) -> Iterator[Path]:
+        """The folders that a path lies in; one source may lie within another."""
         for source in self._paths:
             if path != source and path.is_relative_to(source):
                 name = path.relative_to(source).parts[0]
-                return None if is_ignored_name(name) else source / name
-        return None
+                if not is_ignored_name(name):
+                    yield source / name
 
     def _touch(self, folders: Iterable[Path]) -> None:
         self._dirty.update(folders)
