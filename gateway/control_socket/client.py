@@ -61,13 +61,15 @@ class ControlClient(AbstractContextManager["ControlClient"]):
             raise GatewayError(
                 f"that is more than the {LINE_LIMIT >> 20} MB that the gateway takes at once; nothing was sent"
             )
-        self._socket.sendall(data)
+        with suppress(ConnectionError):  # who refuses a caller hangs up at once; its word is there to be read
+            self._socket.sendall(data)
         return self._last
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """All that the gateway says, until it hangs up."""
-        while line := self._file.readline():
-            yield json.loads(line)
+        with suppress(ConnectionError):
+            while line := self._file.readline():
+                yield json.loads(line)
 
     def call(
         self,

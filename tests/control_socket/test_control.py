@@ -224,3 +224,20 @@ async def test_only_so_many_are_connected_and_the_next_is_told_why_not(tmp_path:
         assert f"{MAX_CALLERS} callers are connected" in await anyio.to_thread.run_sync(crowd)
         result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 3})
     assert result == {"n": 3}
+
+
+def test_who_is_refused_reads_why_though_the_other_end_has_hung_up(tmp_path: Path) -> None:
+    """Before the caller wrote its request, and after it: the refusal is all that comes."""
+    refusal = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "too many"}}\n'
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with ControlClient(path) as client:
+            accepted, _ = listener.accept()
+            accepted.sendall(refusal)
+            accepted.close()
+            with pytest.raises(ControlError, match="too many"):
+                client.call("status")
+            with pytest.raises(NotRunning, match="went away"):
+                client.call("status")
