@@ -60,7 +60,13 @@ def show_progress() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    timer = threading.Timer(SILENCE, lambda: print(STILL_WORKING, end="", file=sys.stderr, flush=True))
+    is_shown = threading.Event()
+
+    def show() -> None:
+        print(STILL_WORKING, end="", file=sys.stderr, flush=True)
+        is_shown.set()
+
+    timer = threading.Timer(SILENCE, show)
     timer.daemon = True
     timer.start()
     try:
@@ -68,7 +74,8 @@ def show_progress() -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if is_shown.is_set():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
