@@ -92,6 +92,10 @@ class NameValues:
             case ast.Name() | ast.Attribute():
                 values = self._values_of(node, steps - 1)
                 return _unite(self.texts_of(value, steps - 1) for value in values) if values else None
+            case ast.Subscript(value=inner, slice=ast.Constant(value=place)):  # whichever of them: any may be meant
+                is_number = isinstance(place, int)
+                items = self._items_of(inner, None, steps - 1) if is_number else self._sides_of(inner, 1, steps - 1)
+                return _unite(self.texts_of(item, steps - 1) for item in items) if items else None
         return None
 
     def _values_of(self, node: ast.expr, steps: int) -> Sequence[ast.expr] | None:

@@ -19,6 +19,8 @@ SEEN = {
         ),
         "a b",
     ),
+    "by its place": ("N = ('a', 'b')\ndef register(ctx):\n    ctx.register_hook(N[0], f)\n", "a b"),
+    "by its key": ("N = {'x': 'a', 'y': 'b'}\ndef register(ctx):\n    ctx.register_hook(N['x'], f)\n", "a b"),
     "from pairs": (
         "PAIRS = [('a', f), ('b', g)]\ndef register(ctx):\n    for n, f in PAIRS:\n        ctx.register_hook(n, f)\n",
         "a b",
