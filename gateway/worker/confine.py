@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TextIO
@@ -126,6 +127,7 @@ def set_surroundings(spec: WorkerSpec) -> None:
         os.nice(NICE)
     os.environ.clear()  # noqa: TID251 - only what the hook declared; the process began with an empty one
     os.environ.update(spec.env)  # noqa: TID251
+    time.tzset()  # the C library has read TZ once, of the process that this one was forked from
     sys.stdin = os.fdopen(0, closefd=False)
     sys.dont_write_bytecode = True
     repair_output(None)

@@ -90,6 +90,11 @@ async def test_options_environment_and_nothing_else(make: Make) -> None:
     assert found == [{"threshold": 3}, {"API_KEY": "k"}, ""]
 
 
+async def test_the_time_of_day_is_that_of_its_zone(make: Make) -> None:
+    source = "import datetime\ndef handle(e, c): return {'hour': datetime.datetime.fromtimestamp(0).hour}"
+    assert await result(make, source, env={"TZ": "JST-9"}) == {"hour": 9}
+
+
 async def test_calls_run_side_by_side_each_in_its_own_conversation(make: Make) -> None:
     worker = await make(
         """
