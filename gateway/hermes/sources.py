@@ -126,6 +126,7 @@ class PluginSource(FolderSource):
 
     MARKER_FILES: ClassVar = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
     prefix = PLUGIN_PREFIX
+    is_told_first = True  # under Hermes one callback of a conversation follows the other
     needs_start = True
 
     def is_place(self, folder: Path) -> bool:

@@ -85,6 +85,41 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
     await worker.stop()
 
 
+@pytest.mark.parametrize("is_async", ["", "async "], ids=["plain", "async"])
+async def test_what_one_callback_sets_in_a_context_variable_the_next_of_its_conversation_reads(
+    fork_server: ForkServerClient, tmp_path: Path, is_async: str
+) -> None:
+    source = f"""
+        from contextvars import ContextVar
+
+        asked = ContextVar("asked", default="")
+
+        {is_async}def before(**_):
+            asked.set(asked.get() + "x")
+
+        {is_async}def guard(**_):
+            if asked.get():
+                return {{"action": "block", "message": asked.get()}}
+
+        def register(ctx):
+            ctx.register_hook("pre_llm_call", before)
+            ctx.register_hook("pre_tool_call", guard)
+    """
+    worker = await started(fork_server, plant(tmp_path, source))
+
+    async def guards(session: str) -> Any:
+        meta = CallMeta(target="pre_tool_call", decides=True)
+        event = {"tool": "x", "args": {}, "session_key": session}
+        return (await worker.call("tool:before", event, meta, 5)).result
+
+    start = {"message_full": "hi", "messages": [], "session_key": "one"}
+    for _ in range(2):
+        await worker.call("agent:start", start, CallMeta(target="pre_llm_call", decides=True), 5)
+    assert "xx" in str(await guards("one"))
+    assert await guards("another") is None
+    await worker.stop()
+
+
 def test_a_guard_is_asked_from_the_start_however_its_name_is_written(tmp_path: Path) -> None:
     source = """
         NAMES = "pre_tool_call on_session_end".split()

@@ -265,6 +265,41 @@ def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path)
         assert "there is no tool 'shell'" in last_result(gateway)
 
 
+TAINT = """
+import time
+
+read = []
+
+def after(tool_name="", **_):
+    time.sleep(0.4)
+    read.append(tool_name)
+
+def guard(tool_name="", **_):
+    if tool_name == "terminal" and "read_file" in read:
+        return {"action": "block", "message": "tainted by what was read"}
+
+def register(ctx):
+    ctx.register_hook("post_tool_call", after)
+    ctx.register_hook("pre_tool_call", guard)
+"""
+
+
+def test_a_plugin_decides_after_it_was_told_of_what_came_before(tmp_path: Path) -> None:
+    """Under Hermes one callback follows the other: what one notes the next one knows, however long it took to note."""
+    calls = [("read_file", {"path": "notes.txt"}), ("shell", {"command": "echo out"})]
+    answers = [{"tool_calls": [{"name": name, "args": args}]} for name, args in calls]
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "go", "answers": [*answers, {"text": "done"}]}, settings="tools: {shell: allow}\n")
+        folder = gateway.home.plugins / "taint"
+        folder.mkdir(parents=True)
+        (folder / "plugin.yaml").write_text("name: taint\n")
+        (folder / "__init__.py").write_text(TAINT)
+        gateway.home.hermes_config.write_text(json.dumps({"plugins": {"enabled": ["taint"]}}))
+        gateway.start()
+        gateway.say("go")
+        assert "tainted by what was read" in last_result(gateway)
+
+
 @pytest.mark.parametrize("is_whole", [True, False], ids=["moved", "copied"])
 def test_a_category_that_is_put_in_while_the_gateway_runs_is_one(tmp_path: Path, is_whole: bool) -> None:
     """And what is put into it later, and taken out of it."""

@@ -9,8 +9,11 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from copy import deepcopy
 from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
@@ -79,6 +82,7 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 THREADS = 32
+MOST_SESSIONS = 1_000  # whose context variables are kept
 PARENT_PACKAGE = "hermes_plugins"
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
 NOTE_ORDER = -100
@@ -137,6 +141,47 @@ def _run_module(file: Path, key: str) -> ModuleType:
     return module
 
 
+class SessionContexts:
+    """The context variables that a plugin's callbacks have set, by conversation.
+
+    Under Hermes the callbacks of a conversation run one after the other in one thread: what one of them sets the next
+    one reads. Here each call has a context of its own, so what was set in it is carried over.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, dict[ContextVar[Any], Any]] = OrderedDict()
+
+    @contextmanager
+    def use(self, session: str) -> Iterator[None]:
+        """What runs in here finds what was set before, and what it sets is kept."""
+        before = copy_context()
+        for variable, value in self._kept.get(session, {}).items():
+            variable.set(value)
+        try:
+            yield
+        finally:
+            now = copy_context()
+            changed = {one: value for one, value in now.items() if one not in before or before[one] is not value}
+            self._keep(session, changed)
+
+    def run(self, session: str, function: Callable[[], Any]) -> Any:
+        """Call it in a context of its own; from any thread."""
+        return copy_context().run(self._run, session, function)
+
+    def _run(self, session: str, function: Callable[[], Any]) -> Any:
+        with self.use(session):
+            return function()
+
+    def _keep(self, session: str, changed: dict[ContextVar[Any], Any]) -> None:
+        if not changed:
+            self._kept.pop(session, None)
+            return
+        self._kept[session] = changed
+        self._kept.move_to_end(session)
+        while len(self._kept) > MOST_SESSIONS:
+            self._kept.popitem(last=False)
+
+
 class Plugin:
     """What a plugin has registered, as functions that the worker calls."""
 
@@ -145,6 +190,7 @@ class Plugin:
         self._report = report
         self._remark = remark
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
+        self._contexts = SessionContexts()
         self._approvals: set[str] = set()  # what people have approved for good
         self._guarded = frozenset(ctx.manifest.guards)
         for name in getattr(ctx.manifest, "callbacks", ()):  # their place is kept, for those that come later
@@ -256,16 +302,21 @@ class Plugin:
 
     async def _call_here(self, event: Event, function: Callable[..., Any], /, **kwargs: Any) -> Any:
         """As `_call`, on the loop itself."""
-        self._ctx.session_key.set(str(event.get("session_key") or ""))
-        result = function(**kwargs)
-        return await result if inspect.isawaitable(result) else result
+        session = str(event.get("session_key") or "")
+        self._ctx.session_key.set(session)
+        with self._contexts.use(session):
+            result = function(**kwargs)
+            return await result if inspect.isawaitable(result) else result
 
     async def _call(self, event: Event, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Whatever it returns, awaited if need be; `ctx` belongs to the event's conversation meanwhile."""
-        self._ctx.session_key.set(str(event.get("session_key") or ""))
+        session = str(event.get("session_key") or "")
+        self._ctx.session_key.set(session)
         if is_async(function):
-            return await function(*args, **kwargs)
-        future = asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
+            with self._contexts.use(session):
+                return await function(*args, **kwargs)
+        call = partial(self._contexts.run, session, partial(function, *args, **kwargs))
+        future = asyncio.get_running_loop().run_in_executor(self._threads, call)
         try:
             result = await asyncio.shield(future)
         except asyncio.CancelledError:

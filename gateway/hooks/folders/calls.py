@@ -3,9 +3,11 @@
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import anyio
 
 from gateway.events import Event, Pause, outcome_from
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
@@ -18,6 +20,7 @@ from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
+TELLING_LIMIT = 5.0  # seconds that a decision waits for what the same hook is being told
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
 log = logging.getLogger("gateway.hooks")
@@ -36,9 +39,18 @@ class FailedBefore(HookFailed):
 
 
 class HookCalls:
-    """`decide` and `observe` are what the registry calls; `use` says of which version."""
+    """`decide` and `observe` are what the registry calls; `use` says of which version. `wait_until_told` waits until
+    it has been told of all that it observes.
+    """
 
-    def __init__(self, name: str, services: HookServices, process: HookProcess, rights: HookRights) -> None:
+    def __init__(
+        self,
+        name: str,
+        services: HookServices,
+        process: HookProcess,
+        rights: HookRights,
+        wait_until_told: Callable[[], Awaitable[None]],
+    ) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
         self.undecided = DecisionFailures()
@@ -46,6 +58,7 @@ class HookCalls:
         self._services = services
         self._process = process
         self._rights = rights
+        self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
         self._digest = ""  # of the version that is called
         self._version: HookVersion
@@ -89,6 +102,9 @@ class HookCalls:
         manifest = self._manifest
         if event.name != "agent:end":  # that stands nowhere before it has been decided
             await self._wait_for_files(event)
+        if self._version.source.is_told_first and not event.get("cause"):  # its own doing would wait for itself
+            with anyio.move_on_after(TELLING_LIMIT):
+                await self._wait_until_told()
         if not self.breaker.admits():
             self.record.skipped += 1
             last = self.record.last_error

@@ -22,6 +22,7 @@ from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
+from gateway.hooks.mailbox import Observer
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
@@ -63,6 +64,12 @@ class FolderSubscription:
     @property
     def dropped(self) -> int:
         return self._lost + sum(hook.dropped for hook in self._current.hooks)
+
+    async def wait_until_quiet(self) -> None:
+        """Until it has been told of all that happened so far."""
+        for hook in self._current.hooks:
+            if isinstance(hook, Observer):
+                await hook.mailbox.wait_until_quiet()
 
     def update(self, manifest: Manifest, is_durable: bool) -> None:
         """From the next event on this manifest holds; what waits in the mailbox stays there.
@@ -148,7 +155,7 @@ class FolderHook:
         self.process = HookProcess(name, services, self.restart)
         self._services = services
         self.rights = HookRights(name, services)
-        self.calls = HookCalls(name, services, self.process, self.rights)
+        self.calls = HookCalls(name, services, self.process, self.rights, lambda: self.subscription.wait_until_quiet())  # noqa: PLW0108 - it is not there yet
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
         self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does

@@ -113,6 +113,7 @@ class Source(Protocol):
     is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
+    is_told_first: bool = False  # what its hooks decide comes after what they have been told of
     needs_start: bool = False  # what its hooks subscribe to is known only once they run
 
     @property
