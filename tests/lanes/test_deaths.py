@@ -38,14 +38,17 @@ def live(folder: Path, most: int) -> list[int]:
 @pytest.mark.process
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    ("poison", "deaths"), [("crash", 4), ("side by side", 4), ("thread", 6)], ids=["crash", "beside", "thread"]
+    ("poison", "fewest", "most"),
+    [("crash", 4, 4), ("side by side", 4, 4), ("thread", 4, 6)],
+    ids=["crash", "beside", "thread"],
 )
 async def test_the_one_that_kills_is_given_up_and_those_beside_it_are_answered(
-    tmp_path: Path, poison: str, deaths: int
+    tmp_path: Path, poison: str, fewest: int, most: int
 ) -> None:
+    """A thread ends the process at any instant: by chance in one that is marked, and counts sooner."""
     await say(tmp_path, **dict.fromkeys(INNOCENT, "hello"), p=poison)
-    ends = await anyio.to_thread.run_sync(live, tmp_path, deaths + 1)
-    assert len(ends) == deaths + 1
+    ends = await anyio.to_thread.run_sync(live, tmp_path, most + 1)
+    assert fewest < len(ends) <= most + 1
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         assert (await audit(engine)).faults == []
         assert [await replies(engine, chat) for chat in INNOCENT] == [["re hello"]] * len(INNOCENT)
