@@ -75,10 +75,10 @@ def _choose_provider(named: str, name: str, base_url: str) -> str:
     """Ours for Hermes's word; where that leaves it open, the address says it, or the shape of the name."""
     if named in PROVIDERS:
         return named
-    host = urlsplit(base_url).hostname or ""
-    by_host = {urlsplit(offer.base_url).hostname: provider for provider, offer in PROVIDERS.items()}
-    if host:
-        return by_host.get(host) or OTHER_PROVIDER if not host.startswith("127.") else OTHER_PROVIDER
+    if host := urlsplit(base_url).hostname:
+        # Of several that run on this machine the address does not tell which one is meant.
+        by_host = {urlsplit(PROVIDERS[one].base_url).hostname: one for one in ("openrouter", "openai", "anthropic")}
+        return by_host.get(host, OTHER_PROVIDER)
     return "openrouter" if named in ("", "auto") and "/" in name else ""
 
 

@@ -25,7 +25,7 @@ def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
     if source.unreadable:
         return True
     calls = [node for node in source.nodes if isinstance(node, ast.Call) and call_name_of(node) == REGISTER]
-    if len(calls) != sum(_names_register(node) for node in source.nodes):  # it is handed on under another name
+    if len(calls) != sum(is_hook_call_name(node) for node in source.nodes):  # it is handed on under another name
         return True
     meant = [call for call in calls if _hook_of(call) in (hook, None)]
     if not meant:
@@ -37,7 +37,8 @@ def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
     return False
 
 
-def _names_register(node: ast.AST) -> bool:
+def is_hook_call_name(node: ast.AST) -> bool:
+    """Whether it says the name by which hooks are registered."""
     match node:
         case ast.Attribute(attr=name) | ast.Constant(value=name) | ast.Name(id=name):
             return name == REGISTER

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from gateway.hermes.callback_source import REGISTER, is_hook_call_name
 from gateway.hermes.handler_source import Function, HandlerSource
 from gateway.hermes.name_values import NameValues, has_own_parents
 from gateway.hermes.patches import call_name_of
 from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import SourceLocation
 
-REGISTER = "register_hook"
 MOST_ROUNDS = 6  # of following `ctx` from hand to hand; a longer way is nobody's
 _RUNS_TEXT = frozenset({"exec", "eval"})
 _ONLY_LOOK = frozenset({"bool", "callable", "dir", "hasattr", "id", "isinstance", "print", "repr", "str", "type"})
@@ -81,7 +81,7 @@ class _RegistrationSearch:
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and call_name_of(node) in _RUNS_TEXT:
                     yield file, node, False
-                elif _names_register(node) and not self._only_asks(node):
+                elif is_hook_call_name(node) and not self._only_asks(node):
                     call = self._values.parent_of(node)
                     if not (isinstance(call, ast.Call) and call.func is node):
                         yield file, node, False
@@ -220,13 +220,6 @@ class _RegistrationSearch:
                 values = self._values.values_of(base)
                 return bool(values) and all(self._is_own(value) for value in values or ())
         return False
-
-
-def _names_register(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(attr=name) | ast.Constant(value=name) | ast.Name(id=name):
-            return name == REGISTER
-    return False
 
 
 def _name_in(call: ast.Call) -> ast.expr | None:
