@@ -1,10 +1,16 @@
 """Which network addresses lie in the public internet: others are closed to strangers' URLs and to an agent's fetches.
 
+And which is this machine's own, reached from nowhere else; and how an address with its port, and a URL, is written.
+
 The number is judged, never the spelling. An IPv6 address can carry IPv4 addresses (mapped, translated, tunnelled): it
 is public when each of these is, and the outer one too.
 """
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+_WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::[0-9]{1,5})?(?:/[\w.~%/:+-]*)?", re.ASCII)
+_NEAR_ENDINGS = ("localhost", "local", "lan", "internal")
 
 _TRANSLATED = ip_network("64:ff9b::/96")
 # Not every version of Python knows these for what they are.
@@ -27,6 +33,45 @@ def is_public(address: str) -> bool:
     # These two forms are nothing but spellings of the address inside; Python takes them for reserved.
     is_spelling = isinstance(outer, IPv6Address) and (outer.ipv4_mapped is not None or outer in _TRANSLATED)
     return all(_is_open(one) for one in (inner if is_spelling else [outer, *inner]))
+
+
+def split_address(written: str) -> tuple[IPv4Address | IPv6Address, int]:
+    """`127.0.0.1:8730` or `[::1]:8730`.
+
+    Raises:
+        ValueError: it is written otherwise; a name is none, for what it stands for can change.
+    """
+    host, _, port = written.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    address = ip_address(host[1:-1] if is_bracketed else host)
+    if is_bracketed != (address.version == 6) or not (port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise ValueError(f"{written!r} is no address with a port")
+    return address, int(port)
+
+
+def build_url(written: str) -> str:
+    """The URL that `localhost:8000/v1` is meant to be: plain http within a network of one's own, else https.
+
+    Empty where it has a scheme, or is nothing that lacks only that.
+    """
+    found = _WITHOUT_SCHEME.fullmatch(written)
+    if found is None:
+        return ""
+    host = found[1].strip("[]")
+    ending = host.rpartition(".")[2]
+    is_number = ending.isdecimal() or ":" in host
+    is_near = not is_public(host) if is_number else ending == host or ending in _NEAR_ENDINGS
+    return f"{'http' if is_near else 'https'}://{written}"
+
+
+def plain_address_of(peer: str) -> str:
+    """One spelling for each peer: an IPv4 address is one within an IPv6 address too. What is none stays as it is."""
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 def _find_embedded(address: IPv6Address) -> list[IPv4Address]:

@@ -7,20 +7,29 @@ the parts that they need are known (`gateway.dispatcher.chat_commands`); a plugi
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from gateway import records
+from gateway.roles import Role, rank_of
 
-CommandRights: TypeAlias = Literal["everyone", "user", "admin"]
+CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
+LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
+    {"everyone": "guest", "user": "guest", "operator": "operator", "admin": "admin"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did: a text for the person, records for the session, and what the agent is to answer then."""
+    """What a command did: a text for the person, records for the session, and what the agent is to answer then.
+
+    `activity` is there where it steered more than the session, or was refused that.
+    """
 
     text: str = ""
     changes: tuple[records.TurnRecord, ...] = ()
     then: str | None = None
+    activity: records.ActivityRecord | None = None
 
 
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
@@ -32,7 +41,7 @@ class Command:
     """One command.
 
     The configuration may list the commands of users (`access.user_commands`); those of `everyone` need not be in the
-    list, and those of an `admin` are in it only if somebody wrote them there.
+    list, and those of an `operator` or `admin` are in it only if somebody wrote them there.
 
     `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane. Those with
     `answers` answer an open question, so they are for whoever is asked, and for admins.
@@ -47,6 +56,10 @@ class Command:
     urgent: bool = False
     hidden: bool = False
     answers: bool = False
+
+    def is_for(self, role: Role) -> bool:
+        """Is it meant for somebody of this role? What the configuration says of users is not looked at."""
+        return rank_of(role) >= rank_of(LOWEST_ROLES[self.rights])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +125,11 @@ class CommandTable(Mapping[str, Command]):
         found = difflib.get_close_matches(word, [*self, *self._aliases], n=1)
         return found[0] if found else None
 
-    def help(self, *, admin: bool) -> str:
-        """Returns the table as text, for an admin or for somebody else."""
+    def help(self, role: Role) -> str:
+        """Returns the table as text, for somebody of this role."""
         rows = [
             f"/{command.name}{' ' + command.usage if command.usage else ''} - {command.summary}"
             for command in self.values()
-            if not command.hidden and (admin or command.rights != "admin")
+            if not command.hidden and command.is_for(role)
         ]
         return "\n".join(rows)

@@ -56,12 +56,20 @@ class AgentError(GatewayError):
     """A turn, a tool or a skill could not do what was asked; the model or the person reads this text."""
 
 
+class BudgetRefusal(AgentError):
+    """A model may not be called, since it would cost more than somebody may use; the person reads this text."""
+
+
 class SessionError(GatewayError):
     """What was asked of a session cannot be done; the person reads this text."""
 
 
 class AccessError(GatewayError):
     """Somebody cannot be let in, or shut out; who asked for it reads this text."""
+
+
+class RoleRefused(AccessError):
+    """What was asked is for people with a higher role."""
 
 
 class AdapterError(GatewayError):

@@ -10,7 +10,8 @@ from gateway.file_folders import find_file_folder
 from gateway.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
-MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal"]
+MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal", "call"]
+"""A `call` is a text whose sender waits for the answer to just this one: it neither joins another nor ends a turn."""
 
 AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
 
@@ -57,12 +58,31 @@ class Message:
     sent_at: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
     cause: tuple[str, int] | None = None  # the event for which a hook said it, and how many came before that one
-    role: Role | Literal[""] = ""  # of what a hook said: with whose rights
+    role: Role | Literal[""] = ""  # of what a hook or a webhook said: with whose rights
+    agent: str = ""  # who answers, where the configuration says so of what brought it
+    person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
+
+    @property
+    def payer(self) -> str:
+        """Who is charged with what comes of it, as `platform:id`; a hook or a webhook is named without a platform."""
+        if self.person or self.kind == "internal":
+            return self.person or self.user_id
+        return self.sender
+
+    @property
+    def sender(self) -> str:
+        """Who wrote it, as `telegram:1002`."""
+        return f"{self.address.platform}:{self.user_id}"
 
 
 def cause_of(messages: Sequence[Message]) -> tuple[str, int] | None:
     """What a turn that answers them came of: the longest chain of events; None where a person began it."""
     return max((one.cause for one in messages if one.cause), key=itemgetter(1), default=None)
+
+
+def people_of(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Who wrote them, each once."""
+    return tuple(dict.fromkeys(message.sender for message in messages))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,20 @@
-"""The journal's records, versioned, and the subjects under which they stand.
+"""The journal's records, versioned.
 
 One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
 steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
-`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`,
-replies on `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be
-forgotten. Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`,
-in the append of what they tell; those that are of none on `gw.ev.<name>`. A record is one JSON object with its kind and
-its version; an older version stays readable for ever, a newer one is refused.
+`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. An event that a durable hook is owed stands in
+the append of what it tells. A record is one JSON object with its kind and its version; an older version stays readable
+for ever, a newer one is refused.
 """
 
-import hashlib
-import re
 from collections.abc import AsyncIterator
 from functools import reduce
 from operator import or_
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from gateway import record_subjects
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
@@ -34,26 +31,13 @@ from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
 
 RecordT = TypeVar("RecordT", bound=JournalRecord)
-SessionSubject: TypeAlias = Literal["in", "turn", "bell", "sum", "dead.turns"]
 
-TURN_SUBJECTS = "gw.turn.*"
-IN_SUBJECTS = "gw.in.*"
-WAKEUP_SUBJECTS = "gw.bell.*"
-OUT_SUBJECTS = "gw.out.>"
-EVENT_SUBJECTS = "gw.ev.>"
-OWED_EVENT_SUBJECTS = "gw.owed.>"
-RETRY_SUBJECTS = "gw.redo.*"
-DEAD_SUBJECTS = "gw.dead.>"
-DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
-HOOK_STORE_SUBJECTS = "gw.keep.*.*"
-ACCESS_SUBJECT = "gw.access"
-CONTROL_SUBJECTS = "rt.ctl.*"
-APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent, from when they are settled
 NEWEST = (1 << 63) - 1  # no sequence is higher
 EVENT_TTL = 7 * DAY
+PAGE_TTL = 90 * DAY  # what the page's chat shows
 PAGE = 500  # records that are read at once
 
 
@@ -114,6 +98,18 @@ class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True
     by_name: str = ""
 
 
+class DecisionRecord(OpenTurnRecord, tag="decided", frozen=True, kw_only=True):
+    """What a hook made of an event of the turn: denied, ended, tried again, changed, or asked; and its words for it."""
+
+    event_id: str
+    event: str
+    hook: str
+    decision: str
+    reason: str = ""
+    call_id: str = ""
+    hop: int = 0
+
+
 class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
     """The question `name` of a turn is an approval, and stands open; the record goes once what was shown is closed.
 
@@ -136,17 +132,21 @@ class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
-    `entries` are what the turn adds to the transcript; `bag` is the session's bag when it changed. Two are ends of the
-    chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
+    `entries` are what the turn adds to the transcript, `people` those whose messages it answers (an older version did
+    not write them); `bag` is the session's bag when it changed. Two are ends of the chain as it was: `forgotten`, and
+    `shortened`, behind which all that is to stay is written anew. `is_partial`: what is forgotten is some turns of it,
+    and its messages and replies stay.
     """
 
     upto: int
     turn_id: str = ""
     status: TurnStatus = "ok"
     entries: tuple[Entry, ...] = ()
+    people: tuple[str, ...] = ()
     usage: Usage = Usage()
     error: str = ""
     bag: dict[str, Any] | None = None
+    is_partial: bool = False
 
 
 class InitialState(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +154,7 @@ class InitialState(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
+    speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered
     bag: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     usage: Usage = Usage()
@@ -207,6 +208,14 @@ class OwedReply(JournalRecord, tag="out", frozen=True, kw_only=True):
     session_key: str
     turn_id: str = ""
     cause: tuple[str, int] | None = None  # as of the message that it answers
+    person: str = ""  # whom it answers, as `telegram:1002`, where it belongs to a turn
+
+
+class ShownMessage(JournalRecord, tag="page", frozen=True, kw_only=True):
+    """What the page's chat shows: what a person wrote, or a reply, of which the last one of an id counts."""
+
+    message: Message | None = None
+    reply: Reply | None = None
 
 
 class SendRecord(JournalRecord, frozen=True, kw_only=True):
@@ -297,6 +306,111 @@ class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
     numbered: int = 0
 
 
+class ProgramKey(msgspec.Struct, frozen=True):
+    """A key that a program shows at the port; `mark` tells it again, and nothing that is kept tells the key."""
+
+    name: str
+    mark: str
+    role: Literal["user", "operator"] = "user"
+    at: float = 0.0
+    agent: str = ""  # whom it may speak to; empty: to nobody
+
+
+class ProgramKeyState(JournalRecord, tag="keys", frozen=True, kw_only=True):
+    """The keys that there are; the last one counts."""
+
+    keys: tuple[ProgramKey, ...] = ()
+
+
+class Login(msgspec.Struct, frozen=True):
+    """Somebody who is let in to the page; `mark` tells their secret again, and nothing that is kept tells it.
+
+    `person` is who they are on the platform `web`.
+    """
+
+    mark: str
+    role: Role
+    at: float
+    used: float
+    person: str = "owner"
+
+
+class LoginState(JournalRecord, tag="logins", frozen=True, kw_only=True):
+    """Who is let in; the last one counts."""
+
+    logins: tuple[Login, ...] = ()
+
+
+class ActivityRecord(JournalRecord, tag="activity", frozen=True, kw_only=True):
+    """Somebody steered the gateway by a verb or command, looked into a conversation, or was refused it. It stays."""
+
+    what: str
+    on: str = ""
+    outcome: Literal["done", "refused"] = "done"
+    who: str = ""
+    place: str = ""
+
+
+class ProgramCall(JournalRecord, tag="call", frozen=True, kw_only=True):
+    """A program called the agent of a key; it stands right behind the message that it became, in the same append.
+
+    `digest` is that of what was sent, so that the same call is known when it comes again. Without a `user` the session
+    is this call's own, and goes with it. What the program does not want `stored` is not handed out by the call's id.
+    """
+
+    id: str
+    key: str
+    agent: str
+    session_key: str
+    digest: str
+    user: str = ""
+    stored: bool = True
+
+
+class ShownReply(JournalRecord, tag="shown", frozen=True, kw_only=True):
+    """The text of a reply as the hooks left it, for a program that is given it as often as it asks."""
+
+    reply_id: str
+    text: str
+
+
+class UsageRow(msgspec.Struct, frozen=True):
+    """What calls of one model used for a person; a hook that caused them, and the session, where there is one."""
+
+    person: str
+    usage: Usage
+    hook: str = ""
+    session_id: str = ""
+
+
+class RecordedCall(JournalRecord, tag="counted", frozen=True, kw_only=True):
+    """One call of a model, as part of the sums of its day; with it somebody was warned of a budget (`warned`)."""
+
+    day: str
+    row: UsageRow
+    warned: tuple[str, ...] = ()
+
+
+class DayUsage(JournalRecord, tag="day", frozen=True, kw_only=True):
+    """The sums of a day, of all calls that were folded into them; the last record of a day counts. It stays."""
+
+    day: str
+    rows: tuple[UsageRow, ...]
+    warned: tuple[str, ...] = ()
+
+
+class UsageCursor(JournalRecord, tag="folded", frozen=True, kw_only=True):
+    """The sums hold all calls up to this sequence."""
+
+    upto: int
+
+
+class PseudonymSalt(JournalRecord, tag="salt", frozen=True, kw_only=True):
+    """From what the pseudonyms of those who are forgotten are made; the first one counts for ever."""
+
+    salt: str
+
+
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
     """What a hook keeps under a key; the last one counts."""
 
@@ -371,16 +485,16 @@ async def read_all(
 
 async def read_events(engine: Engine, after: int = 0) -> AsyncIterator[tuple[Record, EmittedEvent]]:
     """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
-    while True:
-        pages = [await engine.read(pattern, after, PAGE) for pattern in (EVENT_SUBJECTS, OWED_EVENT_SUBJECTS)]
-        upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=0)  # all is known up to there
-        found = [record for page in pages for record in page if not upto or record.seq <= upto]
-        if not found:
-            return
-        for record in sorted(found, key=lambda record: record.seq):
-            if isinstance(kept := decode(record.data), EmittedEvent):
-                yield record, kept
-            after = record.seq
+    kinds = [
+        read_all(engine, pattern, EmittedEvent, after)
+        for pattern in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
+    ]
+    heads = [await anext(kind, None) for kind in kinds]
+    while found := [head for head in heads if head]:
+        first = min(found, key=lambda head: head[0].seq)
+        yield first
+        at = heads.index(first)
+        heads[at] = await anext(kinds[at], None)
 
 
 async def read_last(engine: Engine, subject: str, kind: type[RecordT]) -> tuple[int, RecordT | None]:
@@ -390,158 +504,36 @@ async def read_last(engine: Engine, subject: str, kind: type[RecordT]) -> tuple[
     return last.seq if last else 0, kept if isinstance(kept, kind) else None
 
 
-def token_of(text: str) -> str:
-    """One segment of a subject that stands for a text, whatever the text contains."""
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+async def replace_last(engine: Engine, subject: str, record: JournalRecord, seq: int) -> int:
+    """Make it the only record of its subject, whose last one was `seq`; returns its own.
 
-
-def session_subject_of(kind: SessionSubject, session_key: str) -> str:
-    return session_subject_of_token(kind, token_of(session_key))
-
-
-def session_subject_of_token(kind: SessionSubject, token: str) -> str:
-    """Does the same where only the token is known: a subject has the token in it, and no longer the key."""
-    return f"gw.{kind}.{token}"
-
-
-def token_of_subject(subject: str) -> str:
-    """The session token that a subject of a session's records, or of its replies, ends with."""
-    return subject.rpartition(".")[2]
-
-
-def platform_token_of(platform: str) -> str:
-    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token_of(platform)
-
-
-def place_of(address: Address) -> str:
-    """`<platform>.<token>`: where replies have one order."""
-    at = f"{address.chat_id}\0{address.thread_id}"
-    return f"{platform_token_of(address.platform)}.{token_of(at)}"
-
-
-def reply_subject_of(address: Address, session_key: str) -> str:
-    return f"gw.out.{place_of(address)}.{token_of(session_key)}"
+    Raises:
+        Conflict: somebody else was faster.
+    """
+    (written,) = await engine.append(NewRecord(subject, encode(record), expect=seq))
+    await engine.purge(subject, written - 1)
+    return written
 
 
 def make_reply_put(
-    reply: Reply, session_key: str, turn_id: str, at: float, cause: tuple[str, int] | None = None
+    reply: Reply, session_key: str, turn_id: str, at: float, cause: tuple[str, int] | None = None, person: str = ""
 ) -> NewRecord:
     """The append that owes somebody a reply, without a limit: it has one when it is sent or given up."""
-    outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at)
-    return NewRecord(reply_subject_of(reply.address, session_key), encode(outbound))
+    outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at, person=person)
+    return NewRecord(record_subjects.reply_subject_of(reply.address, session_key), encode(outbound))
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
     """What the end of a turn settles: the messages up to there, and what woke its lane."""
-    messages = SettledRecords(session_subject_of("in", session_key), upto, TRAFFIC_TTL)
-    return messages, SettledRecords(session_subject_of("bell", session_key), NEWEST, TRAFFIC_TTL)
+    messages = SettledRecords(record_subjects.session_subject_of("in", session_key), upto, TRAFFIC_TTL)
+    return messages, SettledRecords(record_subjects.session_subject_of("bell", session_key), NEWEST, TRAFFIC_TTL)
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
     """The append that owes durable hooks an event."""
-    return NewRecord(event_subject_of(event.name), encode(event), msg_id=msg_id)
-
-
-def owed_event_subject_of(name: str, session_key: str) -> str:
-    """Where an event of a conversation stands: under the conversation, like the records that it is appended with."""
-    return f"gw.owed.{token_of(session_key)}.{_event_path_of(name)}"
-
-
-def owed_event_pattern_of(name: str) -> str:
-    """The pattern of what conversations have of an event, or of all that a pattern of events meets."""
-    return f"gw.owed.*.{_event_path_of(name)}"
-
-
-def owed_event_pattern_of_token(token: str) -> str:
-    """The pattern of the events that belong to the session key with this token."""
-    return f"gw.owed.{token}.>"
+    return NewRecord(record_subjects.event_subject_of(event.name), encode(event), msg_id=msg_id)
 
 
 def make_owed_event_put(name: str, data: bytes, session_key: str) -> NewRecord:
     """The append that owes durable hooks an event of a conversation, of which these are the bytes."""
-    return NewRecord(owed_event_subject_of(name, session_key), data)
-
-
-def place_of_reply_subject(subject: str) -> str:
-    """The place that a reply goes to, from the subject that it stands on."""
-    return subject.removeprefix("gw.out.").rpartition(".")[0]
-
-
-def reply_pattern_of_session(session_key: str) -> str:
-    """The pattern of all replies that belong to a session key."""
-    return reply_pattern_of_token(token_of(session_key))
-
-
-def reply_pattern_of_token(token: str) -> str:
-    """The pattern of all replies that belong to the session key with this token."""
-    return f"gw.out.*.*.{token}"
-
-
-def reply_pattern_of_place(where: str) -> str:
-    """The pattern of all replies that go to a place."""
-    return f"gw.out.{where}.*"
-
-
-def reply_pattern_of_platform(platform: str) -> str:
-    return f"gw.out.{platform_token_of(platform)}.>"
-
-
-def send_subject_of(where: str, stream: str = "") -> str:
-    """The send journal of a place, or of one streamed reply in it."""
-    return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"
-
-
-def delta_subject_of(session_key: str) -> str:
-    """Live only: pieces of an answer while the model writes it."""
-    return f"rt.delta.{token_of(session_key)}"
-
-
-def control_subject_of(session_key: str) -> str:
-    """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
-    return f"rt.ctl.{token_of(session_key)}"
-
-
-def approval_subject_of(mark: str, session_key: str = "") -> str:
-    """Returns where the request of an approval stands; without a session, the pattern of the one with this mark."""
-    return f"gw.ask.{mark}.{token_of(session_key) if session_key else '*'}"
-
-
-def approval_pattern_of_token(token: str) -> str:
-    """The pattern of the requests that belong to the session key with this token."""
-    return f"gw.ask.*.{token}"
-
-
-def event_subject_of(name: str) -> str:
-    """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
-    return f"gw.ev.{_event_path_of(name)}"
-
-
-def _event_path_of(name: str) -> str:
-    parts = name.split(":")
-    return ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
-
-
-def hook_store_subject_of(hook: str, key: str | None = None) -> str:
-    """Returns where a hook keeps a value; without a key, the pattern of its whole store."""
-    return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
-
-
-def schedule_subject_of(hook: str) -> str:
-    """Returns where it is kept when a hook's schedule was last due."""
-    return f"gw.schedule.{token_of(hook)}"
-
-
-def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
-    """Returns where an event is kept that a durable hook could not be given; without a sequence, the pattern of all."""
-    return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
-
-
-def retry_subject_of(hook_token: str) -> str:
-    """Returns where a dead letter is put that is tried again: this hook's consumer alone reads it."""
-    return f"gw.redo.{hook_token}"
-
-
-def cursor_subject_of(reader: str, bot: str = "") -> str:
-    """Returns where it is kept how far a bot has read its network, or a follower the journal."""
-    subject = f"gw.cur.{platform_token_of(reader)}"
-    return f"{subject}.{token_of(bot)}" if bot else subject
+    return NewRecord(record_subjects.owed_event_subject_of(name, session_key), data)

@@ -19,7 +19,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.cron import parse_timetable
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate
@@ -87,7 +87,7 @@ class Scheduler:
         planned = list(self._planned())
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
-            await self._engine.purge(records.schedule_subject_of(hook))
+            await self._engine.purge(record_subjects.schedule_subject_of(hook))
         return min([await self._look_at(plan) for plan in planned], default=LOOK)
 
     async def _look_at(self, plan: ScheduledHook) -> float:
@@ -119,12 +119,12 @@ class Scheduler:
         self._registry.emit(name, **fields)
 
     async def _read(self, hook: str) -> ScheduleMark | None:
-        record = await self._engine.last(records.schedule_subject_of(hook))
+        record = await self._engine.last(record_subjects.schedule_subject_of(hook))
         kept = records.decode(record.data) if record else None
         return msgspec.convert(kept.value, ScheduleMark) if isinstance(kept, records.StoredValue) else None
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> None:
-        where = records.schedule_subject_of(plan.hook)
+        where = record_subjects.schedule_subject_of(plan.hook)
         kept = records.StoredValue(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
         put = NewRecord(where, records.encode(kept))
         try:

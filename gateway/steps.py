@@ -24,7 +24,9 @@ class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind")
 
 
 class TurnRecord(JournalRecord, frozen=True, kw_only=True):
-    """What all records of a session's chain are."""
+    """What all records of a session's chain are. `ahead`: by so many seconds that clock was ahead of the journal's."""
+
+    ahead: float = 0.0
 
 
 class OpenTurnRecord(TurnRecord, frozen=True, kw_only=True):

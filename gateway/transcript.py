@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec.structs import astuple, replace
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -33,13 +32,27 @@ class Entry:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What model calls cost; sums over a turn. `model` is the one that answered last, by its provider's name for it."""
+    """What model calls cost; sums over a turn. `model` is the one that answered last, by its provider's name for it.
+
+    Of the tokens that went in some came out of the provider's cache (`cached_tokens`) or were written into it
+    (`cache_written_tokens`); of those that came out some were thoughts (`reasoning_tokens`). So many calls have no
+    known price (`unpriced`), and so many were counted by their length, since nobody said their tokens (`estimated`).
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
     cost: float = 0.0
     model: str = ""
+    cached_tokens: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
         return self._combine(operator.add, other, other.model or self.model)
@@ -48,8 +61,12 @@ class Usage(msgspec.Struct, frozen=True):
         return self._combine(operator.sub, other, self.model)
 
     def _combine(self, how: Callable[[Any, Any], Any], other: "Usage", model: str) -> "Usage":
-        counts = Usage(*map(how, astuple(self)[:-1], astuple(other)[:-1]))
-        return replace(counts, model=model)
+        counts = map(how, _counts_of(self), _counts_of(other))
+        return Usage(**dict(zip(_COUNTS, counts, strict=True)), model=model)
+
+
+_COUNTS = tuple(name for name in Usage.__struct_fields__ if name != "model")
+_counts_of = operator.attrgetter(*_COUNTS)
 
 
 def as_message(entry: Entry) -> dict[str, Any]:

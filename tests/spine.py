@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Conflict
@@ -92,9 +92,9 @@ async def chain(engine: Engine, pattern: str) -> list[Any]:
 
 
 async def turn_chain(engine: Engine, chat: str = "1") -> list[Any]:
-    return await chain(engine, records.session_subject_of("turn", key(chat)))
+    return await chain(engine, record_subjects.session_subject_of("turn", key(chat)))
 
 
 async def replies(engine: Engine, chat: str = "1") -> list[str]:
     """The texts that are owed to a chat, in order."""
-    return [out.reply.text for out in await chain(engine, records.reply_pattern_of_session(key(chat)))]
+    return [out.reply.text for out in await chain(engine, record_subjects.reply_pattern_of_session(key(chat)))]

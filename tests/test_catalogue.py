@@ -55,6 +55,7 @@ def test_every_entry_is_whole(known) -> None:
         ("interrupt:after", {"response"}, set()),
         ("model:create", {"model", "kwargs", "result"}, set()),
         ("schedule:digest", set(), set()),
+        ("webhook:github", set(), set()),
     ],
 )
 def test_what_a_hook_may_change_and_decide(name, writable, outcomes) -> None:
@@ -84,6 +85,7 @@ def test_a_family_has_members_and_free_names_are_in_no_entry() -> None:
     [
         ("tool:befor", "tool:before"),
         ("tool_before", "tool:before"),
+        ("agent.end", "agent:end"),
         ("agent:strat", "agent:start"),
         ("mesage:received", "message:received"),
         ("agent", "agent:*"),

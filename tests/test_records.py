@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import matches
 from gateway.errors import EngineTooNew
 from gateway.messages import Address
@@ -38,6 +38,8 @@ WRITTEN = {
     b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":"yes","by":"net:ann","by_name":"Ann"}': (
         records.QuestionAnswered
     ),
+    b'{"kind":"decided","v":1,"at":0.0,"turn_id":"t","event_id":"t/tool:before","event":"tool:before","hook":"h",'
+    b'"decision":"deny","reason":"no","call_id":"c","hop":1}': records.DecisionRecord,
     b'{"kind":"approval","v":1,"at":0.0,"mark":"m","session_key":"k","turn_id":"t","name":"q","address":{"platform":"net",'
     b'"chat_id":"1"},"message_id":"5","user_id":"ben","user_name":"Ben","is_own":false,"is_attended":true}': (
         records.ApprovalRequest
@@ -66,6 +68,28 @@ WRITTEN = {
     b'{"kind":"cursor","v":1,"at":0.0,"platform":"net","value":{"offset":5}}': records.CursorRecord,
     b'{"kind":"paired","v":1,"at":0.0,"people":[{"platform":"net","user_id":"7","user_name":"Ann","chat_id":"7","at":1.0,'
     b'"mark":""}],"asking":[{"platform":"net","user_id":"8","mark":"x"}]}': records.PairingState,
+    b'{"kind":"keys","v":1,"at":0.0,"keys":[{"name":"scraper","mark":"x","role":"operator","at":1.0}]}': (
+        records.ProgramKeyState
+    ),
+    b'{"kind":"logins","v":1,"at":0.0,"logins":[{"mark":"x","role":"owner","at":1.0,"used":2.0}]}': records.LoginState,
+    b'{"kind":"logins","v":1,"at":0.0,"logins":[{"mark":"x","role":"admin","at":1.0,"used":2.0,"person":"net:7"}]}': (
+        records.LoginState
+    ),
+    b'{"kind":"page","v":1,"at":0.0,"message":{"id":"5","address":{"platform":"web","chat_id":"ann"},"user_id":"ann",'
+    b'"text":"hi"}}': records.ShownMessage,
+    b'{"kind":"activity","v":1,"at":1.0,"what":"stop","on":"h","outcome":"done","who":"a","place":"b"}': (
+        records.ActivityRecord
+    ),
+    b'{"kind":"counted","v":1,"at":1.5,"day":"2026-01-31","row":{"person":"net:ann","usage":{"input_tokens":7,'
+    b'"output_tokens":3,"calls":1,"cost":0.5,"model":"m","cached_tokens":2,"cache_written_tokens":1,"reasoning_tokens":1,'
+    b'"unpriced":0,"estimated":0},"hook":"h","session_id":"s"},"warned":["w"]}': records.RecordedCall,
+    b'{"kind":"day","v":1,"at":0.0,"day":"2026-01-31","rows":[{"person":"net:ann","usage":{},"hook":"","session_id":""}],'
+    b'"warned":["w"]}': records.DayUsage,
+    b'{"kind":"folded","v":1,"at":0.0,"upto":9}': records.UsageCursor,
+    b'{"kind":"call","v":1,"at":0.0,"id":"c","key":"k","agent":"main","session_key":"s","digest":"d","user":"u",'
+    b'"stored":true}': records.ProgramCall,
+    b'{"kind":"shown","v":1,"at":0.0,"reply_id":"r","text":"hello"}': records.ShownReply,
+    b'{"kind":"salt","v":1,"at":0.0,"salt":"00ff"}': records.PseudonymSalt,
     b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.StoredValue,
     b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.EmittedEvent,
 }
@@ -101,51 +125,53 @@ def test_what_is_no_record_is_an_error(data: bytes) -> None:
 
 def test_a_key_is_one_segment_whatever_is_in_it() -> None:
     for key in ("", "a.b", "*", ">", "agent:main:net:dm:1 2", "ä" * 1000):
-        assert records.session_subject_of("in", key).count(".") == 2
-        assert matches("gw.in.*", records.session_subject_of("in", key))
+        assert record_subjects.session_subject_of("in", key).count(".") == 2
+        assert matches("gw.in.*", record_subjects.session_subject_of("in", key))
 
 
 def test_replies_are_found_by_session_by_place_and_by_platform() -> None:
     at, elsewhere = Address("net", "1"), Address("net", "1", "thread", "9")
-    out = records.reply_subject_of(at, "k")
-    assert matches(records.reply_pattern_of_session("k"), out)
-    assert not matches(records.reply_pattern_of_session("other"), out)
-    assert matches(records.reply_pattern_of_place(records.place_of(at)), out)
-    assert not matches(records.reply_pattern_of_place(records.place_of(elsewhere)), out)
-    assert matches(records.reply_pattern_of_platform("net"), out)
-    assert not matches(records.reply_pattern_of_platform("ne"), out)
-    assert matches(records.OUT_SUBJECTS, out)
+    out = record_subjects.reply_subject_of(at, "k")
+    assert matches(record_subjects.reply_pattern_of_session("k"), out)
+    assert not matches(record_subjects.reply_pattern_of_session("other"), out)
+    assert matches(record_subjects.reply_pattern_of_place(record_subjects.place_of(at)), out)
+    assert not matches(record_subjects.reply_pattern_of_place(record_subjects.place_of(elsewhere)), out)
+    assert matches(record_subjects.reply_pattern_of_platform("net"), out)
+    assert not matches(record_subjects.reply_pattern_of_platform("ne"), out)
+    assert matches(record_subjects.OUT_SUBJECTS, out)
 
 
 def test_a_platform_of_any_name_is_one_segment() -> None:
     for name in ("net", "Net 2", "a.b", "*"):
-        assert records.reply_subject_of(Address(name, "1"), "k").count(".") == 4
+        assert record_subjects.reply_subject_of(Address(name, "1"), "k").count(".") == 4
 
 
 def test_events_stand_under_their_names() -> None:
-    assert records.event_subject_of("tool:before") == "gw.ev.tool.before"
-    assert records.event_subject_of("tool:*") == "gw.ev.tool.>"
-    assert records.event_subject_of("*") == "gw.ev.>"
+    assert record_subjects.event_subject_of("tool:before") == "gw.ev.tool.before"
+    assert record_subjects.event_subject_of("tool:*") == "gw.ev.tool.>"
+    assert record_subjects.event_subject_of("*") == "gw.ev.>"
 
 
 def test_a_cursor_stands_under_its_reader_and_its_bot() -> None:
-    assert records.cursor_subject_of("net") == "gw.cur.net"
-    assert records.cursor_subject_of("net", "bot") == f"gw.cur.net.{records.token_of('bot')}"
+    assert record_subjects.cursor_subject_of("net") == "gw.cur.net"
+    assert record_subjects.cursor_subject_of("net", "bot") == f"gw.cur.net.{record_subjects.token_of('bot')}"
 
 
 def test_what_stands_in_a_subject_is_read_from_it() -> None:
     at = Address("net", "1")
-    assert records.place_of_reply_subject(records.reply_subject_of(at, "k")) == records.place_of(at)
-    for subject in (records.session_subject_of("dead.turns", "k"), records.reply_subject_of(at, "k")):
-        assert records.token_of_subject(subject) == records.token_of("k")
+    assert record_subjects.place_of_reply_subject(
+        record_subjects.reply_subject_of(at, "k")
+    ) == record_subjects.place_of(at)
+    for subject in (record_subjects.session_subject_of("dead.turns", "k"), record_subjects.reply_subject_of(at, "k")):
+        assert record_subjects.token_of_subject(subject) == record_subjects.token_of("k")
 
 
 def test_no_other_module_spells_a_subject() -> None:
-    top = Path(records.__file__).parent
+    top = Path(record_subjects.__file__).parent
     spelt = {
         f"{path.relative_to(top)}:{node.lineno}: {node.value}"
         for path in top.rglob("*.py")
-        if path != Path(records.__file__)
+        if path != Path(record_subjects.__file__)
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(("gw.", "rt."))
     }

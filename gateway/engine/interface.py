@@ -85,7 +85,7 @@ class EngineHealth:
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
     `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
-    the traffic, "" where nothing is.
+    the traffic, "" where nothing is. `commits` were made since it was opened, in `commit_seconds`.
     """
 
     ok: bool
@@ -94,6 +94,8 @@ class EngineHealth:
     size: int = 0
     warnings: tuple[str, ...] = ()
     progress: str = ""
+    commits: int = 0
+    commit_seconds: float = 0.0
 
 
 class Delivery(Protocol):

@@ -30,6 +30,7 @@ HOUR, DAY = 3600.0, 86400.0
 SHORT = 2 * HOUR  # between two processes: nobody need be given time for what it made older
 GRACE = HOUR  # after a longer one what waited for us is taken up first, before anything of it can be too old
 FIRST_GRACE = DAY  # where an older version kept the journal, which gave a time even to what is not answered
+LONGEST_OFF = 60 * DAY  # a machine that seems to have been off for longer has a clock that may be wrong
 NOTEWORTHY = 60.0
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class ClockState(msgspec.Struct, frozen=True):
     machine: float
     boot: float
     held_until: float = 0.0
+    unsure: float = 0.0  # 1: the machine was started since, and nobody has said how late it is
 
 
 class JournalClock:
@@ -74,7 +76,6 @@ class JournalClock:
         self._missed = 0.0  # seconds that passed while nobody had the journal open, not counted yet
         self._learned = 0.0
         self._grace_until = 0.0
-        self._is_unsure = False  # the machine was started since, and nobody has said how late it is
         self.is_changed = False  # by more than time: whoever keeps the state writes it down
 
     def read(self) -> float:
@@ -88,7 +89,22 @@ class JournalClock:
 
     def latest_possible(self) -> float:
         """As late as it may be, for what must not last too long, such as a permission."""
-        return max(self.latest(), self._clock.wall()) if self._is_unsure else self.latest()
+        return max(self.latest(), self._clock.wall()) if self._state.unsure else self.latest()
+
+    def calculate_difference(self) -> float:
+        """By how many seconds the wall clock is ahead of what is believed of it: all, but what was set lately.
+
+        Where the machine was started since, and no network has told its time, nothing else is known.
+        """
+        is_set = abs(self._calculate_jump()) > HOUR or self.is_held
+        ahead = 0.0 if self._state.unsure and not is_set else self._clock.wall() - self.latest()
+        return ahead if abs(ahead) > NOTEWORTHY else 0.0
+
+    def calculate_stamp_difference(self) -> float:
+        """The same of `stamp`, which does not follow a clock that is set back."""
+        difference = self.calculate_difference()
+        ahead = difference + self.stamp() - self._clock.wall() if difference else 0.0
+        return ahead if abs(ahead) > NOTEWORTHY else 0.0
 
     def stamp(self) -> float:
         """The time for what is shown to people and grows old as well: never before `read`."""
@@ -115,19 +131,19 @@ class JournalClock:
         elif 0 <= passed <= SHORT:
             self._state = before
         else:
-            self._missed, self._is_unsure = max(0.0, passed), passed < 0
+            self._missed = max(0.0, passed)
             ahead = wall - before.wall - self._missed
-            self._state = replace(before, wall=wall, machine=machine, boot=boot)
+            unsure = 1.0 if passed < 0 else before.unsure
+            self._state = replace(before, wall=wall, machine=machine, boot=boot, unsure=unsure)
             self._grace_until = before.now + GRACE
-            if ahead < -HOUR or (passed >= 0 and ahead > HOUR):
+            if ahead < -HOUR or ahead > (HOUR if passed >= 0 else LONGEST_OFF):
                 self._hold(ahead)
         self.look()
 
     def look(self) -> None:
         """See whether somebody has set the wall clock, and whether what was missed is to be counted now."""
         with self._lock:
-            ahead = self._clock.wall() - self._state.wall - (self._clock.machine() - self._state.machine)
-            if abs(ahead) > HOUR:
+            if abs(ahead := self._calculate_jump()) > HOUR:
                 self._state = self._move_on()
                 self._hold(ahead)
             now, latest = self.read(), self.latest()
@@ -139,7 +155,14 @@ class JournalClock:
     def learn(self, network_time: float) -> None:
         """A chat network says that it is this late, at least: its own time stood on a message."""
         self._learned = max(self._learned, network_time)
-        self._is_unsure = False
+        if self._state.unsure:
+            with self._lock:
+                self._state = replace(self._state, unsure=0.0)
+                self.is_changed = True
+
+    def _calculate_jump(self) -> float:
+        """By how much the wall clock was set since we last looked, or may have been."""
+        return self._clock.wall() - self._state.wall - (self._clock.machine() - self._state.machine)
 
     def _hold(self, ahead: float) -> None:
         way = "forward" if ahead > 0 else "back"

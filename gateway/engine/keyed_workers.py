@@ -20,6 +20,7 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -46,6 +47,11 @@ class Wakeup:
         """To be called by a worker that has nothing to do for a while, so that others begin."""
         self._delivery: Delivery | None = None
         self._news = anyio.Event()
+
+    @property
+    def record(self) -> Record | None:
+        """What the delivery is of."""
+        return self._delivery.record if self._delivery else None
 
     @property
     def has_news(self) -> bool:
@@ -136,6 +142,11 @@ class WorkerBacklog:
         self._begun.add(key)
         return key
 
+    def list_keys(self) -> list[str]:
+        """Those that have not begun, in the order in which they will."""
+        turns = zip_longest(*self._groups.values())
+        return [key for turn in turns for key in turn if key is not None]
+
     def take_any(self) -> str | None:
         """One of those that have not begun."""
         key = next(iter(self._group_of), None)
@@ -174,6 +185,14 @@ class KeyedWorkers(Generic[WorkerT]):
 
     def worker(self, key: str) -> WorkerT | None:
         return self._workers.get(key)
+
+    def list_live(self) -> list[WorkerT]:
+        """All of them, also those that have not begun."""
+        return list(self._workers.values())
+
+    def list_waiting(self) -> list[WorkerT]:
+        """Those that have not begun, in the order in which they will."""
+        return [self._workers[key] for key in self._backlog.list_keys()]
 
     @property
     def waiting(self) -> int:

@@ -4,6 +4,7 @@ This table is the one source for write protection, for what a remote hook may ch
 `events list --json` and for docs/events.md. Names outside of it are free: all fields writable, all outcomes honoured.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -87,6 +88,15 @@ _VALUES_BY_EVENT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "handoff:after": {"kind": "call", "source": "main", "target": "helper", "result": _ANSWER},
         "llm:chunk": {"text": ""},
         "schedule:*": {"due": 1_790_000_000.0, "late_by": 0.2},
+        "webhook:*": {
+            "webhook": "issues",
+            "kind": "issues.opened",
+            "delivery_id": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+            "headers": {"x-github-event": "issues"},
+            "body": {"action": "opened", "issue": {"title": "It rains in"}},
+            "text": '{"action": "opened", "issue": {"title": "It rains in"}}',
+            "role": "guest",
+        },
         "message:failed": {"error": "the chat is gone"},
         "command:*": {"args": "", "raw_args": ""},
     }
@@ -126,6 +136,13 @@ def get_event_spec(name: str) -> EventSpec | None:
     return EVENT_SPECS.get(name) or (EVENT_SPECS.get(domain + ":*") if colon else None)
 
 
+def remove_live_fields(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without those that are live objects of this process."""
+    known = get_event_spec(name)
+    live = {field.name for field in known.fields if field.live} if known else set()
+    return {key: value for key, value in fields.items() if key not in live}
+
+
 def make_sample(name: str) -> dict[str, Any]:
     """Believable fields of this event; none for a name that is not in the catalogue."""
     spec = get_event_spec(name)
@@ -160,7 +177,7 @@ def suggest_event(name: str) -> str | None:
         return _RENAMED_EVENTS[name]
     if get_event_spec(name) or any(fnmatchcase(known, name) for known in EVENT_SPECS):
         return None
-    domain, _, verb = name.replace("_", ":", 1).partition(":")
+    domain, _, verb = re.sub(r"[_.]", ":", name, count=1).partition(":")
     if verb and "*" not in verb:
         near = get_close_matches(f"{domain}:{verb}", EVENT_SPECS, 1, cutoff=0.7)
         return near[0] if near else None

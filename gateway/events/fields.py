@@ -53,7 +53,7 @@ COMMON_FIELDS = (
     EventField("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
 )
 
-PLATFORM = EventField("platform", "string", "the chat network, as the configuration calls it; or terminal")
+PLATFORM = EventField("platform", "string", "the chat network, as the configuration calls it; or terminal, or web")
 USER = EventField("user_id", "string?", "the person, by the network's own id")
 CHAT = EventField("chat_id", "string", "the chat, by the network's own id")
 THREAD = EventField("thread_id", "string", "the thread or topic, or empty")
@@ -80,7 +80,8 @@ TURN_FIELDS = (
     PLATFORM,
     USER,
     EventField("user_name", "string", "how the person is called there"),
-    EventField("scope", "string", "what the person may do, as the first version said it: owner, admin or user"),
+    EventField("person", "string", "who is charged with it, as `platform:id`: who wrote, or for whom a hook did"),
+    EventField("scope", "string", "what the person may do: owner, admin, operator or user; a guest is a user here"),
     ROLE,
     CHAT,
     CHAT_NAME,

@@ -40,6 +40,16 @@ _REACTION = (
 )
 _ACCESS = (PLATFORM, USER, CHAT, ROLE, REASON)
 
+_BUDGET = (
+    EventField("person", "string", "who is charged with the call, as `platform:id`"),
+    EventField("budget", "string", "which one: all, each_person ID, people ID or groups NAME"),
+    EventField("window", "string", "the day or month, as 2026-01-31 or 2026-01"),
+    EventField("period", "string", "day or month"),
+    EventField("unit", "string", "tokens or money"),
+    EventField("used", "number", "how much of it is used"),
+    EventField("limit", "number", "how much may be used"),
+)
+
 GATEWAY_EVENTS = (
     EventSpec(
         "gateway:startup",
@@ -113,8 +123,24 @@ GATEWAY_EVENTS = (
     ),
     EventSpec("reaction:added", "A person put a reaction on a message.", _REACTION),
     EventSpec("reaction:removed", "A person took a reaction back.", _REACTION),
+    EventSpec("budget:warning", "A budget is used to 80 %: once in its day or month.", _BUDGET),
+    EventSpec(
+        "budget:exceeded",
+        "A model is about to be called though a budget is used up. Deny refuses it in other words.",
+        (
+            *_BUDGET,
+            make_writable_field("allowed", "boolean", "whether this call is made all the same; true for owners"),
+            make_writable_field("text", "string", "what the person is told where it is not"),
+        ),
+        DENY,
+    ),
     EventSpec("access:denied", "Somebody unknown was turned away.", _ACCESS),
     EventSpec("access:paired", "Somebody was let in by a pairing code.", _ACCESS),
+    EventSpec(
+        "person:forgotten",
+        "All that was held of somebody is gone. A hook that keeps something of people removes what it has of this one.",
+        (PLATFORM, USER, EventField("pseudonym", "string", "what they are called where something has to remain")),
+    ),
     EventSpec("session:start", "A conversation begins.", _SESSION),
     EventSpec("session:end", "A conversation is over, by command, by time or by shutdown.", _ENDED),
     EventSpec("session:reset", "A conversation begins anew in the same place.", _ENDED),
@@ -154,6 +180,19 @@ GATEWAY_EVENTS = (
         (
             EventField("due", "number", "when it was due, in seconds since 1970"),
             EventField("late_by", "number", "how many seconds ago that was"),
+        ),
+    ),
+    EventSpec(
+        "webhook:*",
+        "Somebody outside called `/webhooks/NAME`, and showed that they may. The name stands after the colon.",
+        (
+            EventField("webhook", "string", "its name"),
+            EventField("kind", "string", "what happened, by the sender's own word, such as issues.opened; or empty"),
+            EventField("delivery_id", "string", "by which the sender knows this call; the same one is told once"),
+            EventField("headers", "object", "those that tell of the call, by their names in small letters"),
+            EventField("body", "any", "what was sent, decoded"),
+            EventField("text", "string", "what was sent, as it came"),
+            ROLE,
         ),
     ),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
 from gateway.engine.sqlite.backup import create_backup, verify_journal
 from gateway.errors import RecordDamage
@@ -50,6 +50,20 @@ async def test_a_bit_that_flipped_is_found_at_the_reading_and_all_others_are_rea
         assert health.ok  # one record is no reason to take no others
         assert len(health.warnings) == 1
         await filled(engine, "gw.in.4")
+
+
+async def test_events_are_told_past_a_damaged_one(path: Path) -> None:
+    events = [records.EmittedEvent(name="agent:end", fields={"n": n, "text": TEXT.decode()}) for n in range(4)]
+    subjects = [
+        record_subjects.event_subject_of("agent:end"),
+        record_subjects.owed_event_subject_of("agent:end", "key"),
+    ] * 2
+    async with await open_sqlite(path) as engine:
+        for subject, event in zip(subjects, events, strict=True):
+            await engine.append(NewRecord(subject, records.encode(event)))
+    flip(path)
+    async with await open_sqlite(path) as engine:
+        assert [event.fields["n"] async for _, event in records.read_events(engine)] == [0, 2, 3]
 
 
 async def test_a_consumer_passes_it_over(path: Path) -> None:

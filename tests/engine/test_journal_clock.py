@@ -131,6 +131,31 @@ def test_a_board_without_a_clock_makes_nothing_old(machine: Machine, jump: float
     assert after.read() <= BEGUN + 2 * DAY
 
 
+@pytest.mark.parametrize("jump", JUMPS)
+def test_of_what_the_wall_clock_was_set_by_nothing_is_believed(machine: Machine, jump: float) -> None:
+    clock = JournalClock(machine.clock)
+    machine.run(60)
+    assert clock.calculate_difference() == 0
+    machine.wall += jump
+    assert clock.calculate_difference() == pytest.approx(jump), "before anybody has looked"
+    clock.look()
+    machine.run(2 * DAY)
+    clock.look()
+    assert clock.calculate_difference() == pytest.approx(jump)
+
+
+@pytest.mark.parametrize(("off", "believed"), [(20 * DAY, 20 * DAY), (400 * DAY, 0.0)])
+def test_over_a_start_of_the_machine_the_wall_clock_is_believed_as_far_as_it_may_be_right(
+    machine: Machine, off: float, believed: float
+) -> None:
+    after = opened_again(JournalClock(machine.clock), machine, lambda: machine.start_again(off))
+    again = opened_again(after, machine, lambda: machine.run(5.0))
+    for clock in (after, again):
+        assert machine.wall - clock.calculate_difference() == pytest.approx(BEGUN + believed, abs=10)
+    again.learn(BEGUN + off)
+    assert again.calculate_difference() == 0, "a network agrees"
+
+
 async def test_the_journal_keeps_it_also_where_it_was_not_closed(machine: Machine, tmp_path: Path) -> None:
     path, copy = tmp_path / "journal.db", tmp_path / "copy.db"
     async with await open_sqlite(path, clock=machine.clock) as engine:
@@ -157,3 +182,16 @@ async def test_a_journal_of_an_older_version_opens_as_it_is_and_loses_nothing(ma
         machine.run(HOUR)
         found: list[Record] = await engine.read("gw.in.*")
         assert [record.data for record in found] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_stamp_and_its_difference_tell_how_long_it_was(machine: Machine, jump: float, *, is_seen: bool) -> None:
+    clock = JournalClock(machine.clock)
+    machine.run(60)
+    before = clock.stamp() - clock.calculate_stamp_difference()
+    machine.wall += jump
+    if is_seen:
+        clock.look()
+    machine.run(5)
+    assert clock.stamp() - clock.calculate_stamp_difference() - before == pytest.approx(5)

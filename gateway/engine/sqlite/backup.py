@@ -1,19 +1,21 @@
-"""Copies of a journal: made while it is being written, verified, and put back in its place.
+"""Copies of a journal: made while it is being written, verified, and put back in its place; and one look into it.
 
-A copy is one file, complete as of one instant, without what was purged. All three functions work on files, from any
-process, and take as long as the disk does: on an event loop they belong into a thread.
+A copy is one file, complete as of one instant, without what was purged. All functions work on files, from any process,
+and take as long as the disk does: on an event loop they belong into a thread.
 """
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.engine.interface import Record
 from gateway.engine.sqlite import journal_file
 from gateway.engine.sqlite.faults import describe_error
-from gateway.engine.sqlite.log_table import to_record
+from gateway.engine.sqlite.log_table import read_last, to_record
 from gateway.engine.sqlite.schema import check_kind, get_used_bytes
 from gateway.errors import EngineError, RecordDamage
 
@@ -69,6 +71,18 @@ def verify_journal(journal: Path) -> JournalContents:
             raise EngineError(f"{journal} is not as we write journals: it acts by itself, by {', '.join(foreign)}")
         ((records, last_seq, newest),) = db.execute("SELECT count(*), coalesce(max(seq), 0), max(ts) FROM log")
         return JournalContents(records, last_seq, newest, get_used_bytes(db), *_check_records(db))
+
+
+def read_last_in(journal: Path, subject: str) -> Record | None:
+    """What stands last under a subject, whether a gateway has the journal open or not; None: nothing, or no journal.
+
+    Raises:
+        EngineError: it is damaged, or it is no journal of ours.
+    """
+    if not journal.exists():
+        return None
+    with _open_for_reading(journal) as db:
+        return read_last(db, subject, time.time())
 
 
 def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:

@@ -139,7 +139,8 @@ class SqliteEngine(LiveMessages):
         progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
         warnings = (*filter(None, [self._condition.warning]), *self._condition.damaged.values())
         detail = "; ".join(filter(None, words)) or "well"
-        return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress)
+        commits = (self._writer.commits, self._writer.commit_seconds)
+        return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress, *commits)
 
     def failure(self) -> str:
         condition, delay = self._condition, self._delay

@@ -50,6 +50,7 @@ from gateway.errors import EngineError
 SWEEP_SECONDS = 60.0
 CLOCK_SECONDS = 1800.0  # between two notes of where the journal's clock is
 SHRINK_PAGES = 256
+SHRINK_SHARE = 8
 SHRINK_AFTER = 5.0
 PROBE_SECONDS = 1.0
 # So much must be free again before a full journal is called well: not to flutter with every small record.
@@ -76,6 +77,7 @@ class JournalWriter:
         self._announce = announce
         self._closing = ExitStack()
         self.busy_since: float | None = None
+        self.commits, self.commit_seconds = 0, 0.0
         self.note = ""
         self.records = 0
         self.building: int | None = None  # subjects of an older journal that are in the index by now
@@ -114,6 +116,8 @@ class JournalWriter:
     def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
         self.busy_since = self._steady()
         done = self._commit(jobs)
+        self.commits += len(done)
+        self.commit_seconds += self._steady() - self.busy_since
         self.busy_since = None
         return partial(self._announce, done)
 
@@ -205,10 +209,10 @@ class JournalWriter:
                 self._condition.recover()
 
     def _shrink(self) -> bool:
-        """Gives some of a file that is empty to a quarter back to the file system; true where there is more."""
+        """Gives some of a file that is empty to an eighth back to the file system; true where there is more."""
         try:
             free = read_pragma(self._db, "freelist_count")
-            if free < SHRINK_PAGES or free * 4 < read_pragma(self._db, "page_count"):
+            if free < SHRINK_PAGES or free * SHRINK_SHARE < read_pragma(self._db, "page_count"):
                 return self._is_shrinking and self._settle()
             if not self._is_shrinking:
                 self._is_shrinking = True

@@ -1,0 +1,122 @@
+"""The record of activity: what those who steer the gateway did, from where and on what, and what was refused to them.
+
+It is only ever appended to: neither retention nor the removal of a session reaches it, and nothing switches it off. It
+names hooks, people and sessions, and holds no secret and no word of a conversation. Who looks at one thing again and
+again, or is refused it, is recorded once a minute, so that nobody fills the journal with it.
+"""
+
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway import record_subjects, records
+from gateway.engine import Engine, NewRecord, Record
+from gateway.errors import Duplicate, EngineError
+from gateway.records import ActivityRecord
+from gateway.roles import Role
+
+log = logging.getLogger(__name__)
+
+QUIET_SECONDS = 60.0
+MOST_REMEMBERED = 1000
+LONGEST_NAME = 200
+
+
+class Caller(NamedTuple):
+    """Who acts, from where, and with which role."""
+
+    name: str
+    place: str
+    role: Role
+
+
+HOOK_PLACE = "control socket"  # of processes that the gateway has started itself
+OWNER = Caller("owner", "terminal", "owner")  # whoever asks, where nobody looked who it is
+CALLER: ContextVar[Caller] = ContextVar("caller")
+"""Who asks for what is being answered; set where requests come in: at the control socket and at the port."""
+
+
+class Activity:
+    """Writes and reads the record."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._recent: OrderedDict[ActivityRecord, float] = OrderedDict()
+
+    async def write(self, done: ActivityRecord, *, is_look: bool = False) -> None:
+        """Of whoever is named in it, else of whoever asks now. What was done stays so where this cannot be written."""
+        who, place = (done.who, done.place) if done.who else CALLER.get(OWNER)[:2]
+        names = {"who": who, "place": place, "on": done.on}
+        named = msgspec.structs.replace(done, **{field: name[:LONGEST_NAME] for field, name in names.items()})
+        if (is_look or named.outcome == "refused") and self._is_repeated(named):
+            return
+        try:
+            entry = msgspec.structs.replace(named, at=time.time())
+            await self._engine.append(NewRecord(record_subjects.ACTIVITY_SUBJECT, records.encode(entry)))
+        except EngineError as error:
+            what = f"{named.what} {named.on} by {named.who} from {named.place}"
+            log.error("not in the record of activity: %s (%s): %s", what, named.outcome, error)
+
+    async def rename(self, person: str, pseudonym: str) -> None:
+        """Put a pseudonym in the place of somebody who is forgotten. What is written anew has its old time."""
+        name = re.compile(rf"(?<![^\s]){re.escape(person)}(?![^\s])")
+        async for record, kept in records.read_all(self._engine, record_subjects.ACTIVITY_SUBJECT, ActivityRecord):
+            fields = {field: name.sub(pseudonym, getattr(kept, field)) for field in ("who", "place", "on")}
+            if (renamed := msgspec.structs.replace(kept, **fields)) != kept:
+                again = f"{record.subject}:{record.seq}"  # once, also where a crash comes before the old one goes
+                with suppress(Duplicate):
+                    await self._engine.append(NewRecord(record.subject, records.encode(renamed), msg_id=again))
+                await self._engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+    async def read(self, after: int, since: float) -> tuple[list[dict[str, Any]], int]:
+        """The next ones after a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
+        page = await records.read_readable(self._engine, record_subjects.ACTIVITY_SUBJECT, after, records.PAGE)
+        return _as_rows(page, since), page[-1].seq if page else 0
+
+    async def read_last(self, before: int, most: int, since: float) -> tuple[list[dict[str, Any]], int]:
+        """The last ones before a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
+        newest = await self._engine.last(record_subjects.ACTIVITY_SUBJECT)
+        end, reach = min(before, newest.seq + 1) if newest else 0, most
+        found: list[Record] = []
+        while end > 1 and len(found) < most:
+            after = max(0, end - 1 - reach)
+            found = await self._read_between(after, end) + found
+            end, reach = after + 1, reach * 4
+        rows = _as_rows(found[-most:], since)
+        return rows, found[-most].seq if len(found) >= most == len(rows) else 0
+
+    async def _read_between(self, after: int, before: int) -> list[Record]:
+        found: list[Record] = []
+        while after < before - 1:
+            page = await records.read_readable(self._engine, record_subjects.ACTIVITY_SUBJECT, after, records.PAGE)
+            if not page:
+                break
+            found += [one for one in page if one.seq < before]
+            after = page[-1].seq
+        return found
+
+    def _is_repeated(self, done: ActivityRecord) -> bool:
+        now = self._clock()
+        if now - self._recent.get(done, -QUIET_SECONDS) < QUIET_SECONDS:
+            return True
+        self._recent[done] = now
+        self._recent.move_to_end(done)
+        if len(self._recent) > MOST_REMEMBERED:
+            self._recent.popitem(last=False)
+        return False
+
+
+def _as_rows(found: Iterable[Record], since: float) -> list[dict[str, Any]]:
+    kept = (records.decode(one.data) for one in found)
+    done = [one for one in kept if isinstance(one, ActivityRecord) and one.at >= since]
+    done.sort(key=lambda one: one.at)  # some were written anew
+    fields = ("at", "who", "place", "what", "on", "outcome")
+    return [{name: getattr(one, name) for name in fields} for one in done]

@@ -1,0 +1,189 @@
+"""The subjects under which the journal's records stand.
+
+Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
+`gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
+What the page's chat shows of a conversation stands on `gw.page.<conv>`.
+Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`; those that
+are of none on `gw.ev.<name>`.
+"""
+
+import hashlib
+import re
+from typing import Literal, TypeAlias
+
+from gateway.messages import Address
+
+SessionSubject: TypeAlias = Literal["in", "turn", "bell", "sum", "dead.turns", "shown", "page"]
+
+TURN_SUBJECTS = "gw.turn.*"
+IN_SUBJECTS = "gw.in.*"
+PAGE_SUBJECTS = "gw.page.*"
+WAKEUP_SUBJECTS = "gw.bell.*"
+OUT_SUBJECTS = "gw.out.>"
+SEND_SUBJECTS = "gw.sent.>"
+EVENT_SUBJECTS = "gw.ev.>"
+OWED_EVENT_SUBJECTS = "gw.owed.>"
+RETRY_SUBJECTS = "gw.redo.*"
+DEAD_SUBJECTS = "gw.dead.>"
+DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
+HOOK_STORE_SUBJECTS = "gw.keep.*.*"
+ACCESS_SUBJECT = "gw.access"
+KEYS_SUBJECT = "gw.keys"
+LOGIN_SUBJECT = "gw.logins"
+ACTIVITY_SUBJECT = "gw.activity"
+CALL_SUBJECTS = "gw.call.*"
+USAGE_SUBJECT = "gw.usage.calls"
+FOLDED_SUBJECT = "gw.usage.folded"
+DAY_SUBJECTS = "gw.usage.days.*"
+PSEUDONYM_SUBJECT = "gw.pseudonyms"
+CONTROL_SUBJECTS = "rt.ctl.*"
+DELTA_SUBJECTS = "rt.delta.*"
+APPROVAL_SUBJECTS = "gw.ask.*.*"
+
+
+def token_of(text: str) -> str:
+    """One segment of a subject that stands for a text, whatever the text contains."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def session_subject_of(kind: SessionSubject, session_key: str) -> str:
+    return session_subject_of_token(kind, token_of(session_key))
+
+
+def session_subject_of_token(kind: SessionSubject, token: str) -> str:
+    """Does the same where only the token is known: a subject has the token in it, and no longer the key."""
+    return f"gw.{kind}.{token}"
+
+
+def token_of_subject(subject: str) -> str:
+    """The session token that a subject of a session's records, or of its replies, ends with."""
+    return subject.rpartition(".")[2]
+
+
+def platform_token_of(platform: str) -> str:
+    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token_of(platform)
+
+
+def place_of(address: Address) -> str:
+    """`<platform>.<token>`: where replies have one order."""
+    at = f"{address.chat_id}\0{address.thread_id}"
+    return f"{platform_token_of(address.platform)}.{token_of(at)}"
+
+
+def reply_subject_of(address: Address, session_key: str) -> str:
+    return f"gw.out.{place_of(address)}.{token_of(session_key)}"
+
+
+def owed_event_subject_of(name: str, session_key: str) -> str:
+    """Where an event of a conversation stands: under the conversation, like the records that it is appended with."""
+    return f"gw.owed.{token_of(session_key)}.{_event_path_of(name)}"
+
+
+def owed_event_pattern_of(name: str) -> str:
+    """The pattern of what conversations have of an event, or of all that a pattern of events meets."""
+    return f"gw.owed.*.{_event_path_of(name)}"
+
+
+def owed_event_pattern_of_token(token: str) -> str:
+    """The pattern of the events that belong to the session key with this token."""
+    return f"gw.owed.{token}.>"
+
+
+def place_of_reply_subject(subject: str) -> str:
+    """The place that a reply goes to, from the subject that it stands on."""
+    return subject.removeprefix("gw.out.").rpartition(".")[0]
+
+
+def reply_pattern_of_session(session_key: str) -> str:
+    """The pattern of all replies that belong to a session key."""
+    return reply_pattern_of_token(token_of(session_key))
+
+
+def reply_pattern_of_token(token: str) -> str:
+    """The pattern of all replies that belong to the session key with this token."""
+    return f"gw.out.*.*.{token}"
+
+
+def reply_pattern_of_place(where: str) -> str:
+    """The pattern of all replies that go to a place."""
+    return f"gw.out.{where}.*"
+
+
+def reply_pattern_of_platform(platform: str) -> str:
+    return f"gw.out.{platform_token_of(platform)}.>"
+
+
+def send_subject_of(where: str, stream: str = "") -> str:
+    """The send journal of a place, or of one streamed reply in it."""
+    return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"
+
+
+def call_subject_of(key_name: str, call_id: str) -> str:
+    """Where a program's call stands."""
+    return f"gw.call.{token_of(f'{key_name}:{call_id}')}"
+
+
+def delta_subject_of(session_key: str) -> str:
+    """Live only: pieces of an answer while the model writes it."""
+    return f"rt.delta.{token_of(session_key)}"
+
+
+def control_subject_of(session_key: str) -> str:
+    """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
+    return f"rt.ctl.{token_of(session_key)}"
+
+
+def approval_subject_of(mark: str, session_key: str = "") -> str:
+    """Returns where the request of an approval stands; without a session, the pattern of the one with this mark."""
+    return f"gw.ask.{mark}.{token_of(session_key) if session_key else '*'}"
+
+
+def approval_pattern_of_token(token: str) -> str:
+    """The pattern of the requests that belong to the session key with this token."""
+    return f"gw.ask.*.{token}"
+
+
+def event_subject_of(name: str) -> str:
+    """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
+    return f"gw.ev.{_event_path_of(name)}"
+
+
+def _event_path_of(name: str) -> str:
+    parts = name.split(":")
+    return ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
+
+
+def hook_store_subject_of(hook: str, key: str | None = None) -> str:
+    """Returns where a hook keeps a value; without a key, the pattern of its whole store."""
+    return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
+
+
+def schedule_subject_of(hook: str) -> str:
+    """Returns where it is kept when a hook's schedule was last due."""
+    return f"gw.schedule.{token_of(hook)}"
+
+
+def webhook_subject_of(name: str) -> str:
+    """Returns where it is kept by which signature a webhook was called."""
+    return f"gw.webhook.{token_of(name)}"
+
+
+def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
+    """Returns where an event is kept that a durable hook could not be given; without a sequence, the pattern of all."""
+    return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
+
+
+def day_subject_of(day: str) -> str:
+    """Returns where the sums of a day stand."""
+    return f"gw.usage.days.{day}"
+
+
+def retry_subject_of(hook_token: str) -> str:
+    """Returns where a dead letter is put that is tried again: this hook's consumer alone reads it."""
+    return f"gw.redo.{hook_token}"
+
+
+def cursor_subject_of(reader: str, bot: str = "") -> str:
+    """Returns where it is kept how far a bot has read its network, or a follower the journal."""
+    subject = f"gw.cur.{platform_token_of(reader)}"
+    return f"{subject}.{token_of(bot)}" if bot else subject
