@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.access import AccessControl, AccessRules, Pairings, PeopleGroup
 from gateway.access.message_rate import MOST_PEOPLE
 from gateway.messages import Address, ChatType, Message
 from gateway.testing.memory_engine import MemoryEngine
@@ -52,6 +52,73 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
 )
 def test_only_whom_a_rule_names_may_speak(given: Message, role: str | None) -> None:
     assert control(RULES).find_role(given) == role
+
+
+GROUPS = {
+    "staff": PeopleGroup(frozenset({"net:1", "net:5"}), "operator", 2),
+    "chiefs": PeopleGroup(frozenset({"net:6"}), "admin"),
+    "all": PeopleGroup(frozenset({"net:7"}), "guest"),
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "role"),
+    [
+        (message("net", "1"), "admin"),  # who has several roles has the highest
+        (message("net", "5"), "operator"),
+        (message("net", "5", "other", "group"), "operator"),
+        (message("net", "6"), "admin"),
+        (message("net", "7"), "guest"),
+        (message("net", "8", name="5"), None),
+        (message("open", "5"), "guest"),
+        (message("other", "5"), None),
+    ],
+)
+def test_a_group_gives_its_people_its_role_there_where_they_are_named(given: Message, role: str | None) -> None:
+    assert control(replace(RULES, groups=GROUPS)).find_role(given) == role
+
+
+def test_each_of_a_group_has_its_pace_and_a_role_may_have_one() -> None:
+    access = control(replace(RULES, rate=3, rates={"guest": 1}, groups=GROUPS), lambda: 0.0)
+    people = [(message("net", "5"), 2), (message("net", "6"), 3), (message("net", "7"), 1), (message("open", "9"), 1)]
+    for given, most in people:
+        role = access.find_role(given)
+        assert role
+        assert [access.is_too_fast(given, role) for _ in range(most + 1)] == [False] * most + [True]
+
+
+async def test_in_a_home_with_groups_nobody_is_guessed_to_be_the_owner() -> None:
+    alone = {"net": frozenset({"2"})}
+    for groups, owner in (({}, "owner"), (GROUPS, "user")):
+        access = control(AccessRules("ignore", 30, users=alone, groups=groups))
+        await access.apply_rules(access.rules)
+        assert access.find_role(message("net", "2")) == owner
+    access = control(AccessRules("ignore", 30, groups={"all": PeopleGroup(frozenset({"net:7"}), "user")}))
+    await access.apply_rules(access.rules)
+    assert access.find_role(message("net", "7")) == "user"
+    assert "access: {owners: {net" in access.suggest_owner()
+    assert access.has_others()
+
+
+def test_an_admin_of_a_group_is_asked_for_their_yes() -> None:
+    rules = replace(RULES, groups=GROUPS, approvers=frozenset({"admin"}))
+    assert ("net", "6") in control(rules).list_approvers()
+    assert ("net", "5") not in control(rules).list_approvers()
+
+
+@pytest.mark.row("T17")
+@pytest.mark.parametrize("user", ["app", "app:1", "1"])
+def test_a_program_is_what_its_key_is_whatever_the_rules_say(user: str) -> None:
+    named = {"api": frozenset({"app", "app:1", "1"})}
+    group = PeopleGroup(frozenset({"api:app", "api:app:1"}), "admin")
+    rules = replace(RULES, owners=named, admins=named, users=named, everybody=frozenset({"api"}), groups={"all": group})
+    asked = message("api", user)
+    assert control(rules).find_role(asked) is None, "nobody has such a key"
+    keyed = AccessControl(rules, Pairings(MemoryEngine()), find_program_role=lambda _user: "operator")
+    assert keyed.find_role(asked) == "operator"
+    approving = replace(rules, approvers=frozenset({"asker", "operator", "admin"}))
+    keyed = AccessControl(approving, Pairings(MemoryEngine()), find_program_role=lambda _user: "operator")
+    assert not keyed.can_approve_own(asked)
 
 
 def test_with_no_rules_nobody_may_speak() -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG
 from gateway.errors import AccessError
@@ -167,7 +167,7 @@ async def test_no_code_stands_in_the_journal_and_only_one_record_does(
     pairings: Pairings, engine: MemoryEngine, clock: SetClock
 ) -> None:
     codes = [await pairings.invite(asked(str(number))) for number in range(3)]
-    kept = await engine.read(records.ACCESS_SUBJECT)
+    kept = await engine.read(record_subjects.ACCESS_SUBJECT)
     assert len(kept) == 1
     assert not [code for code in codes if code.encode() in kept[0].data]
 

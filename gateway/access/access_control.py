@@ -6,6 +6,7 @@ The check is made in memory, before anything of a stranger's is journalled, and 
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from gateway.access.message_rate import MessageRate
 from gateway.access.owners import format_line, infer_owners, suggest_owner
@@ -20,14 +21,28 @@ log = logging.getLogger(__name__)
 
 NOBODY: frozenset[str] = frozenset()
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
+WEB = "web"  # the platform of the page; who came by a link that a network was given is `NETWORK:ID` there
+API = "api"  # the platform of programs: who speaks there is `KEY` or `KEY:USER`, and may what the key may, no more
+
+FindProgramRole: TypeAlias = Callable[[str], Role | None]
 
 
 class AccessControl:
-    """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
+    """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock.
 
-    def __init__(self, rules: AccessRules, pairings: Pairings, clock: Callable[[], float] = time.monotonic) -> None:
+    `find_program_role` knows the keys of programs: no rule and no pairing says anything about these.
+    """
+
+    def __init__(
+        self,
+        rules: AccessRules,
+        pairings: Pairings,
+        clock: Callable[[], float] = time.monotonic,
+        find_program_role: FindProgramRole = lambda _user: None,
+    ) -> None:
         self.rules = rules
         self.pairings = pairings
+        self._find_program_role = find_program_role
         self.owners: Mapping[str, str] = {}  # by platform, who is alone in its lists and so the owner
         self.message_rate = MessageRate(clock)
 
@@ -62,7 +77,9 @@ class AccessControl:
         rules = self.rules
         if rules.everybody or rules.chats or any(rules.roles.values()):
             return True
-        if any(not is_admin(one.role) for one in self.pairings.people):
+        roles = [*rules.named.values(), *(one.role for one in self.pairings.people)]
+        roles += [one.role for one in rules.groups.values()]
+        if not all(map(is_admin, roles)):
             return True
         return any(
             users
@@ -76,11 +93,12 @@ class AccessControl:
     def is_too_fast(self, message: Message, role: Role) -> bool:
         """Returns True when this person has used up the messages of the last minute; each call counts as one.
 
-        Owners may write as much as they like.
+        Owners may write as much as they like, unless the configuration says otherwise.
         """
-        if role == "owner":
+        if role == "owner" and role not in self.rules.rates:
             return False
-        return not self.message_rate.take(message, self.rules.rate)
+        most = self.rules.find_rate(f"{message.address.platform}:{message.user_id}", role)
+        return not self.message_rate.take(message, most)
 
     async def invite(self, message: Message) -> str:
         """A pairing code for a stranger; empty where there is none."""
@@ -93,13 +111,17 @@ class AccessControl:
 
     def can_approve_own(self, message: Message) -> bool:
         """Does whoever wrote this decide themself whether a tool may run for them?"""
+        if message.kind == "internal" or message.address.platform == API:
+            return False
         role = self.find_role(message)
-        return role is not None and message.kind != "internal" and self.can_approve(role, is_own=True)
+        return role is not None and self.can_approve(role, is_own=True)
 
     def list_approvers(self) -> list[tuple[str, str]]:
         """Platform and id of everybody whose yes counts for others, owners first."""
         rules, paired = self.rules, self.pairings.people
-        platforms = {*rules.owners, *rules.admins, *rules.users}
+        people = (*rules.named, *(person for group in rules.groups.values() for person in group.people))
+        grouped = (person.partition(":")[0] for person in people)
+        platforms = {*rules.owners, *rules.admins, *rules.users, *grouped}
         named = {(platform, user) for platform in platforms for user in rules.list_people(platform)}
         named |= {(one.platform, one.user_id) for one in paired}
         roles = {who: self.find_role(Message("", Address(*who), who[1], "")) for who in sorted(named)}
@@ -113,6 +135,11 @@ class AccessControl:
         platform, user = message.address.platform, message.user_id
         if not user:
             return None
+        if platform == API:
+            return self._find_program_role(user)
+        network, colon, on_network = user.partition(":")
+        if platform == WEB and colon:  # they were given a link there, and are what they are there
+            return self.find_role(Message("", Address(network, on_network), on_network, ""))
         if user in self.rules.owners.get(platform, ()) or user == self.owners.get(platform):
             return "owner"
         by_rule, by_code = self.rules.find_role(message), self.pairings.find_role(platform, user)

@@ -18,8 +18,8 @@ def infer_owners(rules: AccessRules, paired: Sequence[PairingUser], kept: Mappin
     if rules.names_owners:
         return {}
     owners = {network: user for network, user in kept.items() if user in rules.list_people(network)}
-    if any(rules.admins.values()) or any(is_admin(one.role) for one in paired):
-        return owners
+    if rules.groups or rules.has_admins or any(is_admin(one.role) for one in paired):
+        return owners  # whoever writes groups says who is what, and is not guessed at
     for network, users in rules.users.items():
         is_open = network in rules.everybody or rules.roles.get(network)
         if network not in owners and len(rules.list_people(network)) == 1 and not is_open:
@@ -29,9 +29,11 @@ def infer_owners(rules: AccessRules, paired: Sequence[PairingUser], kept: Mappin
 
 def suggest_owner(rules: AccessRules, paired: Sequence[PairingUser], owners: Mapping[str, str]) -> str:
     """The line that names an owner, for a home in which people speak and nobody may approve; else nothing."""
-    if rules.names_owners or owners or any(rules.admins.values()) or any(is_admin(one.role) for one in paired):
+    if rules.names_owners or owners or rules.has_admins or any(is_admin(one.role) for one in paired):
         return ""
-    people = {network: sorted(rules.list_people(network)) for network in sorted({*rules.users, *rules.group_users})}
+    named = {one.partition(":")[0] for group in rules.groups.values() for one in group.people}
+    networks = sorted({*rules.users, *rules.group_users, *named})
+    people = {network: sorted(rules.list_people(network)) for network in networks}
     for one in paired:
         people[one.platform] = [*people.get(one.platform, []), one.user_id]
     network = next((network for network, found in people.items() if found), "")

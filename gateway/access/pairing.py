@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AccessError, Conflict, EngineError
 from gateway.messages import Message
@@ -63,7 +63,7 @@ class Pairings:
         return next(found, None)
 
     async def load(self) -> None:
-        seq, kept = await records.read_last(self._engine, records.ACCESS_SUBJECT, records.PairingState)
+        seq, kept = await records.read_last(self._engine, record_subjects.ACCESS_SUBJECT, records.PairingState)
         if kept:
             self._kept, self._seq = kept, seq
 
@@ -169,6 +169,21 @@ class Pairings:
             await self._write(people=tuple(one for one in self.people if one is not gone))
             return gone
 
+    async def forget(self, platform: str, user_id: str) -> bool:
+        """Nothing is kept of them any more: neither that they were let in, nor that they asked. False: nothing was."""
+        async with self._lock:
+            await self.load()
+            kept, who = self._kept, (platform, user_id)
+            lists = {"people": kept.people, "asking": kept.asking, "owners": kept.owners}
+            left = {
+                name: tuple(one for one in those if who != (one.platform, one.user_id)) for name, those in lists.items()
+            }
+            wrong = {name: tries for name, tries in kept.wrong.items() if name != f"{platform}:{user_id}"}
+            if left == lists and wrong == kept.wrong:
+                return False
+            await self._write(**left, wrong=wrong)
+            return True
+
     async def keep_owners(self, owners: Mapping[str, str]) -> None:
         """Write down who is the owner, by platform, where no rule says it."""
         async with self._lock:
@@ -181,18 +196,20 @@ class Pairings:
         kept = replace(kept, **changes)
         try:
             self._seq = (
-                await self._engine.append(NewRecord(records.ACCESS_SUBJECT, records.encode(kept), expect=self._seq))
+                await self._engine.append(
+                    NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept), expect=self._seq)
+                )
             )[0]
         except Conflict:
             await self.load()
             raise AccessError("somebody else changed this at the same moment; try again") from None
         self._kept = kept
-        await self._engine.purge(records.ACCESS_SUBJECT, self._seq - 1)
+        await self._engine.purge(record_subjects.ACCESS_SUBJECT, self._seq - 1)
 
 
 def mark_of(code: str) -> str:
     """What is kept of a code."""
-    return records.token_of(f"pairing:{code}")
+    return record_subjects.token_of(f"pairing:{code}")
 
 
 def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:

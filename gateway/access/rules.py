@@ -7,9 +7,18 @@ from typing import Literal
 
 from gateway.agent import Tool
 from gateway.messages import Message
-from gateway.roles import Role
+from gateway.roles import Role, is_admin, rank_of
 
 EVERY_TOOL = frozenset({"all", "*"})
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleGroup:
+    """People, each `PLATFORM:ID`, what they are at least, and how many messages a minute each may send (None: any)."""
+
+    people: frozenset[str]
+    role: Role
+    rate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +29,16 @@ class AccessRules:
     in which everybody may. roles: those of a network whose holders may speak in groups. everybody: platforms that are
     open, as a person wrote it. names_owners: whether somebody wrote down who owns this gateway; else see
     `gateway.access.owners`. approvers: whose yes lets tools run, beside that of owners: `admin`, `asker`. tools: by
-    role, the names of tools and globs; `all` is every one, `trusted` every one that needs nobody's yes.
+    role, the names of tools and globs; `all` is every one, `trusted` every one that needs nobody's yes. groups: people
+    who are let in together, by name. named: people, each `PLATFORM:ID`, with a role of their own. rates: by role, where
+    that is not `rate`.
     """
 
     strangers: Literal["pair", "ignore"]
     rate: int  # messages a minute, for one person
+    rates: Mapping[Role, int] = field(default_factory=dict)
+    groups: Mapping[str, PeopleGroup] = field(default_factory=dict)
+    named: Mapping[str, Role] = field(default_factory=dict)
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
     admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -37,13 +51,39 @@ class AccessRules:
     approvers: frozenset[str] = frozenset()
     tools: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def has_admins(self) -> bool:
+        """Is anybody named who may use every command?"""
+        roles = (*self.named.values(), *(one.role for one in self.groups.values() if one.people))
+        return any(self.admins.values()) or any(map(is_admin, roles))
+
     def list_people(self, platform: str) -> frozenset[str]:
-        """Everybody whom a list names on this platform."""
+        """Everybody whom a list or a group names on this platform."""
         lists = (self.owners, self.admins, self.users, self.group_users)
-        return frozenset().union(*(listed.get(platform, ()) for listed in lists))
+        people = (*self.named, *(one for group in self.groups.values() for one in group.people))
+        grouped = (one.split(":", 1) for one in people)
+        return frozenset(user for there, user in grouped if there == platform).union(
+            *(listed.get(platform, ()) for listed in lists)
+        )
+
+    def groups_of(self, person: str) -> tuple[str, ...]:
+        """The names of the groups that this person (`PLATFORM:ID`) is in; the configuration lets it be one at most."""
+        return tuple(name for name, group in self.groups.items() if person in group.people)
+
+    def find_rate(self, person: str, role: Role) -> int:
+        """How many messages a minute this person may send."""
+        own = [rate for name in self.groups_of(person) if (rate := self.groups[name].rate) is not None]
+        return min(own) if own else self.rates.get(role, self.rate)
 
     def find_role(self, message: Message) -> Role | None:
-        """What these rules make of somebody who is no owner. A group that is allowed lets its members speak, only."""
+        """What these rules make of somebody who is no owner: the highest that a list or a group gives."""
+        person = f"{message.address.platform}:{message.user_id}"
+        grouped = (self.groups[name].role for name in self.groups_of(person))
+        found = [self._find_listed_role(message), self.named.get(person), *grouped]
+        return max((role for role in found if role), key=rank_of, default=None)
+
+    def _find_listed_role(self, message: Message) -> Role | None:
+        """A chat that is allowed lets its members speak, only."""
         platform, user, in_group = message.address.platform, message.user_id, message.address.chat_type != "dm"
         if user in self.admins.get(platform, ()):
             return "admin"

@@ -5,19 +5,29 @@ Each check looks at the settings and at the tree that they came from, so that it
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_network
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from gateway.addresses import split_address
 from gateway.config.node_paths import find_node
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
-from gateway.config.settings import MAIN, ModelSettings, Settings
+from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Settings, WebSettings
 from gateway.config.shell_presets import PRESETS
+from gateway.config.webhooks import WEBHOOK_NAME, parse_template
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
 from gateway.yaml_source.tree import to_printable
 
 _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
 
 _PROGRAM_NAME = re.compile(r"[a-z][a-z0-9_.+-]{0,20}")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\]")
+_WEB_NAME = r"[!-+\--9;-~]{1,200}"  # as the proxy that is trusted calls people
+_TAKEN_HEADERS = frozenset(
+    {"host", "cookie", "origin", "authorization", "x-token", "x-forwarded-for", "content-type", "content-length"}
+)
+_PAYERS = ("api", "hook", "terminal", "web", "webhook")  # who else may be charged than people on networks
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
 
@@ -42,10 +52,15 @@ def find_invalid_ids(
 
 def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
     """What is wrong with settings that are each right by themselves."""
+    yield from _check_zone(settings.gateway.timezone, tree)
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
     yield from _check_platforms(settings, tree, schema)
     yield from _check_shell_rules(settings, tree)
+    yield from _check_web(settings.web, tree)
+    yield from _check_groups(settings.access, tree, schema.platforms)
+    yield from _check_budgets(settings, tree, schema.platforms)
+    yield from _check_webhooks(settings, tree)
     yield from find_open_networks(settings, _find_nearest_place(tree, ("access", "everybody")))
 
 
@@ -56,6 +71,43 @@ def find_open_networks(settings: Settings, place: SourceLocation) -> Iterator[Fi
         yield Finding(place, what, "list ids under `access.users` instead", "warning")
 
 
+def _check_groups(access: AccessSettings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
+    """People of groups are named by ids that never change, and are in one group each."""
+    patterns = {name: spec.user_id for name, spec in platforms.items()} | {"web": _WEB_NAME}
+    seen: dict[str, str] = {}
+    for name, group in access.groups.items():
+        path = ("access", "groups", name, "people")
+        node = find_node(tree, path)
+        places = [one.place for one in node.items] if isinstance(node, YamlSequence) else []
+        for at, (person, place) in enumerate(zip(group.people, places, strict=False), 1):
+            what = f"entry {at} of `{to_printable('.'.join(path), 200)}`"
+            platform, colon, user = person.partition(":")
+            if not colon or platform not in patterns:
+                networks = ", ".join(sorted(patterns))
+                yield Finding(place, f"{what} does not begin with a network", f"write NETWORK:ID, of {networks}")
+            elif not re.fullmatch(patterns[platform], user):
+                yield Finding(place, f"{what} is no id", _REMEDY)
+            elif person in seen:
+                remedy = f"leave them in one; they are in `{to_printable(seen[person])}` already"
+                yield Finding(place, f"{what} is in a group before", remedy)
+            else:
+                seen[person] = name
+
+
+def _check_budgets(settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
+    """They are of people by their ids, and of groups that there are."""
+    networks = (*sorted(platforms), *_PAYERS)
+    for person in settings.budgets.people:
+        platform, colon, _ = person.partition(":")
+        if not colon or platform not in networks:
+            place = _find_nearest_place(tree, ("budgets", "people", person))
+            what = f"`budgets.people.{to_printable(person, 100)}` is nobody's id"
+            yield Finding(place, what, f"write NETWORK:ID as `hermes-gateway usage` does, of {', '.join(networks)}")
+    for group in settings.budgets.groups:
+        if group not in settings.access.groups:
+            yield _make_unknown_name_finding(tree, ("budgets", "groups", group), settings.access.groups)
+
+
 def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     listed = {name for rule in settings.tools.shell_allow if isinstance(rule, dict) for name in rule}
     for at, rule in enumerate(settings.tools.shell_allow, 1):
@@ -64,6 +116,93 @@ def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
             what = f"entry {at} of `tools.shell_allow` names no program whose harmless use is known here: it asks"
             remedy = f"list the arguments that it may have, for instance: shell_allow: [{{{name}: [--version]}}]"
             yield Finding(_find_nearest_place(tree, ("tools", "shell_allow")), what, remedy, "warning")
+
+
+def _check_zone(name: str, tree: YamlNode) -> Iterator[Finding]:
+    try:
+        ZoneInfo(name or "UTC")
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        place = _find_nearest_place(tree, ("gateway", "timezone"))
+        yield Finding(place, "`gateway.timezone` names no time zone", "write a name such as Europe/Berlin, or UTC")
+
+
+def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
+    """A port that others could reach wants TLS, or a proxy that has it."""
+
+    def find(key: str, what: str, remedy: str) -> Finding:
+        return Finding(_find_nearest_place(tree, ("web", *key.split(".", 1))), f"`web.{key}` {what}", remedy)
+
+    try:
+        address, _ = split_address(web.listen)
+        is_safe = address.is_loopback or bool(web.tls.cert or web.trusted_proxies)
+    except ValueError:
+        yield find("listen", "is no IP address with a port", "write for instance 127.0.0.1:8730, or [::1]:8730")
+    else:
+        if not is_safe:
+            remedy = "write 127.0.0.1:PORT, or set `web.tls`, or `web.trusted_proxies` and have a proxy speak TLS"
+            yield find("listen", "can be reached from elsewhere, and what is said there can be read", remedy)
+    if bool(web.tls.cert) != bool(web.tls.key):
+        given, lacks = ("cert", "key") if web.tls.cert else ("key", "cert")
+        yield find(f"tls.{given}", f"stands without `{lacks}`", "write both: the files of the certificate and its key")
+    if not all(map(_is_network, web.trusted_proxies)):
+        yield find("trusted_proxies", "names what is no IP address", "write addresses such as 10.0.0.2 or 10.0.0.0/24")
+    yield from (find(*one) for one in _find_identity_faults(web))
+    if not all(map(_HOST_NAME.fullmatch, web.hosts)):
+        yield find(
+            "hosts", "names what is no host", "write names such as gateway.example.org, without http:// and port"
+        )
+
+
+def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+    """An address that can be written, a template that can be filled, and nothing that only counts beside one."""
+    for name, webhook in settings.webhooks.items():
+        path = ("webhooks", name)
+        if not WEBHOOK_NAME.fullmatch(name):
+            what = f"`webhooks` has the name `{to_printable(name)}`, which cannot stand in an address"
+            yield Finding(_find_nearest_place(tree, path), what, "write letters, digits, - and _, 64 at the most")
+        try:
+            parse_template(webhook.template)
+        except ValueError as error:
+            place = _find_nearest_place(tree, (*path, "template"))
+            remedy = "write {issue.title} for what stands there, and {{ for a brace"
+            yield Finding(place, f"`webhooks.{to_printable(name)}.template` {error}", remedy)
+        for key in ("when", "session", "agent", "as"):
+            if not webhook.template and find_node(tree, (*path, key)) is not None:
+                what = f"`webhooks.{to_printable(name)}.{key}` means nothing without `template`"
+                yield Finding(_find_nearest_place(tree, (*path, key)), what, "add a `template`, or remove it")
+        if webhook.agent and webhook.agent not in {MAIN, *settings.agents}:
+            yield _make_unknown_name_finding(tree, (*path, "agent"), {MAIN, *settings.agents})
+
+
+def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
+    """Who says who somebody is, and to whom that is believed: the setting, what is wrong with it, what is right."""
+    if web.identity and not web.trusted_proxies:
+        remedy = "set `web.trusted_proxies` to the address of the proxy that writes it: nobody else is believed"
+        yield "identity", "stands without `trusted_proxies`", remedy
+    if web.identity.lower() in _TAKEN_HEADERS:
+        yield (
+            "identity",
+            "is a header that says something else",
+            "name another, such as X-Forwarded-User",
+        )
+    networks = [ip_network(written) for written in web.trusted_proxies if _is_network(written)]
+    if web.identity and any(one.prefixlen == 0 for one in networks):
+        yield "trusted_proxies", "trusts everybody to say who they are", "name the address of the proxy alone"
+    if web.people and not web.identity:
+        yield "people", "names people, and nothing says who asks", "set `web.identity`, or remove it"
+    for name in web.people:
+        if name == "owner" or not re.fullmatch(_WEB_NAME, name):
+            shown = to_printable(name, 60)
+            what = "is whoever opens the page by a link of the terminal" if name == "owner" else "is no name"
+            yield f"people.{shown}", what, "write the name that the proxy gives, without a space, a comma and a colon"
+
+
+def _is_network(written: str) -> bool:
+    try:
+        ip_network(written)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:

@@ -81,11 +81,11 @@ class Home:
         self.installed_hooks = ours / "installed"
         self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in
+        self.memory = ours / "memory"  # what people had the agent remember
         self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
         self.context_copies = ours / "context"  # what context files said before commands ran
         self.backups = ours / "backups"
         self.lock = ours / "gateway.lock"
-        self.turn_marks = ours / "turn-marks"  # whose code runs, for whoever starts after a crash
         self._runtime = runtime
 
     def __repr__(self) -> str:
@@ -104,13 +104,26 @@ class Home:
         far = self._far_sockets()
         return next((path for path in far if path.is_socket() and is_private(path.parent)), far[0])
 
+    @property
+    def turn_marks(self) -> Path:
+        """Whose code runs, for whoever starts after a crash: in memory, where there is a runtime directory.
+
+        A disk that does not answer would hold up the whole gateway with each mark.
+        """
+        if self._runtime is None:
+            return self.own_folder / "turn-marks"
+        return self._runtime / f"{OWN_FOLDER}-{self._checksum}.turn-marks"
+
+    @property
+    def _checksum(self) -> str:
+        """Only this user's homes share a runtime directory: this tells them apart, and costs no import."""
+        return f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
+
     def _far_sockets(self) -> list[Path]:
-        # Only this user's homes share these directories: a checksum tells them apart, and costs no import.
-        mark = f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
         directories = [SHARED_TEMPORARY / f"{OWN_FOLDER}-{os.geteuid()}"]
         if self._runtime is not None:
             directories.insert(0, self._runtime / OWN_FOLDER)
-        return [directory / f"{mark}.sock" for directory in directories]
+        return [directory / f"{self._checksum}.sock" for directory in directories]
 
     def path(self, written: str) -> Path:
         """A path as a person wrote it in the configuration: `~` is theirs, and what is relative begins at the home."""

@@ -1,12 +1,14 @@
 """The settings as others need them: a JSON schema for editors, the reference for readers, and the values in force."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from msgspec import NODEFAULT, Struct, inspect
 
 from gateway.config.fields import Secret
-from gateway.config.schema import SettingsSchema, unwrap_type
+from gateway.config.loading import Configuration
+from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
 from gateway.yaml_source.scalars import format_value
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
@@ -22,6 +24,14 @@ class SettingRow(NamedTuple):
     default: str
     does: str
     variables: tuple[str, ...]
+
+
+class SettingValue(NamedTuple):
+    """One setting as it is in force, as text, and where it was set."""
+
+    name: str
+    value: str
+    origin: str
 
 
 def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
@@ -69,6 +79,39 @@ def values_of(settings: Struct) -> dict[str, Any]:
         for field in struct.fields
         if (value := getattr(settings, field.name)) != Secret() and value is not None
     }
+
+
+def list_values(configuration: Configuration, data: Any, within: str = "") -> list[SettingValue]:
+    """Each setting below `within`, whose values are `data`, with its origin."""
+    return [SettingValue(name, value, _find_origin(configuration, name)) for name, value in _flatten(data, within)]
+
+
+def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:
+    """The names of the settings that differ, with those of their sections before them."""
+    if not isinstance(before, Struct):
+        yield from [within] if before != after else []
+        return
+    for field in before.__struct_fields__:
+        yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _flatten(data: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(data, dict) and data:
+        for key, below in data.items():
+            yield from _flatten(below, f"{name}.{key}" if name else key)
+    else:
+        yield name, as_text(data)
+
+
+def _find_origin(configuration: Configuration, name: str) -> str:
+    parts = name.split(".")
+    above = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    place = next((configuration.origins[one] for one in above if one in configuration.origins), None)
+    return str(place) if place else "default"
 
 
 def _value_of(value: Any, kind: inspect.Type) -> Any:
@@ -132,7 +175,10 @@ def _describe_type(kind: inspect.Type) -> str:
     """In words."""
     if unit := _unit_of(kind):
         return unit
-    match unwrap_type(kind):  # the file says None by saying nothing
+    bare = _unwrap_metadata(kind)
+    if isinstance(bare, inspect.UnionType):  # the file says None by saying nothing
+        return " | ".join(_describe_type(one) for one in bare.types if not isinstance(one, inspect.NoneType))
+    match bare:
         case inspect.LiteralType(values=choices):
             return " | ".join(f"`{choice}`" for choice in sorted(choices, key=str))
         case inspect.BoolType():
@@ -159,6 +205,8 @@ def _describe_items(kind: inspect.Type) -> str:
             return "secrets"
         case inspect.UnionType():
             return "texts and mappings"
+        case inspect.IntType():
+            return "whole numbers"
         case inspect.LiteralType():
             return _describe_type(kind)
         case _:

@@ -1,7 +1,8 @@
 """Which values are secret. They are known by value: a name says little, and in an error only the value stands.
 
-Secret are the settings of the secret type and systemd's credentials, whatever they look like; and what stands in `.env`
-or is given to somebody by name (`env:`), unless it plainly is none: see `is_public_value`.
+Secret are the settings of the secret type, what webhooks are called with and systemd's credentials, whatever they look
+like; and what stands in `.env` or is given to somebody by name (`env:`), unless it plainly is none: see
+`is_public_value`.
 """
 
 import re
@@ -28,6 +29,7 @@ _WORDS = frozenset({"critical", "disabled", "production", "development", "localh
 def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchema) -> Iterator[str]:
     """Every value that must never be shown, each perhaps more than once."""
     yield from _list_settings(settings)
+    yield from (outside.environ.get(webhook.secret_env, "") for webhook in settings.webhooks.values())
     public = list_public_variables(schema)
     for name, value in outside.values.items():
         if name not in public and _is_secret_variable(name, value):

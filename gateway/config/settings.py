@@ -9,9 +9,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
+from gateway.config.webhooks import WebhookSettings
+from gateway.roles import Role
 from gateway.yaml_source import ONE_OR_MORE, Duration, Size
 
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
+Price: TypeAlias = Annotated[float, Meta(ge=0)]
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 
 
@@ -38,8 +41,16 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     context_window: Annotated[
         int, describe("tokens that fit into one call; histories are compacted before", ge=1000)
     ] = 128_000
-    input_price: Annotated[float, describe("what a million tokens cost going in, for the sums in `/usage`", ge=0)] = 0.0
-    output_price: Annotated[float, describe("what a million tokens cost coming out", ge=0)] = 0.0
+    input_price: Annotated[
+        float, describe("what a million tokens cost going in; 0: what is known of the model, if anything is", ge=0)
+    ] = 0.0
+    output_price: Annotated[float, describe("what a million tokens cost coming out; 0: as above", ge=0)] = 0.0
+    cached_price: Annotated[
+        Price | None, describe("the same of tokens that the provider has in its cache; else as those going in")
+    ] = None
+    cache_write_price: Annotated[
+        Price | None, describe("the same of tokens that go into that cache; else as those going in")
+    ] = None
     options: Annotated[
         dict[str, Any], describe("further parameters of each call, for instance `{temperature: 0.2}`")
     ] = {}
@@ -174,6 +185,7 @@ class McpServerSettings(Struct, frozen=True, kw_only=True):
 
 
 MAIN = "main"
+DEFAULT_RATE = 30
 
 
 class GatewaySettings(Struct, frozen=True, kw_only=True):
@@ -183,6 +195,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Duration,
         describe("how long what has begun may go on after SIGTERM, and how long a second gateway waits", ge=1, le=600),
     ] = 30.0
+    timezone: Annotated[
+        str, describe("where days begin and end that usage is summed by, as `Europe/Berlin`; by default this machine's")
+    ] = ""
 
 
 # Begins the names of plugins: a hook may be called as a plugin is. Where no hook is, the plugin's own name is enough.
@@ -275,6 +290,16 @@ class RoleToolSettings(Struct, frozen=True, kw_only=True):
     ] = GUEST_TOOLS
 
 
+class GroupSettings(Struct, frozen=True, kw_only=True):
+    """Several people who are let in as the same."""
+
+    people: Annotated[tuple[str, ...], describe("who is in it, each `PLATFORM:ID`, and in no other group")] = ()
+    role: Annotated[Literal["admin", "operator", "user", "guest"], describe("what they are at least")] = "user"
+    rate: Annotated[
+        Annotated[int, Meta(ge=1)] | None, describe("messages a minute that each may send; by default as `access.rate`")
+    ] = None
+
+
 class AccessSettings(Struct, frozen=True, kw_only=True):
     """Who may speak. By default nobody."""
 
@@ -293,7 +318,40 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
         tuple[str, ...] | None, describe("commands of those who are no admins; by default the harmless ones")
     ] = None
     tools: RoleToolSettings = RoleToolSettings()
-    rate: Annotated[int, describe("messages a minute that one person may send", ge=1)] = 30
+    groups: Annotated[dict[str, GroupSettings], describe("people who are let in together, by the group's name")] = {}
+    rate: Annotated[
+        Annotated[int, Meta(ge=1)] | dict[Role, Annotated[int, Meta(ge=1)]],
+        describe(f"messages a minute that one person may send; or by role, {DEFAULT_RATE} where none is said"),
+    ] = DEFAULT_RATE
+
+
+class UsageLimit(Struct, frozen=True, kw_only=True):
+    """How much may be used in a day or a month; what is not said has no limit."""
+
+    tokens: Annotated[
+        Annotated[int, Meta(ge=0)] | None, describe("tokens that go in and come out; by default as many as there are")
+    ] = None
+    money: Annotated[Price | None, describe("what they cost, where their price is known; by default anything")] = None
+
+
+class BudgetLimit(Struct, frozen=True, kw_only=True):
+    """The limits of one budget; days are those of `gateway.timezone`."""
+
+    day: UsageLimit = UsageLimit()
+    month: UsageLimit = UsageLimit()
+
+
+class BudgetSettings(Struct, frozen=True, kw_only=True):
+    """How much models may be used. Owners are warned, all others stopped."""
+
+    all: Annotated[BudgetLimit, describe("by everybody together")] = BudgetLimit()
+    each_person: Annotated[BudgetLimit, describe("by each person who has no budget of their own")] = BudgetLimit()
+    people: Annotated[
+        dict[str, BudgetLimit], describe("by one person, by an id as `hermes-gateway usage` shows it: PLATFORM:ID")
+    ] = {}
+    groups: Annotated[
+        dict[str, BudgetLimit], describe("by the people of a group of `access.groups` together, by its name")
+    ] = {}
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):
@@ -340,6 +398,46 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
     ] = 2_000_000_000
 
 
+class WebTlsSettings(Struct, frozen=True, kw_only=True):
+    """The certificate of the port, where it speaks TLS itself."""
+
+    cert: Annotated[str, describe("the file of the certificate, with those between it and its root")] = ""
+    key: Annotated[str, describe("the file of its key")] = ""
+
+
+class WebSettings(Struct, frozen=True, kw_only=True):
+    """The port: whether the gateway is well, figures for Prometheus, and the operator's page."""
+
+    enabled: Annotated[bool, describe("whether there is a port")] = True
+    listen: Annotated[
+        str,
+        describe(
+            "an IP address of this machine and a port; without `tls` or `trusted_proxies` a loopback address; port 0 "
+            "is one that is free, and `status` says which"
+        ),
+    ] = "127.0.0.1:8730"
+    url: Annotated[
+        str,
+        describe("the address by which people reach it, for instance behind a reverse proxy", pattern=HTTP_PATTERN),
+    ] = ""
+    hosts: Annotated[tuple[str, ...], describe("further names by which it is reached; all others are refused")] = ()
+    tls: WebTlsSettings = WebTlsSettings()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        describe("IP addresses or networks of reverse proxies; what they say of where a request came from is believed"),
+    ] = ()
+    identity: Annotated[
+        str,
+        describe(
+            "the header in which these proxies, and nobody else, name the person who asks, such as `X-Forwarded-User`",
+            pattern=r"^([A-Za-z0-9-]{1,60})?$",
+        ),
+    ] = ""
+    people: Annotated[
+        dict[str, Role], describe("who is let in to the page by that name, each with a role; they are `web:NAME`")
+    ] = {}
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """What the gateway says about itself."""
 
@@ -347,6 +445,14 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     format: Annotated[Literal["auto", "text", "json"], describe("how lines on the standard error look")] = "auto"
     size: Annotated[Size, describe("when a log file is full", ge=10_000)] = 10_000_000
     keep: Annotated[int, describe("how many full ones are kept", ge=0, le=100)] = 5
+
+
+class SecuritySettings(Struct, frozen=True, kw_only=True):
+    """What `hermes-gateway security audit` finds and you mean so."""
+
+    accepted: Annotated[
+        tuple[str, ...], describe("ids of its checks; what they find is counted, and is no finding any more")
+    ] = ()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -366,9 +472,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     hooks: HooksSettings = HooksSettings()
     platforms: AllPlatformSettings = AllPlatformSettings()
     access: AccessSettings = AccessSettings()
+    budgets: BudgetSettings = BudgetSettings()
     sessions: SessionSettings = SessionSettings()
     journal: JournalSettings = JournalSettings()
+    web: WebSettings = WebSettings()
+    webhooks: Annotated[
+        dict[str, WebhookSettings], describe("what is called from outside, by a name that stands in its address")
+    ] = {}
     logs: LogSettings = LogSettings()
+    security: SecuritySettings = SecuritySettings()
 
     @property
     def main(self) -> AgentSettings:

@@ -6,6 +6,7 @@ It stands beside `text`, which the command line imports for its help: that need 
 import json
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -37,6 +38,7 @@ _SHAPES = tuple(
         (("earer",), r"(\b[Bb]earer\s{1,9})(?=[^\s]{0,200}[0-9])[A-Za-z0-9._~+/=-]{8,}"),
         (("=",), rf"(\b(?i:{_NAMES_OF_SECRETS})=)[^\s&\"'<>]{{6,}}"),
         (('":', "':", '" :', "' :"), rf"([\"'](?i:{_NAMES_OF_SECRETS})[\"']\s{{0,9}}:\s{{0,9}}[\"'])[^\"'\s]{{6,}}"),
+        (("/open?code=",), r"(/open\?code=)[A-Za-z0-9_-]{20,}"),  # links to the page
         (("://",), r"(://[^\s/:@]{0,200}:)[^\s/@]{1,500}(?=@)"),
         (("PRIVATE KEY",), r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)(?:[^-]|-(?!----)){1,8000}+(?:-----END)?"),
     )
@@ -63,6 +65,8 @@ class Redactor:
     def clean(self, text: str) -> str:
         if self._known:
             text = (self._pattern or self._compile()).sub(REPLACEMENT, text)
+        if not self._any_sign.search(text):
+            return text
         for signs, pattern in self._shapes:
             if any(sign in text for sign in signs):
                 text = re.sub(pattern, _replace_match, text)
@@ -78,6 +82,11 @@ class Redactor:
             case list() | tuple():
                 return [self.clean_all(value) for value in data]
         return data
+
+    @cached_property
+    def _any_sign(self) -> re.Pattern[str]:
+        """One look instead of one for each sign."""
+        return re.compile("|".join(re.escape(sign) for signs, _ in self._shapes for sign in signs))
 
     def _compile(self) -> re.Pattern[str]:
         known = self._known

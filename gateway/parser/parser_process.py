@@ -21,8 +21,10 @@ import anyio
 
 from gateway.errors import AgentError, HookError
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.process_handle import write_memory_file
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.process_tree import read_process
 from gateway.worker.protocol import CallMeta, WorkerSpec
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
@@ -45,6 +47,7 @@ class ParserProcess:
         self._idle = idle
         self._turn = anyio.Lock()
         self._worker: WorkerHandle | None = None
+        self._input = -1  # the worker's: a file in memory, of which neither side has to make lines
         self._end: asyncio.TimerHandle | None = None
         self._matches: dict[tuple[str, str], bool] = {}
 
@@ -73,13 +76,12 @@ class ParserProcess:
         return any(self._matches.get((pattern, name)) for name in names)
 
     async def _ask(self, verb: str, what: str, data: bytes, about: Mapping[str, Any]) -> str:
-        # In base64 no text can look like a message of many values, which the wire refuses.
-        fields = {**about, "data": base64.b64encode(data).decode()}
         async with self._turn:
             worker = await self._ready(what)
+            _write_anew(self._input, data)
             try:
                 with _limiting_time(worker.process.pid):
-                    answer = await worker.call(verb, fields, DECIDES, 2 * WAIT_LIMIT)
+                    answer = await worker.call(verb, about, DECIDES, 2 * WAIT_LIMIT)
             except TimeoutError:
                 raise AgentError(f"{what} could not be read within {TIME_LIMIT:g} s") from None
             except HookFailed as failed:
@@ -89,6 +91,7 @@ class ParserProcess:
             finally:
                 if self._end is None:  # late, failed or given up: whatever it does now, nobody waits for it
                     self._finish()
+        # In base64 no text can look like a message of many values, which the wire refuses.
         return base64.b64decode(answer.result["text"]).decode("utf-8", "replace")
 
     async def _ready(self, what: str) -> WorkerHandle:
@@ -97,6 +100,8 @@ class ParserProcess:
             self._end.cancel()
             self._end = None
         if self._worker is None or self._worker.gone:
+            self._finish()
+            self._input = write_memory_file("parser")
             spec = WorkerSpec(
                 name="parser",
                 handler=str(HANDLER),
@@ -111,7 +116,7 @@ class ParserProcess:
                 sandbox=Sandbox(read=find_needed_paths()),
             )
             try:
-                self._worker = await self._fork_server.start(spec, _refuse, self._log)
+                self._worker = await self._fork_server.start(spec, _refuse, self._log, stdin=self._input)
             except HookFailed as failed:
                 raise AgentError(f"{what} could not be read: no process can be made for it: {failed}") from None
         return self._worker
@@ -120,17 +125,25 @@ class ParserProcess:
         worker, self._worker, self._end = self._worker, None, None
         if worker is not None:
             worker.process.kill("the gateway does not need it any more")
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+
+
+def _write_anew(descriptor: int, data: bytes) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
 
 
 @contextmanager
 def _limiting_time(pid: int) -> Iterator[None]:
     """Raises TimeoutError once this process has had its time, or does not get it."""
-    loop, before = asyncio.get_running_loop(), _read_processor_time(pid)
+    loop, before = asyncio.get_running_loop(), read_process(pid)
     timers: list[asyncio.TimerHandle] = []
 
     def look() -> None:
-        now = _read_processor_time(pid)
-        if now is None or before is None or now - before >= TIME_LIMIT - LOOK_PAUSE:
+        now = read_process(pid)
+        if now is None or before is None or now.ran - before.ran >= TIME_LIMIT - LOOK_PAUSE:
             scope.cancel()
         else:
             timers[:] = [loop.call_later(LOOK_PAUSE, look)]
@@ -143,15 +156,6 @@ def _limiting_time(pid: int) -> Iterator[None]:
             timers[0].cancel()
     if scope.cancelled_caught:
         raise TimeoutError
-
-
-def _read_processor_time(pid: int) -> float | None:
-    """The seconds for which this process has run; None where the system does not tell, or the process is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _refuse(verb: str, _params: dict[str, Any], _during: str) -> Any:

@@ -7,7 +7,7 @@ the field's name: `("has two words", "write one")`.
 """
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -62,6 +62,14 @@ def bind(
 
 def _has_errors(findings: list[Finding]) -> bool:
     return any(found.severity == "error" for found in findings)
+
+
+def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
+    """What may be meant by a key that is not known: a value of another one, or one that is spelled nearly so."""
+    for name, field in fields.items():
+        if isinstance(field.type, inspect.LiteralType) and key in field.type.values:
+            return f"{name}: {key}"
+    return next(iter(difflib.get_close_matches(key[:64].lower(), sorted(fields), n=1)), "")
 
 
 _type_info_of = cache(inspect.type_info)
@@ -134,7 +142,7 @@ class _Binder:
         for key, below in node.pairs:
             if key.text in fields:
                 values[fields[key.text].name] = self._below(key.text, below, fields[key.text].type)
-        self._unknown([key for key, _ in node.pairs if key.text not in fields], sorted(fields))
+        self._unknown([key for key, _ in node.pairs if key.text not in fields], fields)
         missing = [name for name, field in fields.items() if field.required and node.get(name) is None]
         for name in missing:
             self.wrong(node.place, f"{self._name(name)} is missing", describe_missing(name, fields[name]))
@@ -145,13 +153,13 @@ class _Binder:
         except ValueError as error:
             return self.wrong(node.place, *_split_error(error))
 
-    def _unknown(self, keys: list[YamlScalar], known: list[str]) -> None:
+    def _unknown(self, keys: list[YamlScalar], fields: Mapping[str, inspect.Field]) -> None:
         """Each at its place; of those that are only odd, and like nothing that is known, all in one finding."""
         odd: list[YamlScalar] = []
         for key in keys:
-            close = difflib.get_close_matches(key.text[:64].lower(), known, n=1)
+            close = _find_close(key.text, fields)
             if close or self.unknown == "error":
-                self._unknown_group([key], f"did you mean `{close[0]}`?" if close else _list_known(known))
+                self._unknown_group([key], f"did you mean `{close}`?" if close else _list_known(sorted(fields)))
             else:
                 odd.append(key)
         if odd:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import inspect
 
+from gateway.addresses import build_url
 from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence, as_bool, as_float, as_int, is_null
 from gateway.yaml_source.units import format_duration, format_size, parse_duration, parse_size
 
@@ -102,11 +103,17 @@ def check_length(wanted: Any, length: int, of: str) -> None:
 def _check_text(text: str, wanted: inspect.StrType) -> str:
     check_length(wanted, len(text), "characters")
     if wanted.pattern is not None and not re.search(wanted.pattern, text):
-        remedy = "write it from its beginning: http://HOST:PORT/... or https://..."
-        if "https?://" not in wanted.pattern:
-            remedy = f"it must match `{wanted.pattern}`"
-        raise ValueError("does not have the form that is wanted here", remedy)
+        raise ValueError(*_explain_form(text, wanted.pattern))
     return text
+
+
+def _explain_form(text: str, pattern: str) -> tuple[str, str]:
+    what = "does not have the form that is wanted here"
+    if "https?://" not in pattern:
+        return what, f"it must match `{pattern}`"
+    if url := build_url(text):
+        return f"says {text} and lacks http:// or https://", f"write {url}"
+    return what, "write it from its beginning: http://HOST:PORT/... or https://..."
 
 
 def _parse_choice(text: str, values: tuple[Any, ...]) -> Any:

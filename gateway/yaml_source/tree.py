@@ -41,6 +41,17 @@ class Finding(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.place}: {self.severity}: {self.what}; {self.remedy}"
 
+    def as_fields(self) -> dict[str, str | int | None]:
+        """For programs."""
+        return {
+            "severity": self.severity,
+            "source": self.place.source,
+            "line": self.place.line or None,
+            "column": self.place.column or None,
+            "what": self.what,
+            "remedy": self.remedy,
+        }
+
 
 class YamlScalar(Struct, frozen=True):
     """One value as it was written; `quoted` when it can only be text."""

@@ -97,3 +97,14 @@ def test_a_runtime_directory_that_others_may_enter_is_not_used(tmp_path: Path) -
     runtime.mkdir(mode=0o755)
     home = find_home({"HOME": "/x", "HERMES_HOME": str(deep(tmp_path)), "XDG_RUNTIME_DIR": str(runtime)})
     assert not home.socket.is_relative_to(runtime)
+
+
+def test_the_marks_of_turns_lie_in_memory_where_there_is_a_place_for_them(tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    environ = {"HOME": "/x", "HERMES_HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": str(runtime)}
+    home = find_home(environ)
+    other = find_home({**environ, "HERMES_HOME": str(tmp_path / "other")})
+    assert home.turn_marks.parent == other.turn_marks.parent == runtime
+    assert home.turn_marks != other.turn_marks
+    assert Home(tmp_path / "home").turn_marks.parent == home.own_folder

@@ -93,3 +93,30 @@ def test_further_models_get_their_keys_too(home: Home) -> None:
 )
 def test_what_leads_nowhere_is_found(home: Home, text: str, finding: str) -> None:
     assert any(line.startswith(f"config.yaml:{finding}") for line in said(home, text)), said(home, text)
+
+
+@pytest.mark.parametrize(
+    ("written", "right_url"),
+    [
+        ("127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("localhost:11434/v1", "http://localhost:11434/v1"),
+        ("192.168.1.20/v1", "http://192.168.1.20/v1"),
+        ("'[::1]:8000'", "http://[::1]:8000"),
+        ("box.local:1234/v1", "http://box.local:1234/v1"),
+        ("vllm:8000/v1", "http://vllm:8000/v1"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
+        ("8.8.8.8:443/v1", "https://8.8.8.8:443/v1"),
+    ],
+)
+def test_an_address_without_scheme_is_told_the_url_that_it_is_meant_to_be(
+    home: Home, written: str, right_url: str
+) -> None:
+    (finding,) = said(home, f"model: {{provider: openai, name: x, base_url: {written}}}")
+    assert finding.endswith(f"lacks http:// or https://; write {right_url}")
+
+
+@pytest.mark.parametrize("written", ["me:word@host/v1", "http:/host", "host/v1?key=secret", "1:2:3"])
+def test_what_lacks_more_than_a_scheme_is_not_repeated(home: Home, written: str) -> None:
+    (finding,) = said(home, f"model: {{provider: openai, name: x, base_url: '{written}'}}")
+    assert written not in finding
+    assert "write it from its beginning" in finding

@@ -57,6 +57,12 @@ def test_a_credential_is_secret_whatever_it_looks_like(home: Home, tmp_path: Pat
 
 
 @pytest.mark.row("T28")
+def test_the_secret_of_a_webhook_is_one_whatever_it_looks_like(home: Home) -> None:
+    got = right(home, "webhooks: {builds: {secret_env: BUILDS, verify: token}}", BUILDS="production")
+    assert got.secrets == {"production"}
+
+
+@pytest.mark.row("T28")
 def test_a_secret_setting_is_secret_whatever_it_looks_like(home: Home) -> None:
     got = right(home, "model: {provider: openai, name: m}", OPENAI_API_KEY="123456789")
     assert got.secrets == {"123456789"}

@@ -5,13 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
+from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
 
@@ -35,32 +35,19 @@ def serving_pages() -> Iterator[tuple[int, list[str]]]:
     asked: list[str] = []
     over = threading.Event()
 
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answer(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 - as the library calls it
             asked.append(self.path)
             if self.path == SILENT:
                 over.wait()
                 return
-            body, kind = list(PAGES.values())[int(self.path[1:])]
-            self.send_response(200)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(*list(PAGES.values())[int(self.path[1:])])
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is printed."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_port, asked
-    finally:
-        over.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Answer) as server:
+        try:
+            yield server.server_port, asked
+        finally:
+            over.set()
 
 
 def slowest_status(gateway: GatewayProcess, until: threading.Thread) -> float:
@@ -73,8 +60,11 @@ def slowest_status(gateway: GatewayProcess, until: threading.Thread) -> float:
     return slowest
 
 
-def test_status_answers_within_a_second_while_pages_are_read_that_cannot_be(tmp_path):
-    with serving_pages() as (port, asked), GatewayProcess(tmp_path / "home") as gateway:
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayProcess, list[str]]]:
+    """A gateway that reads the page whose number it is told, and who asked for which."""
+    root = tmp_path_factory.mktemp("reader") / "home"
+    with serving_pages() as (port, asked), GatewayProcess(root) as gateway:
         turns = [
             {
                 "user": f"read {number}",
@@ -87,13 +77,19 @@ def test_status_answers_within_a_second_while_pages_are_read_that_cannot_be(tmp_
         ]
         gateway.script(*turns, settings=f"tools:\n  fetch_hosts: ['127.0.0.1:{port}']\n")
         gateway.start()
-        said: list[object] = []
-        for number, name in enumerate(PAGES):
-            talk = threading.Thread(target=lambda n=number: said.append(gateway.say(f"read {n}")["reply"]))
-            talk.start()
-            assert slowest_status(gateway, talk) < QUICK, name
-        assert said == [f"done {number}" for number in range(len(PAGES))]
-        assert asked == [f"/{number}" for number in range(len(PAGES))]
+        yield gateway, asked
+
+
+@pytest.mark.parametrize("number", range(len(PAGES)), ids=list(PAGES))
+def test_status_answers_within_a_second_while_a_page_is_read_that_cannot_be(reader, number):
+    gateway, asked = reader
+    said: list[object] = []
+    before = len(asked)
+    talk = threading.Thread(target=lambda: said.append(gateway.say(f"read {number}")["reply"]))
+    talk.start()
+    assert slowest_status(gateway, talk) < QUICK
+    assert said == [f"done {number}"]
+    assert asked[before:] == [f"/{number}"]
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,30 @@ async def test_a_charset_is_one_of_a_list_and_else_utf_8(parser, charset, body, 
 async def test_a_page_has_its_text_however_often_a_tag_is_opened(parser):
     body = b"<svg>" * 5000 + b"x" + b"</svg>" + b"<style>y</style>" * 1000 + b"<p>seen"
     assert await parser.read_page(body, "text/html", "", 100) == "seen"
+
+
+async def test_a_page_is_not_told_on_the_wire_and_leaves_nothing_to_the_next(parser):
+    long, short = b"a\xff\n" * 700_000, b"short"
+    assert await parser.read_page(long, "text/plain", "latin1", 4) == "aÿ\na"
+    assert await parser.read_page(short, "text/plain", "", 100) == "short"
+    assert await parser.match("h.*", ["hook", "tool"])
+    assert await parser.read_page(b"", "text/plain", "", 100) == ""
+    assert await parser.read_page(long, "text/plain", "latin1", 10**7) == long.decode("latin1").strip()
+
+
+def count_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_process_that_is_ended_leaves_no_descriptor(parser):
+    async def read_and_end():
+        await parser.read_page(b"a page", "text/plain", "", 100)
+        pid = parser.pid
+        os.kill(pid, 9)
+        await until(lambda: parser.pid == 0)
+
+    await read_and_end()
+    before = count_descriptors()
+    for _ in range(3):
+        await read_and_end()
+    assert count_descriptors() == before

@@ -1,0 +1,127 @@
+"""What can be called from outside: the settings of webhooks, and what the message says that one becomes.
+
+A template is a text with paths into what was sent, such as `{issue.title}`, and nothing else. A path is looked up in
+mappings and lists alone, part by part, so no text of anybody reaches what is not data. What it finds is quoted, as JSON
+writes a text: however it is written, the model sees where it begins and ends.
+"""
+
+import json
+import re
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+from gateway.config.fields import VARIABLE_PATTERN, describe
+from gateway.yaml_source import Size
+
+WEBHOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+LONGEST_VALUE = 4000  # characters of what one path finds
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_PATH = re.compile(r"[A-Za-z0-9_-]{1,100}(?:\.[A-Za-z0-9_-]{1,100}){0,20}")
+
+WebhookSigner: TypeAlias = Literal["github", "stripe", "slack", "standard", "token"]
+
+
+class WebhookKeys(Struct, frozen=True, kw_only=True):
+    """How it is known who calls `/webhooks/NAME`; a HOOK.yaml says the same."""
+
+    secret_env: Annotated[
+        str,
+        describe(
+            "the variable of the environment that holds the secret; its value belongs into `.env`",
+            pattern=VARIABLE_PATTERN,
+        ),
+    ]
+    verify: Annotated[
+        WebhookSigner,
+        describe("who signs, and how: `standard` is Standard Webhooks, `token` the secret itself in a header"),
+    ]
+
+
+class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
+    """What is called from outside by `POST /webhooks/NAME`: an event for hooks, and with a template a message too."""
+
+    template: Annotated[
+        str, describe("makes it a message to an agent; `{issue.title}` is what stands there in what was sent, quoted")
+    ] = ""
+    when: Annotated[
+        dict[str, Any],
+        describe("of what the template makes a message, by fields: `{kind: issues.opened}`; else of all"),
+    ] = {}
+    session: Annotated[
+        str,
+        describe(
+            "where the answer goes: `PLATFORM:CHAT`, a platform for its home channel, or `home`; a key `agent:...` is "
+            "that conversation itself. By default it stays in a conversation of its own"
+        ),
+    ] = ""
+    agent: Annotated[str, describe("who answers, a name under `agents`; by default as the routes say")] = ""
+    role: Annotated[Literal["guest", "user"], describe("whose tools the agent has for it")] = field(
+        default="guest", name="as"
+    )
+    max_size: Annotated[Size, describe("what one call may hold", ge=1000, le=8_000_000)] = 1_000_000
+    rate: Annotated[int, describe("calls a minute that are taken", ge=1)] = 120
+
+
+class PayloadPath(NamedTuple):
+    """Where something stands in what was sent."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+MessageTemplate: TypeAlias = tuple[str | PayloadPath, ...]
+
+
+def parse_template(text: str) -> MessageTemplate:
+    """Its pieces. Raises ValueError, which says what stands where."""
+    pieces: list[str | PayloadPath] = []
+    at = 0
+    for found in _PIECE.finditer(text):
+        pieces.append(text[at : found.start()])
+        at = found.end()
+        if found[0] in ("{{", "}}"):
+            pieces.append(found[0][0])
+        elif found[1] is not None and _PATH.fullmatch(found[1]):
+            pieces.append(PayloadPath(tuple(found[1].split("."))))
+        else:
+            line, column = text.count("\n", 0, found.start()) + 1, found.start() - text.rfind("\n", 0, found.start())
+            raise ValueError(f"has `{found[0][:60]}` in its line {line}, at {column}, which is no path")
+    return tuple(piece for piece in (*pieces, text[at:]) if piece)
+
+
+def render_template(template: MessageTemplate, payload: Any) -> tuple[str, list[str]]:
+    """The message, and the paths that lead to nothing: there it has an empty text."""
+    missing: list[str] = []
+    pieces: list[str] = []
+    for piece in template:
+        if isinstance(piece, str):
+            pieces.append(piece)
+            continue
+        value = _find_value(piece, payload)
+        if value is None:
+            missing.append(str(piece))
+        pieces.append(quote_value(value))
+    return "".join(pieces), missing
+
+
+def quote_value(value: Any) -> str:
+    """Something that others wrote, as the model gets to see it."""
+    written = value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
+    cut = written if len(written) <= LONGEST_VALUE else f"{written[:LONGEST_VALUE]}…"
+    return json.dumps(cut, ensure_ascii=False)
+
+
+def _find_value(path: PayloadPath, payload: Any) -> Any:
+    found = payload
+    for part in path.parts:
+        if isinstance(found, dict):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isascii() and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            return None
+    return found
