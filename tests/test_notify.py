@@ -75,6 +75,7 @@ def test_a_supervisor_that_does_not_read_never_holds_the_daemon(tmp_path: Path) 
         ("0", "", 0.0),
         ("soon", "", 0.0),
     ],
+    ids=["of nobody", "ours", "of another", "none", "never", "no number"],
 )
 def test_the_watchdog_counts_for_the_process_that_it_names(usec: str, pid: str, seconds: float) -> None:
     assert read_watchdog(usec, pid) == seconds

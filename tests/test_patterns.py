@@ -33,6 +33,7 @@ SOON = 0.1  # seconds that no short text may take
 
 # Patterns that are made from others, with what they are made of and where their text comes from.
 MADE: Mapping[str, str] = {
+    "gateway/activity.py": "a person's id, as plain signs",
     "gateway/adapters/discord/reader.py": "our own ids, at the beginning",
     "gateway/adapters/slack/reader.py": "our own id, at the beginning",
     "gateway/cli/security/people.py": "a network's pattern of its ids, which is among those that are tried here",
@@ -48,6 +49,7 @@ MADE: Mapping[str, str] = {
     "gateway/hooks/folders/dead_letters.py": "a pattern of the engine",
     "gateway/hooks/patterns.py": "globs: `fnmatch` makes a star take what comes first, once for all",
     "gateway/logs/redaction.py": "plain words, and shapes that are among those that are tried here",
+    "gateway/people/leftovers.py": "a person's id, as plain signs",
     "gateway/parser/handler.py": "patterns of others: that is what the parser's process is for",
     "gateway/yaml_source/scalars.py": "patterns of settings, which are ours",
 }
@@ -173,6 +175,15 @@ def growth_of(pattern: Pattern) -> str:
 
 
 def growth_on(pattern: Pattern, text: HardText) -> str:
+    """What takes too long does so each time; a machine that did something else meanwhile does not."""
+    found = ""
+    for _ in range(3):
+        if not (found := measure_growth(pattern, text)):
+            break
+    return found
+
+
+def measure_growth(pattern: Pattern, text: HardText) -> str:
     times: dict[int, float] = {}
     for size in SIZES:
         given = text.make(size)

@@ -16,6 +16,8 @@ from anyio.from_thread import start_blocking_portal
 from gateway.control_socket.client import ControlClient
 from gateway.testing import GatewayProcess
 from tests.hooks.wires.site import serving, site
+from tests.web.signers import GITHUB_SECRET, sign_github
+from tests.web.test_webhooks import post
 
 pytestmark = pytest.mark.process
 
@@ -199,3 +201,19 @@ def sample_server() -> Any:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.app
+
+
+def test_github_issues_says_in_a_chat_who_opened_which(gateway: GatewayProcess) -> None:
+    gateway.environ["GITHUB_WEBHOOK_SECRET"] = GITHUB_SECRET
+    told = "def handle(name, context):\n    print(context['chat_id'], context['text'])\n"
+    gateway.add_hook("sent", {"HOOK.yaml": "events: [message:sent]\n", "handler.py": told})
+    settings = "hooks: {github-issues: {options: {to: 'terminal:main'}}}\n"
+    start_with(gateway, "github-issues", {"text": "hi"}, settings=settings)
+    issue = {"number": 7, "title": "It rains in", "html_url": "https://git.example/7", "user": {"login": "eve"}}
+    for name, action in (("one", "closed"), ("two", "opened")):
+        body = json.dumps({"action": action, "issue": issue, "repository": {"full_name": "a/b"}}).encode()
+        assert post(gateway, "github-issues", body, sign_github(body, name=name)).status == 202
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "sent"})["calls"] == 1)
+    said = gateway.cli("hooks", "logs", "sent").stdout
+    assert "main eve opened a/b#7: It rains in" in said
+    assert "https://git.example/7" in said

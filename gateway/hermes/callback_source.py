@@ -111,12 +111,11 @@ class _DecisionSearch:
         """Whether it may answer, raise what is an answer, or change its arguments."""
         answers = any(
             (isinstance(node, ast.Return) and not self._is_silent(node.value))
-            or (isinstance(node, ast.Raise) and node.exc is not None)
             or isinstance(node, ast.Yield | ast.YieldFrom)
             for node in find_nodes(function)
         )
         is_answer = isinstance(function, ast.Lambda) and not self._is_silent(function.body)
-        return answers or is_answer or self._changes(function)
+        return answers or is_answer or self._interferes(function)
 
     def _is_silent(self, value: ast.expr | None) -> bool:
         match value:
@@ -127,12 +126,15 @@ class _DecisionSearch:
                 return name in _SILENT and name not in self._source.functions
         return False
 
-    def _changes(self, function: Function) -> bool:
+    def _interferes(self, function: Function) -> bool:
+        """Whether it raises something, or changes what it was given."""
         if id(function) in self._seen:
             return False
         self._seen.add(id(function))
         given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - _SELF
         nodes = list(find_nodes(function))
+        if any(isinstance(node, ast.Assert) or (isinstance(node, ast.Raise) and node.exc) for node in nodes):
+            return True
         for _ in range(2):  # an alias of an alias
             given |= {name for node in nodes for name in _aliases(node, given)}
         own = function.args.kwarg.arg if function.args.kwarg else ""  # made for this call: to change it changes nothing
@@ -151,7 +153,7 @@ class _DecisionSearch:
             case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _CHANGING and _is_given(value, given):
                 return True
             case ast.Call() if any(_is_given(one, given) for one in (*node.args, *(k.value for k in node.keywords))):
-                return any(map(self._changes, self._source.functions.get(call_name_of(node), ())))
+                return any(map(self._interferes, self._source.functions.get(call_name_of(node), ())))
         return False
 
 

@@ -19,8 +19,10 @@ from gateway.config.settings import HooksSettings
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
 from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
 from gateway.hermes.load_trial import LoadResult
+from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.package_files import describe_package_need
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, REGISTERS_NOTHING, describe_unsupported
+from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.registration_source import read_registrations
@@ -47,6 +49,7 @@ PENDING = "pending"  # somebody has to say that it may run
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
+_MIDDLEWARE = re.compile(rb"""\.register_middleware\(\s*(?:kind\s*=\s*)?["'](\w+)["']""")
 
 # Sections of Hermes's config.yaml, and what becomes of them.
 SECTIONS: Mapping[str, tuple[str, str]] = {
@@ -97,20 +100,21 @@ def check_folders(
     """Hooks and plugins; what was loaded is told of as it went."""
     config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
     plugins = [PluginSource(place, "plugins", config=config) for place in list_plugin_folders(home)]
-    for source in (HermesFolderSource(home.hooks, "home"), *plugins, make_package_source(home, environ)):
+    others = (make_package_source(home, environ), make_missing_source(home, environ))
+    for source in (HermesFolderSource(home.hooks, "home"), *plugins, *others):
         for version in source.list():
-            others = home.hooks if source.prefix else home.plugins
+            namesakes = home.hooks if source.prefix else home.plugins
             written_for = settings.find_overrides(version.name, version.short).written_for
-            folder = replace(version, has_namesake=(others / version.bare_name).is_dir(), written_for=written_for)
+            folder = replace(version, has_namesake=(namesakes / version.bare_name).is_dir(), written_for=written_for)
             what = "plugin" if source.prefix else "hook"
             load = loads.get(folder.name)
             given = settings.find_overrides(version.name, version.short).env
             row = _check_folder(what, folder, home, environ, given, is_loaded=load is not None and not load.error)
             if load is not None:
                 row = _apply_load(row, load)
-            elif off := _why_off(folder, settings, switches):
+            elif folder.is_ready and (off := _why_off(folder, settings, switches)):
                 row = row._replace(verdict=OFF, why=(off, *row.why))
-            elif settings.trust == "pinned" and row.verdict != BROKEN:
+            elif folder.is_ready and settings.trust == "pinned" and row.verdict != BROKEN:
                 row = _apply_trust(row, folder.source.inspect(folder), switches)
             yield row
 
@@ -152,6 +156,8 @@ def _check_folder(
     `given`: the variables that our configuration names for it. `is_loaded`: it was tried, and so what it imports at
     once is there.
     """
+    if folder.state == "disabled":
+        return CompatibilityRow(what, folder.bare_name, OFF, (folder.reason,))
     try:
         studied = folder.source.inspect(folder)
     except OSError as error:
@@ -175,7 +181,7 @@ def _check_folder(
     offer = _list_registrations(folder, manifest.entry) if folder.source.prefix else PluginEffect()
     told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings)]
     told += [f"{describe_unknown_guard(manifest.unread)}: until then it counts as a guard"] if manifest.unread else []
-    verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking else WORKS
+    verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking or manifest.patches else WORKS
     if verdict == DEGRADES and offer.is_idle:
         verdict = WITHOUT_EFFECT
     return CompatibilityRow(
@@ -216,12 +222,19 @@ def _list_registrations(folder: HookVersion, entry: str) -> PluginEffect:
     words = dict.fromkeys(found.decode() for found in _REGISTERS.findall(source))
     dead = [name for name in names if name not in HERMES_HOOKS]
     unsupported = [f"its hook {name} never fires here: {describe_unsupported(name)}" for name in dead]
-    missing = [word for word in words if word not in SUPPORTED_REGISTRATIONS]
+    kinds = sorted({kind.decode() for kind in _MIDDLEWARE.findall(source)} - MIDDLEWARE.keys())
+    offered = SUPPORTED_REGISTRATIONS | ({"middleware"} if _MIDDLEWARE.search(source) and not kinds else set())
+    missing = [word for word in words if word not in offered]
     others = words.keys() - set(missing) - {"hook"}
     is_hook_alive = seen.place is not None or len(dead) < len(names)
     is_idle = not (others or is_hook_alive or b".subscribe(" in source)
+    if not (names or words or seen.place or b".subscribe(" in source):
+        return PluginEffect((f"{REGISTERS_NOTHING}: only what it starts itself runs",))
     rest = "" if is_idle else "; the rest of it works"
     unsupported += [f"ctx.register_{word} is not offered here{rest}" for word in missing]
+    if "middleware" in missing:
+        what = ", ".join(kinds or ["middleware"])
+        unsupported.append(f"its {what} is never called: what it would stop or change goes on as it is")
     return PluginEffect(tuple(unsupported), is_idle and bool(unsupported))
 
 
@@ -312,7 +325,9 @@ def check_files(home: Home) -> Iterator[CompatibilityRow]:
         (home.hermes_state, *describe_state(home.hermes_state)),
         (home.root / "cron", OFF, "Hermes's own schedule; here a hook has a `schedule:`"),
         (home.root / "SOUL.md", OFF, "not read; write its text into agents.main.instructions"),
+        (home.root / "memories", OFF, "not read; say to the agent what it should remember of that"),
+        (home.root / "pairing", OFF, "not read; who was let in there asks again here: hermes-gateway pairing list"),
     )
     for path, verdict, why in known:
-        if path.exists():
+        if path.is_file() or (path.is_dir() and any(path.iterdir())):
             yield CompatibilityRow("file", path.name, verdict, (why,))

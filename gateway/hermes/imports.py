@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.hermes.modules import NAMES
+from gateway.hermes.modules import NAMES, PLUGIN_PARENT
 from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import SourceLocation
@@ -70,7 +70,8 @@ def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]
             modules = [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
         for module in modules:
             words = module.split(".")
-            words = words[1:] if words[0] == folder else words  # a package names itself
+            # A package names itself; under Hermes a plugin is one in `hermes_plugins`.
+            words = words[2:] if words[0] == PLUGIN_PARENT else words[1:] if words[0] == folder else words
             for count in range(1, len(words) + 1):
                 path = "/".join(words[:count])
                 yield f"{path}.py"
@@ -245,7 +246,7 @@ def _find_function_nodes(tree: ast.Module) -> set[int]:
 
 
 def _is_there(module: str, own: Collection[str], places: Sequence[str]) -> bool:
-    served = {name.partition(".")[0] for name in NAMES} | {"hermes_plugins"}
+    served = {name.partition(".")[0] for name in NAMES} | {PLUGIN_PARENT}
     if module in own or module in served or module in sys.stdlib_module_names or HERMES_MODULES.match(module):
         return True
     return PathFinder.find_spec(module, list(places)) is not None

@@ -63,6 +63,8 @@ _ROWS = (
     ),
     ("hermes_cli.config", f"{_SHIM}.home", "get_config_path get_env_path get_hermes_home load_config"),
     ("hermes_cli.config", f"{_SHIM}.home", "load_config_readonly=load_config read_raw_config=load_config"),
+    ("hermes_cli.config", f"{_SHIM}.home", "cfg_get=find_setting get_env_value"),
+    ("hermes_cli.profiles", f"{_SHIM}.home", "get_active_profile_name"),
     ("hermes_cli.plugins", "gateway.hermes.plugin.plugin_context", "PluginContext"),
     ("hermes_constants", f"{_SHIM}.home", "display_hermes_home get_config_path get_env_path get_hermes_dir"),
     ("hermes_constants", f"{_SHIM}.home", "get_hermes_home get_skills_dir"),
@@ -70,7 +72,9 @@ _ROWS = (
     ("hermes_constants", f"{_SHIM}.home", "get_process_hermes_home=get_hermes_home"),
     ("run_agent", f"{_SHIM}.ai_agent", "AIAgent"),
     ("tools", "", ""),
+    ("tools.registry", f"{_SHIM}.tool_registry", "ToolRegistry registry tool_error tool_result"),
     ("tools.send_message_tool", f"{_SHIM}.send_tool", "send_message_tool"),
+    ("toolsets", f"{_SHIM}.tool_registry", "resolve_multiple_toolsets resolve_toolset validate_toolset"),
 )
 # All that stands at the top of hermes-agent 0.19. Whatever a registry has under such a name is somebody else's.
 _OWN_MODULES = """
@@ -80,7 +84,8 @@ trajectory_compressor tui_gateway utils
 """
 HERMES_OWN_MODULES = frozenset(_OWN_MODULES.split())
 # What no registry has for us: Hermes's own, and the package that its plugins are in.
-NEVER_INSTALLED = HERMES_OWN_MODULES | {"hermes_plugins"}
+PLUGIN_PARENT = "hermes_plugins"
+NEVER_INSTALLED = HERMES_OWN_MODULES | {PLUGIN_PARENT}
 # Modules with whose other names people patch Hermes: these are there too, and without effect.
 HOLLOW_MODULES = frozenset(
     {"gateway.platforms.base", "gateway.run", "gateway.session", "run_agent", "tools.send_message_tool"}

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.hermes.modules import NEVER_INSTALLED
-from gateway.hooks.folders.manifest import label_of, read_requirement
+from gateway.hooks.folders.manifest import label_of
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
+from gateway.hooks.folders.requirement import read_requirement
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 

@@ -1,15 +1,16 @@
-"""What of Hermes a hook or plugin patches, seen in its source, and whether it does anything besides.
+"""What of Hermes or of Python a hook or plugin patches, seen in its source, and whether it does anything besides.
 
 Patched is an attribute of a module, class or adapter of Hermes's that is set, in whatever way, and a class whose
-subclasses are searched for. In another process than Hermes's that changes nothing; a hook that only works in this way
-is `without effect`. Names are followed through imports, assignments, loops, and the arguments and results of the
-folder's own functions, without regard to their scopes: it is a guess, and it changes nothing but what is
-shown.
+subclasses are searched for; and of Python a function or class by which a process reaches files, programs or the
+network, or a call that holds the whole process to something. In another process than Hermes's that changes nothing; a
+hook that only works in this way is `without effect`. Names are followed through imports, assignments, loops, and the
+arguments and results of the folder's own functions, without regard to their scopes: it is a guess, and it changes
+nothing but what is shown.
 """
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, has_answer
@@ -23,8 +24,30 @@ def _read_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-PATCHED = re.compile(r"(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tools|toolsets|agent)(\.|\Z)")
+PATCHED = re.compile(r"(?<!\w)(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tools|toolsets|agent)(\.|\Z)")
 _MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
+# Of Python and of much used packages: through what a process acts.
+_PYTHON_MODULES = (
+    r"(builtins|os|sys|io|subprocess|socket|shutil|pathlib|asyncio|multiprocessing|http|urllib|requests|httpx|aiohttp"
+    r"|urllib3|websockets|openai|anthropic|resource|threading)"
+)
+PATCHED_PYTHON = re.compile(_PYTHON_MODULES + r"(\.|\Z)")
+# An attribute of a module or a class is set, in some way, or something is called that holds the whole process.
+_ASSIGNED = re.compile(rb"(?<![\w.])(\.?(?:\w+\.)++)\w++ *+=(?!=)")
+_MODULE_OR_CLASS = re.compile(rf"\b({_PYTHON_MODULES}|[A-Z]\w*)\.".encode())
+_MENTION_OF_PYTHON = re.compile(
+    rf"\bimport {_PYTHON_MODULES}[\w.]* as\b"
+    r"|\b(addaudithook|meta_path|setrlimit|prlimit|settrace|setprofile|chroot|umask|setattr|mock|__subclasses__)\b".encode()
+)
+# What a hook sets there is for itself: what it prints to, and where it looks.
+_OWN_OF_PYTHON = re.compile(r"os\.environ|sys\.(std\w+|path\w*|modules|argv|\w*hook|ps\d|dont_write_bytecode)\b")
+_PROCESS_CALLS = frozenset(
+    {
+        *("sys.addaudithook", "sys.settrace", "sys.setprofile", "sys.meta_path.insert", "sys.meta_path.append"),
+        *("threading.settrace", "threading.setprofile", "resource.setrlimit", "resource.prlimit"),
+        *("os.chroot", "os.umask"),
+    }
+)
 RUNNER = "gateway.run.GatewayRunner"
 RUNNER_ARGUMENT = "gateway"  # under which Hermes hands its runner to a plugin's callback
 MOST_READ = 128_000  # bytes of those files of a folder that speak of Hermes; to read more would hold the gateway
@@ -82,24 +105,39 @@ def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_onl
 
     `starts_only`: it is called at the start alone; then what it writes down is taken for its own log.
     """
-    if not any(map(_MENTION.search, files.values())):
+    if not any(map(_mentions_patched, files.values())):
         return PatchReport((), acts=True)
     code = select_imports(folder, entry, files) if len(files) > 1 else files
-    read = {name: source for name, source in code.items() if name == entry or _MENTION.search(source)}
+    read = {name: text for name, text in code.items() if name == entry or _mentions_patched(text)}
     if sum(map(len, read.values())) > MOST_READ:
         return PatchReport((), acts=True)
-    names = HermesNames(HandlerSource(read), files)
+    source = HandlerSource(read)
+    names = HermesNames(source, files)
+    patchers = (names, PythonNames(source, files)) if any(map(_mentions_python, read.values())) else (names,)
     found: dict[str, Patch] = {}
-    for file, tree in names.source.trees.items():
+    for file, tree in source.trees.items():
         for node in ast.walk(tree):
-            for name in names.patched_by(node):
+            for name in (name for patcher in patchers for name in patcher.patched_by(node)):
                 place = SourceLocation(f"{label_of(folder)}/{file}", node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
                 found.setdefault(name, Patch(place, name))
-    return PatchReport(tuple(found.values()), bool(names.source.unreadable) or _acts(names, entry, starts_only))
+    if not found and not any(map(_MENTION.search, read.values())):
+        return PatchReport((), acts=True)
+    return PatchReport(tuple(found.values()), bool(source.unreadable) or _acts(patchers, entry, starts_only))
+
+
+def _mentions_patched(source: bytes) -> bool:
+    return _MENTION.search(source) is not None or _mentions_python(source)
+
+
+def _mentions_python(source: bytes) -> bool:
+    assigned = _ASSIGNED.finditer(source)
+    return _MENTION_OF_PYTHON.search(source) is not None or any(_MODULE_OR_CLASS.search(one[1]) for one in assigned)
 
 
 class HermesNames:
-    """Which names of a folder's source stand for something of Hermes's."""
+    """Which names of a folder's source stand for something of Hermes's; or of whatever else `patched` describes."""
+
+    patched = PATCHED
 
     def __init__(self, source: HandlerSource, files: Iterable[str]) -> None:
         self.source = source
@@ -108,9 +146,9 @@ class HermesNames:
         self._results: dict[str, str] = {}
         for node in source.nodes:
             for name, origin in _imported(node):
-                if PATCHED.match(origin) and origin.partition(".")[0] not in own:
+                if self.patched.match(origin) and origin.partition(".")[0] not in own:
                     self._names[name] = origin
-        if "__init__.py" in source.trees:
+        if "__init__.py" in source.trees and self.patched is PATCHED:
             self._names.update((one.arg, RUNNER) for one in self._arguments() if one.arg == RUNNER_ARGUMENT)
         for _ in range(MOST_ROUNDS):
             known = (dict(self._names), dict(self._results))
@@ -128,7 +166,9 @@ class HermesNames:
                 base = self.of(inner)
                 return f"{base}.{name}" if base else ""
             case ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Constant(value=str(name))):
-                return name if PATCHED.match(name) else ""
+                return name if self.patched.match(name) else ""
+            case ast.Tuple(elts=values) | ast.List(elts=values):
+                return next(filter(None, map(self.of, values)), "")
             case ast.Subscript(value=inner) | ast.Await(value=inner) | ast.NamedExpr(value=inner):
                 return self.of(inner)
             case ast.IfExp(body=first, orelse=second):
@@ -144,7 +184,7 @@ class HermesNames:
         first = arguments[0] if arguments else None
         text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
         if name in _IMPORTS or (name == "get" and ast.unparse(call.func) == "sys.modules.get"):
-            return text if PATCHED.match(text) else ""
+            return text if self.patched.match(text) else ""
         if name == "getattr" and len(arguments) > 1 and (base := self.of(first)):
             attribute = arguments[1]
             return f"{base}.{attribute.value!s}" if isinstance(attribute, ast.Constant) else base
@@ -171,7 +211,7 @@ class HermesNames:
             yield f"the subclasses of {base}"
         elif name in _OBJECT_SEARCHES and isinstance(node.func, ast.Attribute):
             yield f"what gc.{name} finds"
-        elif name in _PATCHERS and isinstance(first, ast.Constant) and PATCHED.match(str(first.value)):
+        elif name in _PATCHERS and isinstance(first, ast.Constant) and self.patched.match(str(first.value)):
             yield str(first.value)
         elif name == "object" and isinstance(node.func, ast.Attribute) and (base := self.of(first)):
             yield base
@@ -209,6 +249,18 @@ class HermesNames:
         return (node for node in self.source.nodes if isinstance(node, ast.arg))
 
 
+class PythonNames(HermesNames):
+    """The same of Python itself: what a hook sets there for itself is no patch."""
+
+    patched = PATCHED_PYTHON
+
+    def patched_by(self, node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.Call) and (called := self.of(node.func)) in _PROCESS_CALLS:
+            yield f"the process by {called}"
+        if not isinstance(getattr(node, "value", None), ast.Constant | ast.JoinedStr | ast.List | ast.Dict | ast.Tuple):
+            yield from (name for name in super().patched_by(node) if not _OWN_OF_PYTHON.match(name))
+
+
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Names that an import binds, and what each stands for."""
     if isinstance(node, ast.Import):
@@ -237,9 +289,9 @@ def call_name_of(call: ast.Call) -> str:
     return ""
 
 
-def _acts(names: HermesNames, entry: str, starts_only: bool) -> bool:
+def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool) -> bool:
     """Whether what Hermes calls of it does something besides patching, as far as can be seen."""
-    source = names.source
+    source = patchers[0].source
     waiting = _find_roots(source, entry)
     if waiting is None or (entry != HANDLER_FILE and any(map(has_answer, waiting))):
         return True
@@ -251,7 +303,7 @@ def _acts(names: HermesNames, entry: str, starts_only: bool) -> bool:
             for call in find_nodes(function):
                 if isinstance(call, ast.Call):
                     own = _own_functions_of(call, source)
-                    if own is None and not _is_harmless(call, names, starts_only):
+                    if own is None and not _is_harmless(call, patchers, starts_only):
                         return True
                     waiting += [*(own or ()), *_called_later(call, source)]
     return False
@@ -291,9 +343,9 @@ def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
     return roots
 
 
-def _is_harmless(call: ast.Call, names: HermesNames, starts_only: bool) -> bool:
-    name, origin = call_name_of(call), names.of(call.func)
-    if any(names.patched_by(call)):
+def _is_harmless(call: ast.Call, patchers: Sequence[HermesNames], starts_only: bool) -> bool:
+    name, origin = call_name_of(call), patchers[0].of(call.func)
+    if any(name for names in patchers for name in names.patched_by(call)):
         return True
     if name in _WRITING:
         return starts_only

@@ -1,6 +1,7 @@
 """What Hermes plugins give the agent and the people (tools, skills, commands), and what they may ask of the gateway."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -11,21 +12,22 @@ import msgspec
 
 from gateway.access import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
+from gateway.agent.model_call import call_model
 from gateway.agent.skills import read_skill
 from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
-from gateway.config.settings import PLUGIN_PREFIX
 from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_command
 from gateway.dispatcher.message_events import build_place_fields
-from gateway.errors import AgentError, Conflict, HookError, ModelError
+from gateway.errors import AgentError, BudgetRefusal, Conflict, HookError, ModelError
 from gateway.events import Pause
 from gateway.hermes.override_source import ANY_TOOL, is_same_tool
 from gateway.hermes.plugin.arguments import as_openai_messages
+from gateway.hermes.plugin.plugin_context import OVERRIDE_OPTION
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
 from gateway.hooks import HookRegistry
-from gateway.hooks.cause import RIGHTS
+from gateway.hooks.cause import PLACE, RIGHTS, find_person
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
@@ -34,15 +36,12 @@ from gateway.roles import Role, scope_of
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry, ToolCall, Usage, as_message
+from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageJournal, UsageOrigin
 from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
 LLM_TIMEOUT = 120.0
 START_PATIENCE = 10.0  # seconds that somebody waits who typed a command of a plugin that is not up yet
-OVERRIDE_OPTION = (
-    "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
-)
-
 
 FitTool: TypeAlias = Callable[[Tool, Role], Tool | None]
 
@@ -56,13 +55,14 @@ class Plugins:
     def extend_agent(self, agent: Agent) -> Agent:
         """The agent with their tools and skills. A name that is taken keeps its meaning, if nobody wanted otherwise."""
         agent = self._override_tools(agent)
-        tools, skills = {tool.name: tool for tool in agent.tools}, list(agent.skills)
+        own, skills = {tool.name: tool for tool in agent.tools}, list(agent.skills)
+        brought: dict[str, Tool] = {}
         for hook, offers in self._offering.all():
             for tool in offers.tools:
-                if tool.name not in tools:
-                    tools[tool.name] = self._tool(hook, tool)
+                if tool.name not in brought or (tool.override and _may_override(hook.current)):
+                    brought[tool.name] = self._tool(hook, tool)
             skills += (_skill_from(hook, one) for one in offers.skills)
-        return replace(agent, tools=tuple(tools.values()), skills=tuple(skills))
+        return replace(agent, tools=tuple({**brought, **own}.values()), skills=tuple(skills))
 
     def _override_tools(self, agent: Agent) -> Agent:
         """With plugins' tools in the place of ours, for the agents that it may ask too."""
@@ -117,7 +117,7 @@ class Plugins:
     def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
             facts = {name: value for name, value in context.facts.items() if isinstance(value, str)}
-            target, asked = f"tool:{offered.name}", {**facts, "args": args}
+            target, asked = f"tool:{offered.name}", {**facts, "agent": context.agent, "args": args}
             try:
                 given = await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
             except HookError as error:
@@ -167,13 +167,11 @@ def _as_own(tool: str, given: Any) -> Any:
 
 
 def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:
-    """`<plugin>:<name>`, as Hermes calls it; a SKILL.md without a description has that of its registration."""
+    """`<plugin>:<name>`, by the plugin's own name; a SKILL.md without a description has that of its registration."""
     folder = Path(offered.folder)
     found = read_skill(folder, [])
     description = offered.description or (found.description if found else "")
-    return Skill(
-        f"{hook.name.removeprefix(PLUGIN_PREFIX)}:{offered.name}", description, folder, found.version if found else ""
-    )
+    return Skill(f"{hook.label}:{offered.name}", description, folder, found.version if found else "")
 
 
 class PluginLlmRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -200,7 +198,7 @@ class PluginSessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class PluginGrants:
-    """The grants of all hooks, and those that plugins have besides. `agent`: the main one, now.
+    """The grants of all hooks, and those that plugins have besides. `find_agent`: that of a place, as it is now.
 
     `fit`: a tool as somebody of this role has it.
     """
@@ -208,22 +206,24 @@ class PluginGrants:
     def __init__(
         self,
         grants: RequestServer,
-        agent: Callable[[], Agent],
+        find_agent: Callable[[Mapping[str, str]], Agent],
         registry: HookRegistry,
         sessions: SessionRepository,
         fit: FitTool,
+        usage: UsageJournal,
     ) -> None:
         self._grants = grants
-        self._agent = agent
+        self._find_agent = find_agent
         self._registry = registry
         self._sessions = sessions
         self._fit = fit
+        self._usage = usage
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
         """Raises HookError."""
         try:
             if verb == "llm":
-                return await self._llm(msgspec.convert(params, PluginLlmRequest))
+                return await self._llm(hook, msgspec.convert(params, PluginLlmRequest))
             if verb == "tool":
                 return await self._tool(hook, msgspec.convert(params, PluginToolRequest))
             if verb == "session":
@@ -232,8 +232,8 @@ class PluginGrants:
             raise HookError(f"{verb}: {error}") from None
         return await self._grants(hook, verb, params, during)
 
-    async def _llm(self, asked: PluginLlmRequest) -> dict[str, Any]:
-        model = self._agent().model
+    async def _llm(self, hook: str, asked: PluginLlmRequest) -> dict[str, Any]:
+        model = self._find_agent({}).model
         entries = [Entry(_role_of(one), _content_of(one)) for one in asked.messages]
         options = {"temperature": asked.temperature, "max_tokens": asked.max_tokens}
         request = ModelRequest(
@@ -241,17 +241,25 @@ class PluginGrants:
             system="\n\n".join(entry.content for entry in entries if entry.role == "system"),
             options={name: value for name, value in options.items() if value is not None},
         )
-        text, usage = "", Usage(calls=1)
+        texts, used = list[str](), list[Usage]()
         try:
             with anyio.fail_after(asked.timeout):
-                async for chunk in model.stream(request):
-                    text += chunk.text
-                    usage = chunk.usage or usage
+                async with self._count(hook) as calls, aclosing(call_model(model, request, calls, used.append)) as said:
+                    texts += [chunk.text async for chunk in said]
         except TimeoutError:
             raise HookError(f"llm: the model took more than {asked.timeout:g} s") from None
-        except ModelError as error:
+        except (ModelError, BudgetRefusal) as error:
             raise HookError(f"llm: {error}") from None
-        return {"text": text, "model": model.name, "usage": msgspec.to_builtins(usage)}
+        return {"text": "".join(texts), "model": model.name, "usage": msgspec.to_builtins(sum(used, Usage()))}
+
+    @asynccontextmanager
+    async def _count(self, hook: str) -> AsyncIterator[CallUsage]:
+        """For calls of models that belong to no turn: what they used is written at the end."""
+        counted, view = TurnUsage(UsageOrigin(find_person(hook), hook=hook)), self._registry.scope({})
+        try:
+            yield CallUsage(self._usage.totals, counted, BudgetPort(RIGHTS.get(), view.run, view.emit))
+        finally:
+            await self._usage.write(counted)
 
     async def _session(self, asked: PluginSessionRequest) -> dict[str, Any]:
         session = await self._sessions.open(asked.key)
@@ -270,27 +278,30 @@ class PluginGrants:
     async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
         """As the model would use it: with the same events, checks and refusals; nobody can be asked here.
 
-        It reaches what the person has for whom the plugin acts: because of their message a plugin gets no more.
+        It reaches what the person has for whom the plugin acts, and the agent that acts for them: because of their
+        message a plugin gets no more.
         What comes of it is told as Hermes's tools tell it.
         """
         role = RIGHTS.get()
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         facts |= {"role": role, "scope": scope_of(role)}
         view = self._registry.scope(facts)
-        ports = Ports(
-            run=view.run,
-            emit=view.emit,
-            wants=view.wants,
-            grant=lambda tool: self._fit(tool, role),
-            facts=facts,
-        )
-        agent, name, args = self._agent(), asked.name, asked.args
+        agent, name, args = self._find_agent(PLACE.get()), asked.name, asked.args
         if find_tool(agent.tools, name) is None:
             name, args = HERMES_TOOLS.resolve_call(name, args)
         call = ToolCall(f"{hook}-{uuid4().hex[:12]}", name, args)
         _, told = HERMES_TOOLS.describe_call(name, args)
         try:
-            entry = await run_tool(agent, call, ports)
+            async with self._count(hook) as calls:
+                ports = Ports(
+                    run=view.run,
+                    emit=view.emit,
+                    wants=view.wants,
+                    grant=lambda tool: self._fit(tool, role),
+                    facts=facts,
+                    usage=calls,
+                )
+                entry = await run_tool(agent, call, ports)
         except Pause as pause:
             return show_result(name, told, f"a person would have to be asked: {pause}", "refused").json
         ending: Ending = "failed" if entry.error else "done"

@@ -7,6 +7,7 @@ its source count, so that what it guards is guarded from the start; afterwards w
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from gateway.hermes.imports import select_imports
 from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
+from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.registration_source import RegistrationSource, read_registrations
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
@@ -34,22 +36,23 @@ from gateway.hooks.folders.manifest import (
     label_of,
 )
 from gateway.worker.protocol import LoadedHandlers
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, bind, read_yaml
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, bind, read_yaml, to_plain
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
 _GUARDS = tuple(row for row in HERMES_HOOKS.values() if row.guards)
-SUPPORTED_KINDS = ("standalone", "")
+PLUGIN_KINDS = ("standalone", "backend", "exclusive", "platform", "model-provider")
+SUPPORTED_KINDS = (PLUGIN_KINDS[0], "")
 PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm", "session")
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
-_READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values)\b")
+_READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values|get_env_value)\b")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 
 
 def read_plugin_manifest(folder: Path) -> ParsedManifest:
     """What `plugin.yaml` says; keys that mean nothing here are passed over, as Hermes does."""
-    file = next((folder / name for name in PLUGIN_MANIFEST_FILES if (folder / name).exists()), None)
+    file = _find_manifest_file(folder)
     if file is None:
         place = SourceLocation(f"{label_of(folder.name)}/{PLUGIN_MANIFEST_FILES[0]}")
         return ParsedManifest(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
@@ -77,6 +80,23 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         **msgspec.structs.asdict(reach),
     )
     return ParsedManifest(manifest, tuple(findings))
+
+
+def read_plugin_facts(folder: Path) -> dict[str, Any]:
+    """What else of `plugin.yaml` a plugin finds as `ctx.manifest`, as it stands there."""
+    file = _find_manifest_file(folder)
+    root = read_yaml(file, MAX_MANIFEST_BYTES).root if file else None
+    said = to_plain(root) if isinstance(root, YamlMapping) else {}
+    kind = str(said.get("kind") or "").strip().lower()
+    return {
+        "author": said.get("author", ""),
+        "kind": kind if kind in PLUGIN_KINDS else PLUGIN_KINDS[0],
+        **{key: said.get(key, []) for key in ("requires_env", "provides_tools", "provides_hooks")},
+    }
+
+
+def _find_manifest_file(folder: Path) -> Path | None:
+    return next((folder / name for name in PLUGIN_MANIFEST_FILES if (folder / name).exists()), None)
 
 
 def _check_kind(root: YamlMapping) -> Iterable[Finding]:
@@ -116,7 +136,9 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         for name, row in HERMES_HOOKS.items()
         if name in seen.names or re.search(rf"""["']{name}["']""".encode(), text)
     ]
-    guards = find_guards(manifest, code, seen)
+    around = find_tool_callbacks(code)
+    rows += around
+    guards = [*find_guards(manifest, code, seen), *around]
     shown = registered = _list_registrations(rows, guards)
     hides = [row for row in _GUARDS if seen.place and (not seen.is_name or can_guard(code, row.name))]
     if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
@@ -137,7 +159,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),
-        callbacks=tuple(sorted(seen.names)),
+        callbacks=tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
         overrides=find_overrides(code),
     )
@@ -159,6 +181,14 @@ def find_guards(manifest: Manifest, code: Mapping[str, bytes], seen: Registratio
     return [
         row for row in _GUARDS if (row in spoken or row.name in manifest.declared_hooks) and can_guard(code, row.name)
     ]
+
+
+def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
+    """The kinds that it may register: while it is broken nobody knows what they would have stopped."""
+    text = join_python_files(code)
+    if b"register_middleware" not in text:
+        return []
+    return [row for name, row in MIDDLEWARE.items() if name.encode() in text.lower()]
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:

@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
@@ -64,7 +64,7 @@ class SessionList:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
-        heard = self._engine.tail(records.IN_SUBJECTS, records.TURN_SUBJECTS)
+        heard = self._engine.tail(record_subjects.IN_SUBJECTS, record_subjects.TURN_SUBJECTS)
         kept = _read_json(self._home.hermes_sessions)
         self._entries = {key: value for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:

@@ -9,9 +9,7 @@ the command names, so that an edited script asks again.
 import hashlib
 import importlib
 import itertools
-import os
 import re
-import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,11 +39,19 @@ from gateway.hermes.plugin_manifest import (
     find_files,
     infer_plugin_manifest,
     join_python_files,
+    read_plugin_facts,
     read_plugin_manifest,
+)
+from gateway.hermes.shell_commands import (
+    check_command_files,
+    find_command_variables,
+    read_command_files,
+    shell_digest_of,
+    split_command,
 )
 from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
-from gateway.hermes.unsupported_imports import find_unsupported_imports
+from gateway.hermes.unsupported_imports import check_own_imports, find_unsupported_imports
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect
 from gateway.hermes.written_for import DECISIONS, infer_written_for
 from gateway.hooks.folders.folder_source import (
@@ -55,7 +61,16 @@ from gateway.hooks.folders.folder_source import (
     program_spec_of,
     worker_spec_of,
 )
-from gateway.hooks.folders.manifest import MANIFEST_FILE, Guard, Manifest, ParsedManifest, describe_patches, label_of
+from gateway.hooks.folders.manifest import (
+    HANDLER_FILE,
+    MANIFEST_FILE,
+    Guard,
+    Manifest,
+    ManifestRequires,
+    ParsedManifest,
+    describe_patches,
+    label_of,
+)
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -63,19 +78,18 @@ from gateway.hooks.wires.program import OneshotProgram
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.context import ShowFields
+from gateway.worker.protocol import PluginContents
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
+WORK_FOLDER = "TERMINAL_CWD"  # where Hermes's terminal begins, for all conversations
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
 PACKAGE_READER = "gateway.hermes.package_files"  # imported when something is missing: it knows three file formats
 DECIDE_SECONDS = 5.0  # that all handlers written for Hermes have together to decide about a command
-MAX_SCRIPT_BYTES = 4_000_000
-SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
 
 Entry = TypeVar("Entry", ShellEntry, OutboundEntry)
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
-_VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
 # What of Hermes's modules acts, and the right that it takes here.
 _RIGHTS_BY_IMPORT = {
     "send": re.compile(rb"\bsend_message_tool\b"),
@@ -90,6 +104,8 @@ _DECIDES = re.compile(rb"""["']decision["']""")
 class HermesFolderSource(FolderSource):
     """A folder of hooks, which may be written for us or for Hermes."""
 
+    told_files = frozenset({MANIFEST_FILE, HANDLER_FILE})
+
     def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         """Who declares nothing of ours has what the source shows, whoever it was written for."""
         if self.is_ours:
@@ -102,7 +118,7 @@ class HermesFolderSource(FolderSource):
         if self.is_ours:
             return ()
         own = _check_source(version, manifest, files) if manifest.hermes else _check_answers(manifest, files)
-        return (*own, *check_command_names(manifest))
+        return (*own, *check_command_names(manifest), *check_own_imports(version.path, files))
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
@@ -126,7 +142,7 @@ class PluginSource(FolderSource):
 
     MARKER_FILES: ClassVar = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
     prefix = PLUGIN_PREFIX
-    is_told_first = True  # under Hermes one callback of a conversation follows the other
+    decides_after = True  # under Hermes one callback of a conversation follows the other
     needs_start = True
 
     def is_place(self, folder: Path) -> bool:
@@ -188,13 +204,13 @@ class PluginSource(FolderSource):
         `callbacks`: hooks that it may register when it has long been running; `patches`: what of Hermes it changes.
         """
         return {
+            **read_plugin_facts(version.path),
             "name": manifest.name,
             "version": manifest.version,
             "description": manifest.description,
-            "key": manifest.folder,
+            "key": _key_of(manifest, self.path, self.config.path.parent / "plugins"),
             "path": str(version.path),
             "source": "user",
-            "kind": "standalone",
             "guards": manifest.guards,
             "callbacks": manifest.callbacks,
             "patches": manifest.patches,
@@ -207,8 +223,19 @@ class PluginSource(FolderSource):
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
 
+    def check_contents(self, contents: PluginContents) -> Iterator[str]:
+        words = {word for command in BUILT_IN for word in (command.name, *command.aliases)}
+        for one in contents.commands:
+            if one.name in words:
+                yield f"the command /{one.name} is not this plugin's: the gateway has one of that name"
+
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:
         return apply_registrations(manifest, wire.loaded) if isinstance(wire, WorkerHandle) else manifest
+
+
+def _key_of(manifest: Manifest, place: Path, plugins: Path) -> str:
+    """What Hermes knows a plugin in this place by: its module is called so, and its events."""
+    return f"{place.name}/{manifest.folder}" if place.parent == plugins else manifest.name
 
 
 @dataclass(frozen=True)
@@ -256,6 +283,7 @@ class ShellHookSource(ConfigSource):
     """`hooks.<event>`: programs, each run for one event."""
 
     needs_trust = True
+    decides_after = True
 
     def entries(self) -> Mapping[str, ShellEntry]:
         return _name_entries(self.config.read().shell)
@@ -271,6 +299,7 @@ class ShellHookSource(ConfigSource):
             what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
             wrong = Finding(_place_of(version), what, "correct it in Hermes's config.yaml")
             return replace(version, findings=(*findings, wrong), digest=digest)
+        findings += tuple(check_command_files(_place_of(version), words, home))
         if entry.event in TOOL_HOOKS and entry.matcher:
             findings += tuple(check_tool_pattern(_place_of(version), entry.matcher))
         row = HERMES_HOOKS.get(entry.event)
@@ -281,10 +310,11 @@ class ShellHookSource(ConfigSource):
             events=row.events if row and not row.decides else (),
             intercepts=row.events if row and row.decides else (),
             timeout=entry.timeout,
-            env=_find_variables(entry.command, home),
-            files=find_files(b"\n".join(_read_script(path) or b"" for path in _files_of(entry.command, home))),
+            env=find_command_variables(entry.command, home),
+            files=find_files(b"\n".join(read_command_files(entry.command, home))),
             options={"event": entry.event, "matcher": entry.matcher},
             command=words,
+            requires=ManifestRequires(bins=() if "/" in words[0] else words[:1]),
             protocol="oneshot",
             hermes=True,
             written_for_reason="a shell hook of its config.yaml",
@@ -444,6 +474,10 @@ def _check_source(version: HookVersion, manifest: Manifest, files: Mapping[str, 
     yield from (patch.finding for patch in found)
     reached = find_unsupported_imports(version.path, manifest.entry, files, manifest.patches)
     yield from (reach.finding for reach in reached)
+    if WORK_FOLDER in manifest.env:
+        what = f"it reads {WORK_FOLDER}, which is not set: the tools of each conversation begin in a folder of its own"
+        remedy = f"if one is meant for all, put it into .env: {WORK_FOLDER}=FOLDER"
+        yield Finding(SourceLocation(f"{label_of(manifest.folder)}/{manifest.entry}"), what, remedy, "warning")
 
 
 def check_command_names(manifest: Manifest) -> Iterator[Finding]:
@@ -507,40 +541,12 @@ def _name_entries(entries: Iterable[Entry]) -> dict[str, Entry]:
     return found
 
 
-def shell_digest_of(entry: ShellEntry, home: Path) -> str:
-    """Of all that decides what runs."""
-    total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
-    for path in _files_of(entry.command, home):
-        script = _read_script(path)
-        total.update(f"\0{path}\0".encode() + (b"(cannot be read)" if script is None else script))
-    return total.hexdigest()
-
-
-def split_command(command: str) -> tuple[str, ...]:
-    """As Hermes splits it: no shell looks at it, and `~` is the home of the user."""
-    return tuple(str(Path(word).expanduser()) if word.startswith("~") else word for word in shlex.split(command))
-
-
 def _name_of(entry: ShellEntry | OutboundEntry) -> str:
     if isinstance(entry, OutboundEntry):
         return f"webhook-{entry.url.partition('://')[2].partition('?')[0]}"
     words = entry.command.split()
     script = next((word for word in reversed(words) if "/" in word or "." in word), words[0])
     return f"shell-{entry.event}-{Path(script).stem}"
-
-
-def _files_of(command: str, home: Path) -> list[Path]:
-    """What the user wrote, as far as it is named: programs of the system are not asked about."""
-    try:
-        paths = [home / word for word in split_command(command)]
-    except ValueError:
-        return []
-    return [
-        path
-        for path in paths
-        if os.path.isfile(path)  # noqa: PTH113 - a word that can be no path is none to it, and no error
-        and not str(path).startswith(SYSTEM_PATHS)
-    ]
 
 
 def _check_events(version: HookVersion, names: tuple[str, ...]) -> Iterator[Finding]:
@@ -552,18 +558,3 @@ def _check_events(version: HookVersion, names: tuple[str, ...]) -> Iterator[Find
 
 def _place_of(version: HookVersion) -> SourceLocation:
     return SourceLocation(f"{version.path}: {version.name}")
-
-
-def _find_variables(command: str, home: Path) -> tuple[str, ...]:
-    """The names of environment variables that its scripts read: nothing else declares them."""
-    scripts = (_read_script(path) or b"" for path in _files_of(command, home))
-    return tuple(dict.fromkeys(name.decode() for script in scripts for name in _VARIABLE.findall(script)))
-
-
-def _read_script(path: Path) -> bytes | None:
-    """None where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_SCRIPT_BYTES)
-    except OSError:
-        return None

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Record
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.sessions.keys import platform_of
@@ -168,7 +168,7 @@ class StateFile:
             for record in page:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
-                    change(db, records.token_of_subject(record.subject), kept, kept.at or record.ts)
+                    change(db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
                 self.is_unclean |= isinstance(kept, records.TurnEnded) and kept.status == "forgotten"
             last = page[-1]
             db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", (last.seq, make_mark(last)))

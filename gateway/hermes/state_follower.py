@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 from anyio import to_thread
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record, Tail
 from gateway.errors import EngineError
 from gateway.events import Event
@@ -106,7 +106,7 @@ class StateFollower:
             await self._call(self._file.remove)
 
     async def _follow(self) -> None:
-        changes = self._engine.tail(records.TURN_SUBJECTS)
+        changes = self._engine.tail(record_subjects.TURN_SUBJECTS)
         while not self.is_theirs:
             try:
                 await self._read_on()
@@ -133,7 +133,7 @@ class StateFollower:
 
     async def _fold_news(self) -> None:
         while (after := await self._open()) is not None:
-            page = await records.read_readable(self._engine, records.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
             if not page:
                 return
             if await to_thread.run_sync(self._file.fold, page):
@@ -161,7 +161,7 @@ class StateFollower:
             return None
         upto, mark = await to_thread.run_sync(self._file.read_progress)
         if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
-            last = await self._engine.read(records.TURN_SUBJECTS, upto - 1, 1)
+            last = await self._engine.read(record_subjects.TURN_SUBJECTS, upto - 1, 1)
             if [upto, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
                 await to_thread.run_sync(self._file.remove)
                 self._reached = 0

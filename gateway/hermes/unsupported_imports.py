@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,11 @@ from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
 from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
+OWN_HOME = "gateway.hooks"  # is our own, and not Hermes's
+# Packages of this gateway of which Hermes's has none by that name.
+_OWN_PACKAGES = frozenset(f"gateway.{name}" for name in ("agent", "cli", "daemon", "dispatcher", "engine", "testing"))
 ImportSupport = Literal["hollow", "missing"]
 
 
@@ -36,13 +41,25 @@ class UnsupportedImport:
     verdict: ImportSupport
     is_caught: bool = False
     module: str = ""  # of which it is imported
+    users: tuple[str, ...] = ()  # the functions that use it
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this gateway has such a module, and Hermes's has none."""
+        package = ".".join(self.name.split(".")[:2])
+        return package in _OWN_PACKAGES
 
     @property
     def finding(self) -> Finding:
         if self.verdict == "hollow":
             what, remedy = f"{self.name} is inside Hermes: patching it has no effect here", "the rest of the hook works"
+        elif self.is_ours:
+            what, remedy = f"{self.name} is the gateway's own and not there for hooks", f"import from {OWN_HOME} alone"
         elif self.is_caught:
             what, remedy = f"{self.name} is inside Hermes and not here", "the hook catches that"
+            if self.users:
+                verb = "goes" if len(self.users) == 1 else "go"
+                remedy += f", and {', '.join(self.users)} {verb} on without it: look whether that still stops anything"
         else:
             what, remedy = f"{self.name} is inside Hermes: importing it fails here", "catch ImportError around it"
         return Finding(self.place, what, remedy, "warning")
@@ -73,13 +90,44 @@ HERMES_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools
 
 def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[UnsupportedImport]:
     caught, unused = find_import_guards(tree), find_unused_nodes(tree)
+    users = _find_users(tree)
     for node in ast.walk(tree):
         for name, verdict in _imports_of(node) if id(node) not in unused else ():
             if name.partition(".")[0] not in own:
                 assert isinstance(node, ast.Import | ast.ImportFrom)
                 place = SourceLocation(file, node.lineno, node.col_offset + 1)
                 module = name if isinstance(node, ast.Import) else node.module or ""
-                yield UnsupportedImport(place, name, verdict, id(node) in caught, module)
+                bound = (one.asname or one.name.partition(".")[0] for one in node.names if name.endswith(one.name))
+                using = dict.fromkeys(user for one in bound for user in users.get(one, ()))
+                yield UnsupportedImport(place, name, verdict, id(node) in caught, module, tuple(using))
+
+
+def _find_users(tree: ast.Module) -> dict[str, list[str]]:
+    """By name the functions in which it is read."""
+    found: dict[str, list[str]] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    found.setdefault(node.id, []).append(function.name)
+    return found
+
+
+def check_own_imports(folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    """Names that a hook imports of what we offer, and that are not there."""
+    for file, source in sorted(files.items()):
+        tree = parse_python(source) if OWN_HOME.encode() in source else None
+        caught = find_import_guards(tree) if tree else frozenset()
+        for node in ast.walk(tree) if tree else ():
+            if not isinstance(node, ast.ImportFrom) or node.module != OWN_HOME or id(node) in caught:
+                continue
+            for alias in node.names:
+                if alias.name not in (*NAMES[OWN_HOME], "*"):
+                    place = SourceLocation(f"{label_of(folder.name)}/{file}", alias.lineno, alias.col_offset + 1)
+                    near = get_close_matches(alias.name, NAMES[OWN_HOME], 1)
+                    remedy = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(NAMES[OWN_HOME])}"
+                    what = f"{OWN_HOME} has no `{to_printable(alias.name)}`: importing it fails"
+                    yield Finding(place, what, remedy, "warning")
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:
@@ -93,7 +141,7 @@ def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:
 
 def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, ImportSupport]]:
     verdict = _module_support(module)
-    served = NAMES[module] if module in NAMES and module != "gateway.hooks" else None  # that one is our own
+    served = NAMES[module] if module in NAMES and module != OWN_HOME else None
     for name in names:
         whole = f"{module}.{name}"
         if verdict:

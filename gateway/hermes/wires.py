@@ -27,6 +27,8 @@ from gateway.worker.protocol import CallMeta
 SIGNATURE = "X-Hermes-Signature-256"
 
 _WORDS = re.compile(r"\w+(?:\|\w+)*")  # one|another
+# What interpreters and argument parsers say that end with the code that blocks before anything of the script has run.
+_NOT_BEGUN = re.compile(r"usage: |\S*python[\d.]*: can't open file |\S+: \d+: cannot open ")
 TOOL_HOOKS = frozenset({"pre_tool_call", "post_tool_call"})
 _TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
 _encode = msgspec.json.Encoder().encode
@@ -106,15 +108,15 @@ class ShellHookDialect:
     ) -> HookAnswer:
         """What its end says. HookFailed when it failed and said nothing."""
         code, stdout, stderr = ended
-        if code == BLOCKING_EXIT:
-            answers: Sequence[Any] = ({"action": "block", "message": stderr.strip()[:MAX_SHOWN]},)
-        else:
-            said = _parse_object(stdout)
-            if said is None and code != 0:
-                raise HookFailed(
-                    f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died"
-                )
-            answers = () if said is None else (said,)
+        said = _parse_object(stdout)
+        blocks = code == BLOCKING_EXIT and not _NOT_BEGUN.match(stderr)
+        if said is None and code != 0 and not blocks:
+            raise HookFailed(
+                f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died"
+            )
+        answers: Sequence[Any] = () if said is None else (said,)
+        if blocks and "block" not in (said or {}).values():
+            answers = ({"action": "block", "message": stderr.strip()[:MAX_SHOWN] or "blocked by a shell hook"},)
         if self._row is None or self._row.apply_results is None or not meta.decides or not answers:
             return HookAnswer()
         event = _make_event(name, fields, meta.answers or {})

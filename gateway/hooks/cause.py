@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from time import time, time_ns
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from gateway.events.catalogue import get_event_spec
@@ -29,6 +30,11 @@ CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 # With whose rights a hook acts that asks the gateway for something now; of nobody, where nobody is known.
 RIGHTS: ContextVar[Role] = ContextVar("gateway_rights", default="guest")
 
+# Of which agent, in which chat and for whom a hook acts that asks for something now; nothing where that is not known.
+PLACE: ContextVar[Mapping[str, str]] = ContextVar("gateway_place", default=MappingProxyType({}))
+PLACE_FIELDS = ("agent", "platform", "chat_id", "user_id", "person")
+
+OWNER = "terminal:owner"  # whoever starts the gateway, makes its timetables, and sits at its terminal
 OWNERS_EVENTS = ("gateway:", "schedule:")  # a start and a timetable are the owner's own doing, and nobody else's
 
 
@@ -43,13 +49,31 @@ def use_cause(cause: Cause | None) -> Iterator[None]:
 
 
 @contextmanager
-def use_rights(role: Role) -> Iterator[None]:
-    """What is asked for in this block is done with the rights of this role."""
-    token = RIGHTS.set(role)
+def use_rights(role: Role, place: Mapping[str, str]) -> Iterator[None]:
+    """What is asked for in this block is done with the rights of this role, by the agent of this place."""
+    rights, before = RIGHTS.set(role), PLACE.set(place)
     try:
         yield
     finally:
-        RIGHTS.reset(token)
+        PLACE.reset(before)
+        RIGHTS.reset(rights)
+
+
+def place_of_event(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(fields.get(name) or "") for name in PLACE_FIELDS}
+
+
+def find_person(hook: str) -> str:
+    """Who is charged with what a hook does now, as `platform:id`: whoever its event is about, else the hook itself.
+
+    A start and a timetable are the owner's.
+    """
+    place = PLACE.get()
+    if person := place.get("person"):
+        return person
+    if user := place.get("user_id"):
+        return f"{place.get('platform', '')}:{user}"
+    return OWNER if RIGHTS.get() == "owner" else f"hook:{hook}"
 
 
 def role_of_event(name: str, fields: Mapping[str, Any]) -> Role:

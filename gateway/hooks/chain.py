@@ -50,9 +50,9 @@ async def notify_observers(
     return Event(name, fields, None, bags)
 
 
-def refuse_event(plan: EventPlan, event: Event) -> Event:
+def refuse_event(plan: EventPlan, event: Event, owed: OwedEvents | None) -> Event:
     """Conclude an event that came of too many others: nobody is called, and hooks that guard something deny."""
-    collector = OutcomeCollector(event, plan.honoured)
+    collector = OutcomeCollector(event, plan.honoured, owed)
     collector.fail(plan.calls, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
     collector.conclude()
     return event
@@ -75,7 +75,7 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
     cause = CAUSE.get() if outer is None else (outer[1]["id"], outer[3])
     stamp_event(fields, cause)
     if cause and cause[1] >= MAX_DEPTH:
-        return refuse_event(plan, Event(name, fields, plan.writable, bags))
+        return refuse_event(plan, Event(name, fields, plan.writable, bags), owed)
     event: Event = InterceptedEvent(fields)
     event.name, event.writable, event.kept = name, plan.writable, bags
     event.hook = event.outcome = event.gateway = event.asked = None
@@ -97,12 +97,12 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
                 elif hasattr(answer := call(event), "__await__"):
                     answer = await answer
             except BaseException as error:  # noqa: BLE001 - the hook's own, or passed on by the collector
-                collector = collector or OutcomeCollector(event, plan.honoured)
+                collector = collector or OutcomeCollector(event, plan.honoured, owed)
                 if collector.raised(hook, error, deadlines.deadline(event), calls):
                     break
             else:
                 if answer is not None:
-                    collector = collector or OutcomeCollector(event, plan.honoured)
+                    collector = collector or OutcomeCollector(event, plan.honoured, owed)
                     if collector.take(hook, answer):
                         break
         if collector is not None:

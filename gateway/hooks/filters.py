@@ -3,9 +3,9 @@
     when={"platform": "telegram", "chat_type": ["dm", "group"]}     # all of the fields; a list means any of its values
 
 The field `scope` asks what the person may do, and follows its own rule, since who may do more may also do less:
-all < user < operator < admin < owner. Guests are met wherever users are: what guards against users guards against them
-too. `group:x` is met by those who hold it, by owners and admins; any other word by its holder alone. A scope that
-nobody holds is met by nobody.
+all < user < operator < admin. Guests are met wherever users are, and owners and admins wherever the other is: what
+guards against users guards against guests too, and what waits for an owner misses no admin. `group:x` is met by those
+who hold it, by owners and admins; any other word by its holder alone. A scope that nobody holds is met by nobody.
 
 The field `role` is asked for as any other, so that `guest` means guests alone; only `user` means guests too.
 """
@@ -13,11 +13,9 @@ The field `role` is asked for as any other, so that `guest` means guests alone; 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
-from gateway.roles import ROLES, rank_of
-
 Filter: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
-_RANKS = {"all": 0} | {role: rank_of(role) for role in ROLES} | {"guest": rank_of("user")}
+_RANKS = {"all": 0, "guest": 1, "user": 1, "operator": 2, "admin": 3, "owner": 3}
 _ABSENT = object()
 
 

@@ -12,6 +12,8 @@ from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
 Handler: TypeAlias = Callable[..., Any]
+# Takes what of a hook's answer has no effect, as words that go on from its name.
+Remark: TypeAlias = Callable[[str], object]
 
 log = logging.getLogger("gateway.hooks")
 
@@ -42,7 +44,8 @@ class Hook:
     `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
     given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
     came. `rewords`: it may change what somebody is about to be told. `remedy`: what helps when its failure denies
-    something. `failures` counts the calls that failed, `dropped` the events that an observer was too slow for.
+    something. `note` is told what of its answers has no effect; without it the log is. `failures` counts the calls that
+    failed, `dropped` the events that an observer was too slow for.
     """
 
     intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
@@ -60,6 +63,7 @@ class Hook:
     dropped: int = field(init=False, default=0, repr=False)
     rewords: bool = field(init=False, default=True, repr=False)
     remedy: str = field(init=False, default="", repr=False)
+    note: Remark | None = field(init=False, default=None, repr=False)
     _repeats: RepeatFilter = field(init=False, default_factory=RepeatFilter, repr=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +92,13 @@ class Hook:
         if name.startswith("hook:") and fields.get("hook") == self.key:
             return False
         return self.matches is None or self.matches(fields)
+
+    def remark(self, text: str) -> None:
+        """Say what of its answer has no effect."""
+        if self.note is None:
+            log.warning("%s %s", self.key, text, extra={"hook": self.key})
+        else:
+            self.note(text)
 
     def failed(self, name: str, error: BaseException) -> None:
         """Count a failed call, and log it unless the same was logged just now."""

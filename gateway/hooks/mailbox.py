@@ -8,7 +8,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, CancelledError, Future, current_task, get_running_loop
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -71,9 +71,9 @@ class Mailbox:
     """The events that wait for one observer, and its runners: tasks that deliver them, one at a time each."""
 
     __slots__ = (
-        "_busy",
         "_is_full",
         "_max",
+        "_open",
         "_runner",
         "_runners",
         "_sleepers",
@@ -90,7 +90,7 @@ class Mailbox:
         self._runner = runner
         self._max = max
         self._runners = 0
-        self._busy = 0
+        self._open: dict[int, dict[str, Any]] = {}  # the fields of what is being delivered
         self._sleepers: list[Future[None]] = []
         self._waiters: list[Future[None]] = []
         self._is_full = False
@@ -99,7 +99,7 @@ class Mailbox:
     @property
     def is_quiet(self) -> bool:
         """Is nothing left to do?"""
-        return not (self.queue or self._busy)
+        return not (self.queue or self._open)
 
     def overflow(self) -> None:
         """The oldest event is about to be lost."""
@@ -134,9 +134,20 @@ class Mailbox:
 
     async def wait_until_quiet(self) -> None:
         """Wait until nothing is left to do."""
-        if not self.is_quiet:
+        while not self.is_quiet:
             self._waiters.append(waiter := get_running_loop().create_future())
             await waiter
+
+    async def wait_until_told(self, session: Any) -> None:
+        """Wait until what has happened so far in this conversation, or outside of any, has been delivered."""
+        waiting = [fields for fields in self._undelivered() if fields.get("session_key") in (session, None, "")]
+        while any(fields is one for fields in self._undelivered() for one in waiting):
+            self._waiters.append(waiter := get_running_loop().create_future())
+            await waiter
+
+    def _undelivered(self) -> Iterator[dict[str, Any]]:
+        yield from (queued[1] for queued in self.queue)
+        yield from self._open.values()
 
     def close(self) -> None:
         """Take nothing more. What waits is dropped and counted; what is being delivered comes to its end."""
@@ -149,6 +160,7 @@ class Mailbox:
     def _dismiss(self) -> None:
         while self._sleepers:
             self.wake_runner()
+        self._wake_waiters()
 
     async def _serve(self) -> None:
         while self._max:
@@ -159,15 +171,14 @@ class Mailbox:
                     await asyncio.sleep(0)
                     began = perf_counter()
             self._is_full = False
-            self._report_quiet()
             self._sleepers.append(sleeper := get_running_loop().create_future())
             self.is_idle = True
             await sleeper
-        self._report_quiet()
 
-    def _report_quiet(self) -> None:
-        while self.is_quiet and self._waiters:
-            waiter = self._waiters.pop()
+    def _wake_waiters(self) -> None:
+        """Each looks itself whether that is over which it waits for."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -178,7 +189,7 @@ class Mailbox:
         event = ObservedEvent(name, fields, None, bags, hook.owner)
         event.outcome = outcome
         CAUSE.set((fields["id"], cause[1] + 1 if cause else 0))
-        self._busy += 1
+        self._open[id(fields)] = fields
         try:
             answer = hook.call(name, event)
             if hasattr(answer, "__await__"):
@@ -189,7 +200,9 @@ class Mailbox:
                 raise
             hook.failed(name, error)
         finally:
-            self._busy -= 1
+            del self._open[id(fields)]
+            if self._waiters:
+                self._wake_waiters()
 
 
 class MailboxRunner:

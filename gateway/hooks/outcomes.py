@@ -1,6 +1,5 @@
 """Outcomes: what the answers of an event's interceptors come to."""
 
-import logging
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,10 +7,9 @@ from typing import Any
 from gateway.errors import HookError, describe_error
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.deadlines import Deadline
-from gateway.hooks.hook import Hook
+from gateway.hooks.hook import Hook, Remark
+from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.hooks.subscriptions import PlannedCall
-
-log = logging.getLogger("gateway.hooks")
 
 _ABSENT = object()
 
@@ -24,10 +22,11 @@ class OutcomeCollector:
     cannot be tried again yet: so `Deny` goes before a question, and a question before `Retry`.
     """
 
-    __slots__ = ("_event", "_final", "_honoured", "_questions", "_retry", "_soft")
+    __slots__ = ("_event", "_final", "_honoured", "_owed", "_questions", "_retry", "_soft")
 
-    def __init__(self, event: Event, honoured: frozenset[str] | None) -> None:
+    def __init__(self, event: Event, honoured: frozenset[str] | None, owed: OwedEvents | None = None) -> None:
         self._event = event
+        self._owed = owed
         self._honoured = honoured
         self._final: End | Deny | None = None
         self._soft: list[Deny] = []
@@ -41,9 +40,9 @@ class OutcomeCollector:
         try:
             if not isinstance(answer, Pause):
                 return self._weigh(hook, outcome_from(answer, self._event))
-            self._questions += answer.questions
+            self._put(hook, answer)
         except Pause as pause:
-            self._questions += pause.questions
+            self._put(hook, pause)
         except (TypeError, ValueError) as error:
             return self.take(hook, _outcome_of_failure(hook, self._event, error))
         return False
@@ -83,10 +82,24 @@ class OutcomeCollector:
             # An approval, as plain data has it: a yes lets the operation through, whatever else does not.
             answer = None if is_yes(self._event.ask(answer.prompt, answer.name)) else Deny("The answer was no.")
         if isinstance(answer, Mapping):
-            self._change(hook, answer)
+            if changed := change_fields(self._event, answer, hook.remark):
+                self._note(hook, "change", ", ".join(changed))
         elif answer is not None and self._is_honoured(hook, answer):
+            self._note(hook, answer.decision, words_of(answer))
             return self._decide(answer)
         return False
+
+    def _put(self, hook: Hook, pause: Pause) -> None:
+        self._questions += pause.questions
+        self._note(hook, pause.decision, str(pause))
+
+    def _note(self, hook: Hook, decision: str, reason: str) -> None:
+        """For the journal, where the event belongs to a piece of work. Of a stream's pieces there are too many."""
+        event = self._event
+        if self._owed is not None and event.name != "llm:chunk":
+            mark, call_id, hop = (event.get(name) for name in ("id", "call_id", "hop"))
+            made = HookDecision(str(mark), event.name, str(hook), decision, reason, str(call_id or ""), int(hop or 0))
+            self._owed.add_decision(made)
 
     def _decide(self, outcome: Outcome) -> bool:
         if isinstance(outcome, Retry):
@@ -100,18 +113,10 @@ class OutcomeCollector:
     def _is_honoured(self, hook: Hook, outcome: Outcome) -> bool:
         if self._honoured is None or outcome.decision in self._honoured:
             return True
-        kind, name = type(outcome).__name__, self._event.name
-        log.warning("%s answered %s at %s, which has no effect there", hook, kind, name, extra={"hook": hook.key})
+        honoured = ", ".join(sorted(self._honoured)) or "no decision"
+        what = f"answered {type(outcome).__name__} at {self._event.name}, which has no effect there"
+        hook.remark(f"{what}: it honours {honoured}")
         return False
-
-    def _change(self, hook: Hook, fields: Mapping[str, Any]) -> None:
-        event, writable = self._event, self._event.writable
-        for field, value in fields.items():
-            if writable is None or field in writable:
-                dict.__setitem__(event, field, value)
-            elif (known := event.get(field, _ABSENT)) is not value and known != value:
-                words = "%s cannot change %r at %s; that is left as it was"
-                log.warning(words, hook, field, event.name, extra={"hook": hook.key})
 
     def conclude(self) -> None:
         """Give the event its outcome, or put the questions."""
@@ -127,6 +132,31 @@ class OutcomeCollector:
             raise event.outcome
         else:
             event.outcome = self._retry
+
+
+def words_of(outcome: Outcome) -> str:
+    """Why a hook decided so, as it said it."""
+    if isinstance(outcome, Deny):
+        return outcome.text
+    return outcome.reason or outcome.reply if isinstance(outcome, End) else outcome.message or ""
+
+
+def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> list[str]:
+    """What a hook answered is in the event then, and these are others; `remark` is told of what cannot be changed."""
+    writable, changed = event.writable, []
+    for field, value in fields.items():
+        if writable is None or field in writable:
+            if event.get(field, _ABSENT) != value:
+                changed.append(field)
+            dict.__setitem__(event, field, value)
+        elif (known := event.get(field, _ABSENT)) is not value and known != value:
+            remark(describe_refused_field(event.name, field))
+    return changed
+
+
+def describe_refused_field(name: str, *fields: str) -> str:
+    """That a hook changed what it cannot change at this event."""
+    return f"cannot change {', '.join(map(repr, fields))} at {name}; that is left as it was"
 
 
 def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: str = "") -> Deny | None:

@@ -29,7 +29,7 @@ from gateway.hooks.wires import sherma
 from gateway.hooks.wires.event_calls import intercept
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.signing import sign
-from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of
+from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of, unused_part_of
 from gateway.worker.json_decoder import JsonDecoder
 from gateway.worker.protocol import CallMeta
 from gateway.yaml_source.tree import to_printable
@@ -146,7 +146,9 @@ class Remote:
                 f"the answer decides ({str(result['decision'])[:40]!r}), and sherma's methods take changed fields alone"
             )
             raise self._failed(what, "garbled")
-        if not meta.decides or result is None:
+        if not meta.decides and result is not None:
+            return unused_part_of(HookAnswer(result))
+        if result is None:
             return HookAnswer()
         return _read_answer(method.changes(result) if method else result, sent, odd, meta)
 

@@ -38,7 +38,7 @@ class HookScope:
     says by call id which hooks changed a tool's call.
     """
 
-    __slots__ = ("_counts", "_deadlines", "_owed", "_subscriptions", "bags", "changed_by", "fields", "limit")
+    __slots__ = ("_counts", "_deadlines", "_owed", "_subscriptions", "bags", "changed_by", "fields", "limit", "pauses")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class HookScope:
         self.bags = bags
         self.changed_by: dict[str, tuple[str, ...]] = {}
         self.limit = limit
+        self.pauses = 0  # how often the turn has waited for answers before this run of it
         self._subscriptions = subscriptions
         self._deadlines = deadlines
         self._owed = owed
@@ -111,8 +112,9 @@ class HookScope:
         if not turn or "id" in fields:
             return None
         operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION_FIELDS if part in fields)])
-        if fields.get("stop") in LEFT:
+        is_left = fields.get("stop") in LEFT
+        if is_left:
             operation = f"{operation}/{fields['stop']}"
-        count = self._counts[operation] = self._counts.get(operation, 0) + 1
+        count = self._counts[operation] = self._counts.get(operation, self.pauses if is_left else 0) + 1
         fields["id"] = operation if count == 1 else f"{operation}#{count}"
         return operation

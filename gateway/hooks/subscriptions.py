@@ -12,7 +12,7 @@ from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.events.fields import EventSpec
 from gateway.hooks.cause import MAX_DEPTH
-from gateway.hooks.hook import Hook
+from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.mailbox import Mailbox, Observer, QueuedEvent, enqueue_event
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.recorder import OwedEvents, Recorder
@@ -48,12 +48,11 @@ class EventPlan:
         self.honoured = known.outcomes if known else None
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
 
-    def without_timeouts(self) -> "EventPlan":
-        """The same plan, where the interceptors' functions are called as they were registered."""
-        if all(hook.timeout is None for hook, _, _ in self.calls):
-            return self
+    def with_calls(self, call_of: Callable[[Hook], Handler]) -> "EventPlan":
+        """The same plan, where each interceptor is called by what this says of it, and no time limit of its own."""
+        calls = ((hook, call_of(hook)) for hook, _, _ in self.calls)
         plan = copy(self)
-        plan.calls = tuple((hook, hook.fn, iscoroutinefunction(hook.fn)) for hook, _, _ in self.calls)
+        plan.calls = tuple((hook, call, iscoroutinefunction(call)) for hook, call in calls)
         return plan
 
     def tell(self, event: QueuedEvent, owed: OwedEvents | None = None) -> None:

@@ -2,16 +2,24 @@
 
 The chain of interceptors is the same coroutine as elsewhere; here it is driven by hand, and what it cannot do is wait.
 A hook that would have to is refused, and with it the whole run: half a chain is no answer that a caller could go by.
+
+Without a loop, what a hook awaits has one of its own for its first step. Else `asyncio.sleep` would raise for want of
+one inside the hook, which would count as the hook's failure: a guard would be passed over, where it has to be refused.
 """
 
+import asyncio
 from asyncio import AbstractEventLoop, get_running_loop
+from collections.abc import Awaitable
+from contextvars import copy_context
 from math import inf
 from threading import local
 from typing import Any
 
 from gateway.events import Event
+from gateway.hooks.cause import CAUSE
 from gateway.hooks.chain import dispatch
 from gateway.hooks.deadlines import Deadlines
+from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.subscriptions import EventPlan
 
 
@@ -30,8 +38,9 @@ def dispatch_sync(plan: EventPlan, name: str, fields: dict[str, Any], deadlines:
     loop = _find_loop()
     if loop is None or deadlines.loop not in (None, loop):
         deadlines = _chains.deadlines
-    # A time limit needs a loop, and nothing that it could end is let through.
-    running = dispatch(plan.without_timeouts(), name, fields, None, deadlines, inf)
+    # A time limit needs a loop that goes on, and nothing that it could end is let through.
+    plan = plan.with_calls(_call_without_loop if loop is None else _call_as_registered)
+    running = dispatch(plan, name, fields, None, deadlines, inf)
     try:
         running.send(None)
     except StopIteration as done:
@@ -47,3 +56,48 @@ def _find_loop() -> AbstractEventLoop | None:
         return get_running_loop()
     except RuntimeError:
         return None
+
+
+def _call_as_registered(hook: Hook) -> Handler:
+    return hook.fn
+
+
+def _call_without_loop(hook: Hook) -> Handler:
+    """A plain function is called as it is; what one returns that can be awaited has a loop for one step."""
+
+    async def call(event: Event) -> Any:
+        answer = hook.fn(event)
+        if not hasattr(answer, "__await__"):
+            return answer
+        is_done, answer = _step(answer)
+        if not is_done:
+            await asyncio.sleep(0)  # waits, as the hook did: the chain ends here
+        return answer
+
+    return call
+
+
+def _step(awaitable: Awaitable[Any]) -> tuple[bool, Any]:
+    """Take the first step. Returns whether it was the last one, of all that it began, and the answer.
+
+    Raises what the awaited raises. What is not done after its step is cancelled.
+    """
+    context = copy_context()
+    context.run(CAUSE.set, _chains.deadlines.cause())  # by its task the loop could not know it
+    loop = asyncio.new_event_loop()
+    try:
+        task = loop.create_task(_await(awaitable), context=context)
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        if not (left := asyncio.all_tasks(loop)):
+            return True, task.result()
+        for one in left:
+            one.cancel()
+        loop.run_until_complete(asyncio.wait(left))
+        return False, None
+    finally:
+        loop.close()
+
+
+async def _await(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable

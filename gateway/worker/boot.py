@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -65,9 +66,17 @@ class HandlerModuleFinder(MetaPathFinder):
         if name in self._offered or name.startswith(PATCHED_MODULES):
             return None if self._is_the_hooks_own(name) else ModuleSpec(name, self._loader, is_package=True)
         if name.startswith("gateway.") and not name.startswith(OWN_MODULES):
-            offered = ", ".join(sorted(m for m in {"gateway.events", *self._offered} if m.startswith("gateway.")))
-            raise ModuleNotFoundError(f"{name} is not there for hooks; of the gateway they may import {offered}")
+            raise ModuleNotFoundError(f"{name} is not there for hooks; {self._suggest(name)}")
         return None
+
+    def _suggest(self, name: str) -> str:
+        """What was probably meant instead."""
+        offered = {"gateway.events", *(one for one in self._offered if one.startswith("gateway."))}
+        home, _, wanted = name.rpartition(".")
+        names = getattr(sys.modules.get(home), "__all__", ()) if home in offered else ()
+        if near := get_close_matches(wanted, names, 1):
+            return f"did you mean `from {home} import {near[0]}`?"
+        return f"of the gateway they may import {', '.join(sorted(offered))}"
 
     def _is_the_hooks_own(self, name: str) -> bool:
         """A module called `tools` that lies where the hook itself has said to look is meant, not Hermes's."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -41,6 +41,9 @@ class HandlerCalls:
         self._memory = memory
         self._show = show
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
+        self.enter_session: Callable[[Mapping[str, str]], object] = lambda _: (
+            None
+        )  # before each call, with what it is of
 
     def begin(self, message: WireMessage) -> None:
         """Never raises: whatever is wrong with a call is its answer."""
@@ -67,6 +70,7 @@ class HandlerCalls:
 
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:
+            self.enter_session(call.meta.session)
             self._send(number, await call.run(partial(self._requests.call_handler, function)))
         except BaseException as error:  # noqa: BLE001 - calling a hook
             self._fail(number, error)

@@ -16,13 +16,24 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TextIO
 
 from gateway.worker import kernel
-from gateway.worker.process_tree import count_user_threads, find_descendants
+from gateway.worker.process_tree import count_all_threads, count_user_threads, find_descendants
 from gateway.worker.protocol import NETWORK_LEFT, NICE, OOM_SCORE, WorkerSpec
 
 
 class ProcessLimit:
+    """What all hooks together may have; three quarters of that are more than one alone has with good reason."""
+
     def __init__(self, more: int) -> None:
         self._more = more
+        self._threads = count_all_threads()
+        self.most_of_one = more * 3 // 4
+
+    def needs_look(self) -> bool:
+        """The machine has many more threads than at the last look, or at its quietest since: another is worth it."""
+        now = count_all_threads()
+        needs_look = now >= self._threads + self._more // 8
+        self._threads = now if needs_look else min(now, self._threads)
+        return needs_look
 
     def now(self) -> int | None:
         """None where there is no limit to be had."""
@@ -57,16 +68,17 @@ FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the f
 
 
 class WorkerDescriptors(NamedTuple):
-    """A worker's ends: of the wire to the daemon, of the pipe to its log, and the file for "where does it hang"."""
+    """A worker's wire to the daemon, its pipe to its log, the file for "where does it hang", and its input."""
 
     wire: int
     log: int
     dump: int
+    stdin: int
 
 
 def isolate(ends: WorkerDescriptors, fork_server: int, processes: int | None) -> WorkerDescriptors:
-    """Be a process of its own: group, descriptors, signals; afterwards nothing of the fork server can be reached."""
-    os.setpgid(0, 0)
+    """Be a process of its own: session, descriptors, signals; afterwards nothing of the fork server can be reached."""
+    os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
     kernel.adopt_orphans()
     if os.getppid() != fork_server:
@@ -87,8 +99,7 @@ def _move_descriptors(ends: WorkerDescriptors) -> WorkerDescriptors:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     high = HIGH_DESCRIPTORS if most == resource.RLIM_INFINITY else min(HIGH_DESCRIPTORS, most - 16)
     raised = WorkerDescriptors(*(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, high) for end in ends))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, place in ((nothing, 0), (raised.log, 1), (raised.log, 2)):
+    for descriptor, place in ((raised.stdin, 0), (raised.log, 1), (raised.log, 2)):
         os.dup2(descriptor, place)
     os.closerange(3, min(raised))
     return raised

@@ -21,6 +21,7 @@ from gateway.worker.link import encode
 from gateway.worker.protocol import CallMeta
 
 MAX_TURNS = 1_000  # how many turns are remembered
+MAX_VAIN_WORDS, MAX_VAIN_WORD = 20, 100  # of an answer that counts for nothing, and the characters of each
 # What a field can hold that nobody can change in place.
 IMMUTABLE_TYPES = (str, int, float, type(None))
 # A Hermes handler that adds keys to its context when a turn begins finds them when it ends.
@@ -197,13 +198,15 @@ class HandlerCall:
         if added and context.name == BEGIN:
             self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}
+        value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
         if meta.decides:
-            value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
             if isinstance(value, Mapping) and "decision" in value:
                 value = _without_odd_values(value)
             if value is not None and value is not context:
                 answer["result"] = encode_value("the result", value)
             self._add_changes(answer, added)
+        else:
+            self._add_vain_answer(answer, value)
         turn, session = self._bags_before
         _add_delta(answer, "turn_bag", turn, context.turn)
         _add_delta(answer, "session_bag", session, context.session)
@@ -218,6 +221,14 @@ class HandlerCall:
         if changed:
             answer["changed"] = changed
         if refused:
+            answer["refused"] = refused
+
+    def _add_vain_answer(self, answer: dict[str, Any], value: Any) -> None:
+        """What an observer answers has no effect: enough of it to say so."""
+        if isinstance(value, Mapping) and value is not self.context:
+            words = {"decision": str(value["decision"])} if "decision" in value else dict.fromkeys(value)
+            answer["result"] = {str(word)[:MAX_VAIN_WORD]: said for word, said in [*words.items()][:MAX_VAIN_WORDS]}
+        if refused := [name for name in self._fields if not self._is_as_before(name)]:
             answer["refused"] = refused
 
     def _changed(self, name: str) -> msgspec.Raw | None:

@@ -12,12 +12,13 @@ Why there is no thread. A lock that another thread holds at the moment of the fo
 for its holder is not copied. The daemon has threads, therefore it never forks; this process has none, and refuses to
 begin when a module that it was asked to preload started one. It waits in `poll`, without an event loop.
 
-Who reaps whom. A worker is a child of this process, in a process group of its own. It is a subreaper: what its handler
-starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead, its group is killed,
-and what had detached itself comes to this process, which is a subreaper too: whatever child has no number in
-`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A command
-that is no hook has a keeper (`command.py`), which counts as a worker here. A worker's pid is signalled only while the
-worker is not reaped: until then the kernel gives the number to nobody else.
+Who reaps whom. A worker is a child of this process, in a session of its own: a worker that fills the processors then
+takes them neither from other workers nor from this process, which may have to kill it. It is a subreaper: what its
+handler starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead, its group is
+killed, and what had detached itself comes to this process, which is a subreaper too: whatever child has no number in
+`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A command that is no hook
+has a keeper (`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not
+reaped: until then the kernel gives the number to nobody else.
 
 When the daemon dies. The kernel closes its end of the socket, and `poll` says so at once; in case a copy of that end
 survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
@@ -34,6 +35,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -59,7 +61,7 @@ from gateway.worker.confine import (
 from gateway.worker.context import TurnMemory
 from gateway.worker.link import WorkerLink
 from gateway.worker.loader import Handlers
-from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+from gateway.worker.process_tree import count_threads, find_children, find_descendants, kill_tree
 from gateway.worker.program import ProgramDescriptors, run_program
 from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings, WorkerSpec
 from gateway.worker.worker import AddModules, TimedSelector
@@ -85,7 +87,7 @@ def _run_sample_call() -> None:
         loop = asyncio.SelectorEventLoop(TimedSelector())
         link = WorkerLink(workers.detach())
         with link.wire_guard.socket:
-            handlers, ends = Handlers(_sample_handler, {}), WorkerDescriptors(-1, -1, -1)
+            handlers, ends = Handlers(_sample_handler, {}), WorkerDescriptors(-1, -1, -1, -1)
             calls = HandlerCalls(SPEC, handlers, ends, link, GatewayRequests(link), TurnMemory())
             daemons.sendall(EVENT + b"\n")
             loop.run_until_complete(_answer_call(link, calls))
@@ -104,7 +106,9 @@ def _sample_handler(_event: str, _context: object) -> None:
 AnyEnds = WorkerDescriptors | CommandDescriptors | ProgramDescriptors
 Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors, ProgramDescriptors)
 
+WATCH_MS = 500  # ms between two looks at whether the machine has more processes than before
 RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
+WEIGHING_MS = 110  # ms after which the kernel lets an ordinary user change the weight of another session
 STOPPING_POLL_MS = 50  # ms between two looks at what is still there
 MAX_DESCRIPTORS = 24
 
@@ -139,12 +143,41 @@ class WorkerProcesses:
 
     def __init__(self) -> None:
         self.pids: dict[int, int] = {}
+        self._keepers: set[int] = set()  # the numbers of those that keep commands, and are no hooks
+        self._heavy: list[int] = []
+
+    @property
+    def needs_limit(self) -> bool:
+        """Some of them still weigh as much as the daemon."""
+        return bool(self._heavy)
+
+    def add(self, number: int, pid: int, is_keeper: bool) -> None:
+        self.pids[number] = pid
+        if is_keeper:
+            self._keepers.add(number)
+        else:
+            self._heavy.append(pid)
+
+    def find_largest(self) -> tuple[int, int]:
+        """The number of the hook that has most processes and threads, and how many; nobody's number is 0."""
+        sizes = {number: count_threads(pid) for number, pid in self.pids.items() if number not in self._keepers}
+        return max(((size, number) for number, size in sizes.items()), default=(0, 0))[::-1]
+
+    def kill_tree(self, number: int) -> None:
+        """All at once: those of many are the ones that make more."""
+        pid = self.pids[number]
+        kill_tree(lambda: [pid, *(one.pid for one in find_descendants({pid}))])
+
+    def limit_weight(self) -> None:
+        self._heavy = [pid for pid in self._heavy if not kernel.limit_weight(pid)]
 
     def remove(self, pid: int) -> int | None:
         """It has been reaped. Returns the number of the worker that it was, if it was one, and kills its group."""
         number = next((number for number, known in self.pids.items() if known == pid), None)
         if number is not None:
             del self.pids[number]
+            self._keepers.discard(number)
+            self._heavy = [heavy for heavy in self._heavy if heavy != pid]
             kernel.kill_group(pid)
         return number
 
@@ -173,6 +206,7 @@ class ForkServer:
         self._limit = ProcessLimit(settings.processes)
         self._workers = WorkerProcesses()
         self._stopping = False
+        self._renewal = time.monotonic() + RENEW_MS / 1000
         self._woken = watch_signals()
 
     def run(self) -> None:
@@ -180,7 +214,7 @@ class ForkServer:
         for descriptor in (self._control.fileno(), self._woken):
             poll.register(descriptor, select.POLLIN)
         while not self._stopping or self._workers.pids or self._workers.has_orphans():
-            ready = [descriptor for descriptor, _ in poll.poll(STOPPING_POLL_MS if self._stopping else RENEW_MS)]
+            ready = [descriptor for descriptor, _ in poll.poll(self._choose_pause())]
             if self._woken in ready:
                 os.read(self._woken, 1 << 12)
             if self._control.fileno() in ready and not self._stopping:
@@ -188,8 +222,28 @@ class ForkServer:
             if os.getppid() != self._daemon:  # SIGTERM may come from anybody; a new parent tells the truth
                 self._stop()
             self._reap()
-            if not ready and not self._stopping:
-                self._limit.renew(self._workers.pids.values())
+            if self._workers.needs_limit:
+                self._workers.limit_weight()
+            if not self._stopping:
+                self._watch_number()
+
+    def _choose_pause(self) -> int:
+        if self._stopping:
+            return STOPPING_POLL_MS
+        return WEIGHING_MS if self._workers.needs_limit else WATCH_MS if self._workers.pids else RENEW_MS
+
+    def _watch_number(self) -> None:
+        """Renew the limit now and then, and end the hook that spawns without end, before others have to wait."""
+        now = time.monotonic()
+        if now >= self._renewal:
+            self._renewal = now + RENEW_MS / 1000
+            self._limit.renew(self._workers.pids.values())
+        if not self._limit.needs_look():
+            return
+        number, size = self._workers.find_largest()
+        if size >= self._limit.most_of_one:
+            self.send({"endless": number, "size": size, "most": self._limit.most_of_one})
+            self._workers.kill_tree(number)
 
     def send(self, message: dict[str, Any]) -> None:
         try:
@@ -203,7 +257,9 @@ class ForkServer:
             self._stop()
         for request in requests or ():
             number = request["worker"]
-            if request["verb"] == "start":
+            if request["verb"] == "ping":
+                self.send({"pong": number})
+            elif request["verb"] == "start":
                 self._start(number, self._requests.take_descriptors(WorkerDescriptors))
             elif request["verb"] == "run":
                 self._start(number, self._requests.take_descriptors(CommandDescriptors))
@@ -232,9 +288,7 @@ class ForkServer:
         except OSError as error:
             self.send({"failed": number, "why": f"no process could be made: {error}"})
         else:
-            with suppress(OSError):  # the child does the same: whoever comes first
-                os.setpgid(pid, pid)
-            self._workers.pids[number] = pid
+            self._workers.add(number, pid, is_keeper=isinstance(ends, CommandDescriptors))
             self.send({"started": number, "pid": pid})
         finally:
             for end in ends:
@@ -264,7 +318,7 @@ class ForkServer:
         program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), role, json.dumps(settings)]
         for end in ends:
             os.set_inheritable(end, True)
-        return os.posix_spawn(sys.executable, program, {}, setpgroup=0)
+        return os.posix_spawn(sys.executable, program, {})
 
     def _reap(self) -> None:
         ended = False
@@ -319,7 +373,6 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     wrong = preload(settings.preload)
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
-    kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does
     kernel.write_proc_file("comm", "hook-forkserver")
     if wrong:
         fork_server.send({"broken": wrong})

@@ -97,6 +97,21 @@ def write_proc_file(name: str, text: str) -> None:
         Path(f"/proc/self/{name}").write_text(text)
 
 
+def limit_weight(leader: int) -> bool:
+    """What is in the session of this leader gets together a tenth of what the daemon does, where the kernel weighs
+    sessions. False: not yet; the leader has yet to begin it, or too many were changed in this tenth of a second.
+    """
+    try:
+        if os.getsid(leader) != leader:
+            return False
+        (PROC / str(leader) / "autogroup").write_text("10")
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def send_signal(pid: int, number: int) -> None:
     """Without effect where the process is gone."""
     with suppress(OSError):

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gateway.worker.json_decoder import MAX_LINE_VALUES, has_too_many_values
+from gateway.worker.json_decoder import why_hard
 from gateway.worker.protocol import BROKEN_WIRE, LOST_WIRE, MAX_LINE_BYTES
 
 CHUNK = 1 << 16
@@ -139,8 +139,8 @@ class WorkerLink:
             raise ValueError(
                 f"{len(data) >> 20} MB are more than the {MAX_LINE_BYTES >> 20} MB that an answer may have"
             )
-        if has_too_many_values(data):
-            raise ValueError(f"an answer may have {MAX_LINE_VALUES} values, and this one has more")
+        if reason := why_hard(data):
+            raise ValueError(f"an answer of {reason} is not read; give less, or one text")
         with self.signal_guard if self.in_loop_thread() else nullcontext():
             self._write(memoryview(data + b"\n"))
 

@@ -15,12 +15,19 @@ MAX_ROUNDS = 40
 
 
 class ProcessInfo(NamedTuple):
-    """A living process, its parent, and when it began, in clock ticks since the machine started."""
+    """A process, its parent, and when it began, in clock ticks since the machine started."""
 
     pid: int
     parent: int
     started: int
-    is_zombie: bool = False
+    state: str  # by the letter that the kernel has for it
+    ran: float  # seconds for which it has had a processor
+    threads: int
+
+    @property
+    def is_zombie(self) -> bool:
+        """It has ended, and nobody has waited for it."""
+        return self.state == "Z"
 
 
 def list_processes() -> Iterator[ProcessInfo]:
@@ -36,7 +43,8 @@ def read_process(pid: int) -> ProcessInfo | None:
     except OSError:
         return None
     fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and parentheses
-    return ProcessInfo(pid, int(fields[1]), int(fields[19]), fields[0] == "Z")
+    ran = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return ProcessInfo(pid, int(fields[1]), int(fields[19]), fields[0], ran, int(fields[17]))
 
 
 def find_ended_children(parent: int) -> set[int]:
@@ -72,6 +80,20 @@ def find_children(pid: int) -> list[int]:
         return [process.pid for process in list_processes() if process.parent == pid]
 
 
+def count_threads(pid: int) -> int:
+    """Of this process and all that come from it."""
+    own = read_process(pid)
+    return sum(one.threads for one in (*([own] if own else ()), *find_descendants({pid})))
+
+
+def count_all_threads() -> int:
+    """Of all processes of the machine, at hardly any cost; 0 where the system does not tell."""
+    try:
+        return int((PROC / "loadavg").read_text().split()[3].partition("/")[2])
+    except OSError:
+        return 0
+
+
 def count_user_threads(user: int, without: set[int]) -> int:
     """How many threads this user runs in other processes; what the kernel counts against a limit of processes."""
     total = 0
@@ -85,8 +107,20 @@ def count_user_threads(user: int, without: set[int]) -> int:
     return total
 
 
-def kill_tree(find_pids: Callable[[], list[int]]) -> None:
-    """Kill all that this finds, though they may be making more: first stop each one that can still make another."""
+def find_ancestors(pid: int) -> list[int]:
+    """Its parent, the parent of that, and so on."""
+    found: list[int] = []
+    while (process := read_process(pid)) and process.parent:
+        pid = process.parent
+        found.append(pid)
+    return found
+
+
+def kill_tree(find_pids: Callable[[], list[int]]) -> int:
+    """Kill all that this finds, though they may be making more: first stop each one that can still make another.
+
+    Returns how many they were.
+    """
     stopped: set[int] = set()
     for _ in range(MAX_ROUNDS):
         fresh = [pid for pid in find_pids() if pid not in stopped]
@@ -97,3 +131,4 @@ def kill_tree(find_pids: Callable[[], list[int]]) -> None:
         stopped.update(fresh)
     for pid in stopped:
         send_signal(pid, signal.SIGKILL)
+    return len(stopped)

@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, NoReturn
 
@@ -32,7 +31,7 @@ class ProgramDescriptors(NamedTuple):
 
 
 def run_program(ends: ProgramDescriptors) -> NoReturn:
-    """In a fresh process: be this program, the leader of a group."""
+    """In a fresh process: be this program, the leader of a session."""
     with os.fdopen(os.dup(ends.spec), "rb") as file:
         file.seek(0)
         spec = msgspec.json.decode(file.read(), type=SandboxProgram)
@@ -40,8 +39,7 @@ def run_program(ends: ProgramDescriptors) -> NoReturn:
     for place, descriptor in enumerate(pipes):
         os.dup2(descriptor, place)
     os.closerange(3, MOST_DESCRIPTORS)
-    with suppress(PermissionError):  # it leads a group already
-        os.setsid()
+    os.setsid()
     run_as_program(spec.command, spec.folder, spec.env, partial(restrict, spec.sandbox))
 
 

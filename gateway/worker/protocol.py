@@ -42,6 +42,7 @@ class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     processes: int  # that all hooks together may have; root has no such limit
     preload: tuple[str, ...] = ("yaml",)
+    mark: str = ""  # of the home, for whatever is made of it
     fork: bool = sys.platform.startswith("linux")
 
 

@@ -47,6 +47,7 @@ TASKS_TIMEOUT = 1.0  # seconds that background tasks have to end
 # Loaded by name: the core of the worker knows nothing of Hermes.
 PLUGIN_LOADER = "gateway.hermes.plugin.plugin"
 HERMES_SHAPES = "gateway.hermes.shim.event_shapes"
+HERMES_SESSIONS = "gateway.hermes.shim.session_env"
 
 
 class CallTimedOut(BaseException):
@@ -150,6 +151,8 @@ class Worker:
             os._exit(IMPORT_FAILED)
         show = importlib.import_module(HERMES_SHAPES).show_fields if self._spec.hermes else None
         self._calls = HandlerCalls(self._spec, handlers, self._ends, self._link, self._requests, self._memory, show)
+        if self._spec.hermes or self._spec.plugin is not None:
+            self._calls.enter_session = importlib.import_module(HERMES_SESSIONS).enter_session
         self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
         self._read()
 

@@ -1,12 +1,15 @@
 """Run in the environment of hermes-agent: one turn of its agent, with its home's plugins and a model of ours.
 
-Its argument is the calls that the model makes, as JSON; by default it wants the tool `moon`.
+Its argument is the calls that the model makes, as JSON; by default it wants the tool `moon`. Where a message says CALLS
+itself, as the task of a sub-agent may, it wants those. A second argument says how often the model must have been asked
+before this ends: a sub-agent works on beside the turn.
 """
 
 import json
 import os
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,10 +17,13 @@ from hermes_cli.plugins import discover_plugins  # type: ignore[import-not-found
 from run_agent import AIAgent  # type: ignore[import-not-found]  # likewise
 
 CALLS = json.loads(sys.argv[1]) if sys.argv[1:] else [["moon", {}]]
+LEAST_ASKED = int(sys.argv[2]) if sys.argv[2:] else 0
 
 
 class Model(BaseHTTPRequestHandler):
     """Wants the tools once, all together, then says `grey`."""
+
+    asked = 0
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""
@@ -26,8 +32,11 @@ class Model(BaseHTTPRequestHandler):
         self._say("application/json", b'{"object": "list", "data": [{"id": "script", "object": "model"}]}')
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = {"messages": [], **json.loads(self.rfile.read(int(self.headers["Content-Length"])))}
         is_done = not asked.get("tools") or any(one["role"] == "tool" for one in asked["messages"])
+        Model.asked += bool(asked["messages"])
+        users = [str(one["content"]) for one in asked["messages"] if one["role"] == "user"]
+        _, _, named = (users or [""])[-1].partition("CALLS ")
         calls = [
             {
                 "index": number,
@@ -35,7 +44,7 @@ class Model(BaseHTTPRequestHandler):
                 "type": "function",
                 "function": {"name": name, "arguments": json.dumps(args)},
             }
-            for number, (name, args) in enumerate(CALLS)
+            for number, (name, args) in enumerate(json.JSONDecoder().raw_decode(named)[0] if named else CALLS)
         ]
         said = {"content": "grey"} if is_done else {"content": None, "tool_calls": calls}
         pieces = [({"role": "assistant", **said}, None), ({}, "stop" if is_done else "tool_calls")]
@@ -68,6 +77,8 @@ def main() -> None:
         max_iterations=4,
     )
     reply = agent.run_conversation("moon")["final_response"]
+    while Model.asked < LEAST_ASKED:
+        time.sleep(0.01)
     sys.stdout.write(f"{reply}\n")
     sys.stdout.flush()
     os._exit(0)  # what it has started in the background does not matter here

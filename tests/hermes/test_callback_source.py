@@ -32,6 +32,10 @@ MAY_DECIDE = {
     "a helper changes them": "def fix(a):\n    a.update(x=1)\ndef before(args, **kw):\n    fix(args)\n" + REGISTER,
     "an alias is changed": "def before(**kw):\n    a = kw.get('args')\n    a['x'] = 1\n" + REGISTER,
     "it raises": "def before(tool_name, **kw):\n    raise ValueError('no')\n" + REGISTER,
+    "it asserts": "def before(args, **kw):\n    assert 'rm' not in args['command'], 'no'\n" + REGISTER,
+    "a helper asserts": "def look(a):\n    assert a\ndef before(args, **kw):\n    look(args)\n" + REGISTER,
+    "a helper raises": "def look(a):\n    if a:\n        raise Blocked(a)\ndef before(args, **kw):\n    look(args)\n"
+    + REGISTER,
     "a lambda that answers": "def register(ctx):\n    ctx.register_hook('pre_tool_call', lambda **kw: decide(kw))\n",
     "a decorator": "@safe\ndef before(**kw):\n    print()\n" + REGISTER,
     "a callback from elsewhere": "from other import before\n" + REGISTER,

@@ -60,6 +60,13 @@ def test_a_server_is_named_before_its_channel_and_is_the_scope() -> None:
     assert source.parent_chat_id == "13"
 
 
+def test_on_slack_a_chats_name_is_its_id_and_a_persons_where_none_is_known() -> None:
+    fields = {**FIELDS, "platform": "slack", "chat_id": "C1", "user_id": "U1"}
+    unnamed = {**fields, "user_name": ""}
+    sources = [build_message_event(Event("message:received", one)).source for one in (fields, unnamed)]
+    assert [(one.chat_name, one.user_name) for one in sources if one] == [("C1", "Ann"), ("C1", "U1")]
+
+
 def test_what_the_network_sent_is_read_as_data_and_by_attributes(capfd: pytest.CaptureFixture[str]) -> None:
     raw = build_message_event(Event("message:received", FIELDS)).raw_message
     assert isinstance(raw, NetworkMessage)

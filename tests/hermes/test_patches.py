@@ -55,6 +55,57 @@ def test_a_hook_that_does_something_besides_is_seen_to(source: str) -> None:
     assert look(HOOK, f"{RUNNER}GatewayRunner.x = 1\n{source}") == ([f"{NAME}.x"], True)
 
 
+PROCESS = "the process by sys.addaudithook"
+# Of hooks that patch what every program in Hermes's process uses.
+ONLY_PATCH_PYTHON = {
+    "import sys\ndef audit(e, a): raise OSError\nsys.addaudithook(audit)\ndef handle(e, c): ...": PROCESS,
+    "from sys import addaudithook as add\ndef handle(e, c): add(lambda *a: open('x', 'w'))": PROCESS,
+    "import subprocess\nclass Safe(subprocess.Popen):\n  def __init__(self, *a, **k): super().__init__(*a)\n"
+    "def handle(e, c): subprocess.Popen = Safe": "subprocess.Popen",
+    "import socket as s\ndef no(self, to): raise OSError(to)\ns.socket.connect = no\ndef handle(e, c): ...": (
+        "socket.socket.connect"
+    ),
+    "import resource\ndef handle(e, c): resource.setrlimit(resource.RLIMIT_NPROC, (9, 9))": (
+        "the process by resource.setrlimit"
+    ),
+    "import builtins\nreal = builtins.open\ndef mine(*a): return real(*a)\nsetattr(builtins, 'open', mine)\n"
+    "def handle(e, c): ...": "builtins.open",
+    "import os, functools\n@functools.wraps(os.system)\ndef no(c): return 1\nos.system = no\ndef handle(e, c): ...": (
+        "os.system"
+    ),
+    "import httpx\ndef send(self, r): return None\nhttpx.Client.send = send\ndef handle(e, c): print(e)": (
+        "httpx.Client.send"
+    ),
+    "from unittest import mock\ndef handle(e, c): mock.patch('subprocess.run', None).start()": "subprocess.run",
+}
+
+
+@pytest.mark.parametrize(("source", "name"), ONLY_PATCH_PYTHON.items())
+def test_a_hook_that_only_patches_python_does_nothing_besides(source: str, name: str) -> None:
+    assert look(HOOK, source) == ([name], False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\nsys.stdout = open('log', 'a')\ndef handle(e, c): print(e)",
+        "import os\nos.environ['TOKENIZERS_PARALLELISM'] = 'no'\ndef handle(e, c): print(e)",
+        "import requests\nrequests.adapters.DEFAULT_RETRIES = 3\ndef handle(e, c): requests.post('x')",
+        "import subprocess\ndef handle(e, c):\n  done = subprocess.run(['x'])\n  done.mine = handle",
+        "import socket\nsocket.setdefaulttimeout(3)\ndef handle(e, c): socket.create_connection(('x', 1))",
+        "import sys\nsys.path.insert(0, '.')\ndef handle(e, c): ...",
+    ],
+)
+def test_what_a_hook_sets_for_itself_is_no_patch(source: str) -> None:
+    assert look(HOOK, source)[0] == []
+
+
+def test_who_patches_python_and_guards_besides_acts() -> None:
+    guard = "def g(**k): return {'action': 'block'}\ndef register(ctx): ctx.register_hook('pre_tool_call', g)"
+    assert look(PLUGIN, f"import sys\nsys.addaudithook(print)\n{guard}") == ([PROCESS], True)
+    assert look(PLUGIN, "import sys\ndef register(ctx): sys.addaudithook(print)") == ([PROCESS], False)
+
+
 def test_what_one_that_runs_at_the_start_alone_writes_is_its_own_log() -> None:
     source = f"{RUNNER}GatewayRunner.x = 1\ndef handle(e, c): open('f', 'a').write('patched')"
     assert look(HOOK, source, starts_only=True) == ([f"{NAME}.x"], False)

@@ -20,6 +20,7 @@ from tests.hermes.test_plugins import PLUGINS, wants
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600)]
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-gateway-tests"
+LOCKS = Path(__file__).parent
 SIDE = Path(__file__).with_name("hermes_side.py")
 SEEN = "seen-plugin.jsonl"
 # What is not a matter of the conversation: ids, times, sizes, and how each side reaches its model.
@@ -43,9 +44,9 @@ def hermes() -> Path:
     return Path(named) if named else install("hermes-agent")
 
 
-def install(package: str) -> Path:
+def install(package: str, locks: Path = LOCKS) -> Path:
     """The interpreter of an environment with this package, as its lock says; made once on a machine, for all clones."""
-    lock = Path(__file__).with_name(f"{package}.lock")
+    lock = locks / f"{package}.lock"
     digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
     place = CACHE / f"{package}-{digest}"
     place.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,9 @@ SCRIPTS = {
     "broken.sh": "echo oops >&2; exit 1",
     "sees.sh": """printf '{"context": "%s and %s"}' "$NAMED_SECRET" "${UNNAMED:-nothing}" """,
     "after.sh": "true",
+    "both.sh": """echo '{"decision": "block", "reason": "because of both"}'; echo noise >&2; exit 2""",
+    "unlike.sh": "echo '{\"note\": 1}'; echo 'because of two' >&2; exit 2",
+    "wrong.py": "import argparse; argparse.ArgumentParser().parse_args(['--no-such'])",
 }
 CONFIG = """
 model: {default: something of Hermes's}
@@ -28,6 +31,11 @@ hooks:
     - {command: BIN/two.sh --why, matcher: time}
     - {command: BIN/broken.sh, matcher: remember}
     - {command: BIN/broken.sh --closed, matcher: recall, fail_closed: true}
+    - {command: BIN/both.sh, matcher: list_files}
+    - {command: BIN/unlike.sh, matcher: load_skill}
+    - {command: python3 BIN/wrong.py, matcher: remember}
+    - {command: python3 BIN/gone.py, matcher: "remember|list_files"}
+    - {command: no-such-program BIN/after.sh, matcher: remember}
   pre_llm_call:
     - command: BIN/context.sh
     - command: BIN/sees.sh
@@ -43,7 +51,11 @@ SCRIPT = (
     wants("clock", "time"),
     wants("keep", "remember", text="x"),
     wants("again", "recall"),
+    wants("files", "list_files"),
+    wants("skilful", "load_skill", name="x"),
 )
+
+ABSENT_SCRIPT, ABSENT_PROGRAM = "shell-pre_tool_call-gone", "shell-pre_tool_call-after"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +74,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 def write(path: Path, text: str, home: Path) -> None:
-    path.write_text(f"#!/bin/sh\n(cat; echo) >> {home}/{path.stem}.jsonl\n{text}\n")
+    begin = "" if path.suffix == ".py" else f"#!/bin/sh\n(cat; echo) >> {home}/{path.stem}.jsonl\n"
+    path.write_text(f"{begin}{text}\n")
     path.chmod(0o755)
 
 
@@ -80,14 +93,36 @@ def trusted(gateway: GatewayProcess) -> GatewayProcess:
     """Each was trusted by command, as on a machine without a screen."""
     assert gateway.say("six")["status"] == "ok"
     assert not read_by(gateway, "block")
-    assert {one["state"] for one in shell_hooks(gateway).values()} == {"pending"}
+    absent = {ABSENT_SCRIPT: "broken"}
+    states = {name: one["state"] for name, one in shell_hooks(gateway).items()}
+    assert states == dict.fromkeys(states, "pending") | absent
     for name in shell_hooks(gateway):
         assert gateway.cli("hooks", "trust", name).returncode == 0
     return gateway
 
 
 def test_nothing_runs_before_somebody_has_said_that_it_may(trusted: GatewayProcess) -> None:
-    assert {one["state"] for one in shell_hooks(trusted).values()} == {"loaded"}
+    states = {name: one["state"] for name, one in shell_hooks(trusted).items()}
+    assert states == dict.fromkeys(states, "loaded") | {ABSENT_SCRIPT: "broken", ABSENT_PROGRAM: "missing"}
+
+
+def test_what_a_command_names_and_is_not_there_is_said(trusted: GatewayProcess) -> None:
+    found = shell_hooks(trusted)
+    assert "bin/gone.py is not there; a relative path begins in " in found[ABSENT_SCRIPT]["reason"]
+    assert "the program no-such-program is not on the PATH" in found[ABSENT_PROGRAM]["reason"]
+    assert "broken" in trusted.cli("hooks", "trust", ABSENT_SCRIPT).stdout
+
+
+def test_an_interpreters_own_end_blocks_nothing(trusted: GatewayProcess) -> None:
+    trusted.say("keep", "usage")
+    assert last_result(trusted, "usage") == "Remembered: x"
+    assert "usage: wrong.py" in shell_hooks(trusted)["shell-pre_tool_call-wrong"]["last_error"]["message"]
+
+
+@pytest.mark.parametrize(("said", "reason"), [("files", "because of both"), ("skilful", "because of two")])
+def test_exit_code_two_blocks_whatever_is_printed_beside(trusted: GatewayProcess, said: str, reason: str) -> None:
+    trusted.say(said, said)
+    assert last_result(trusted, said) == reason
 
 
 def test_a_script_reads_what_hermes_would_give_it_and_its_block_counts(trusted: GatewayProcess) -> None:

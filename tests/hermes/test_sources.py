@@ -29,6 +29,8 @@ def test_a_source_of_the_configuration_has_the_hooks_that_stand_there_and_no_oth
 @pytest.mark.process
 async def test_a_new_shell_hook_is_there_when_the_sources_are_gone_through_again(tmp_path: Path) -> None:
     yard = workshop.Home(tmp_path)
+    (tmp_path / "block.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "block.sh").chmod(0o700)
     async with yard.serving(HookRegistry()) as service:
         await service.follow(list_hermes_sources(Home(tmp_path), {}))
         assert await service.status() == []

@@ -68,7 +68,7 @@ def test_what_a_callback_takes_out_is_out_and_the_rest_is_as_it_was(tool: str, a
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("tool", [*TOOL_RESULTS, *OUR_TOOLS_ALONE, "mcp_git_log", "of_a_plugin"])
+@pytest.mark.parametrize("tool", [*TOOL_RESULTS, *sorted(OUR_TOOLS_ALONE), "mcp_git_log", "of_a_plugin"])
 def test_every_text_is_told_whole_and_read_back(tool: str, ending: Ending) -> None:
     """Also one that is not of the tool's own making, since another hook may have put it there."""
     for text in (f"no {KEY}", f'{{"content": "{KEY}"}}', f"\n  {KEY}\n\n", f"[exit code 1]{KEY}", "7|x", ""):

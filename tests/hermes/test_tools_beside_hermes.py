@@ -44,7 +44,8 @@ CALLS: Sequence[tuple[str, dict[str, Any], str, dict[str, Any]]] = (
     ("send_message", {"text": "x", "to": "home"}, "send_message", {"action": "send", "message": "x", "target": "home"}),
 )
 NOT_OFFERED = {"send_message"}  # 0.19 has this tool, and gives it to no model
-ENVIRON = {"HERMES_GATEWAY_SESSION": "1", "TAVILY_API_KEY": "none"}  # else Hermes's model has no cronjob and no web
+# Else Hermes's model has no cronjob and no web, and its callbacks see no transcript of so many tools.
+ENVIRON = {"HERMES_GATEWAY_SESSION": "1", "TAVILY_API_KEY": "none", "HERMES_PLUGIN_PAYLOAD_MAX_CHARS": "1000000"}
 
 Ledger = list[list[Any]]
 

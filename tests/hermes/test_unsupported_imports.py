@@ -34,10 +34,13 @@ def found(source: str, **more: str) -> list[tuple[str, str]]:
         ("import (", []),
         ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  from hermes_state import SessionDB", []),
         (
-            "import typing as t\nif t.TYPE_CHECKING:\n  import toolsets\nelse:\n  import model_tools",
+            "import typing as t\nif t.TYPE_CHECKING:\n  import hermes_logging\nelse:\n  import model_tools",
             [("model_tools", "missing")],
         ),
-        ("if not TYPE_CHECKING:\n  import toolsets\nelse:\n  import model_tools", [("toolsets", "missing")]),
+        (
+            "if not TYPE_CHECKING:\n  import hermes_logging\nelse:\n  import model_tools",
+            [("hermes_logging", "missing")],
+        ),
     ],
 )
 def test_what_is_not_served_is_named(source: str, names: list[tuple[str, str]]) -> None:
@@ -55,7 +58,7 @@ def test_a_module_of_its_own_is_no_reach() -> None:
 def test_what_nothing_imports_is_not_looked_at() -> None:
     assert found("import json", setup="from hermes_cli.main import main") == []
     loads = "import importlib\nfor name in ('one',):\n    importlib.import_module(name)\n"
-    assert found(loads, **{"one": "import hermes_state", "scripts/two": "import toolsets"}) == [
+    assert found(loads, **{"one": "import hermes_state", "scripts/two": "import hermes_logging"}) == [
         ("hermes_state", "missing")
     ]
 
@@ -64,15 +67,13 @@ def test_a_module_where_the_hook_itself_looks_is_no_reach(tmp_path: Path) -> Non
     (tmp_path / "shared" / "tools").mkdir(parents=True)
     (tmp_path / "shared" / "tools" / "__init__.py").write_text("")
     source = "import sys\nfrom pathlib import Path\nsys.path += [str(Path(__file__).parent.parent / 'shared')]\n"
-    files = {"handler.py": f"{source}from tools.moon import phase\nimport toolsets\n".encode()}
-    assert [one.name for one in find_unsupported_imports(tmp_path / "h", "handler.py", files)] == ["toolsets"]
+    files = {"handler.py": f"{source}from tools.moon import phase\nimport hermes_logging\n".encode()}
+    assert [one.name for one in find_unsupported_imports(tmp_path / "h", "handler.py", files)] == ["hermes_logging"]
 
 
 def test_the_module_of_what_is_patched_is_there_without_effect() -> None:
-    files = {"__init__.py": b"import model_tools\nfrom tools.registry import registry\n"}
-    found = find_unsupported_imports(
-        Path("h"), "__init__.py", files, ("model_tools.handle", "tools.registry.registry.x")
-    )
+    files = {"__init__.py": b"import model_tools\nfrom tools.approval import gate\n"}
+    found = find_unsupported_imports(Path("h"), "__init__.py", files, ("model_tools.handle", "tools.approval.gate.x"))
     assert [one.verdict for one in found] == ["hollow", "hollow"]
 
 
@@ -87,3 +88,21 @@ def test_what_is_said_to_be_served_is_what_handlers_find(module: str) -> None:
 def test_a_name_that_a_module_lacks_fails_or_is_hollow_as_the_module_is() -> None:
     assert found("from gateway.config import Unheard") == [("gateway.config.Unheard", "missing")]
     assert found("from gateway.session import Unheard") == [("gateway.session.Unheard", "hollow")]
+
+
+def test_a_guard_that_gets_over_a_missing_import_is_named() -> None:
+    source = """
+try:
+    from tools.approval import detect, gate as ask
+except ImportError:
+    detect = ask = None
+
+def before(tool_name="", **_):
+    return {"action": "block"} if detect and detect(tool_name) else None
+
+def other(**_): ...
+"""
+    found = find_unsupported_imports(Path("h"), "__init__.py", {"__init__.py": source.encode()})
+    first, second = (str(one.finding) for one in found)
+    assert "the hook catches that, and before goes on without it: look whether that still stops anything" in first
+    assert second.endswith("the hook catches that")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.filters import compile_filter, has_scope
-from gateway.roles import ROLES, scope_of
+from gateway.roles import ROLES, Role, scope_of
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_filter_is_a_mapping() -> None:
         (["user"], ["guest", "user", "operator", "admin", "owner"]),
         (["operator"], ["operator", "admin", "owner"]),
         (["admin"], ["admin", "owner"]),
-        (["owner"], ["owner"]),
+        (["owner"], ["admin", "owner"]),
         (["group:x"], ["admin", "owner", "group:x"]),
         (["payer"], ["payer"]),
         (["unheard of"], []),
@@ -87,6 +87,38 @@ def test_a_scope_in_a_filter_follows_that_rule() -> None:
     assert not matches({"scope": "user", "platform": "slack"})
     assert not matches({"platform": "slack"})
     assert not matches({"scope": "owner", "platform": "web"})
+
+
+COVERED = {  # by word, whom a hook with `when: {scope: WORD}` meets
+    "all": ["guest", "user", "operator", "admin", "owner"],
+    "guest": ["guest", "user", "operator", "admin", "owner"],
+    "user": ["guest", "user", "operator", "admin", "owner"],
+    "operator": ["operator", "admin", "owner"],
+    "admin": ["admin", "owner"],
+    "owner": ["admin", "owner"],
+}
+COVERED_BEFORE = {  # when there were three words
+    "all": ["guest", "user", "operator", "admin", "owner"],
+    "user": ["guest", "user", "operator", "admin", "owner"],
+    "admin": ["admin", "owner"],
+    "owner": ["owner"],
+}
+
+
+@pytest.mark.parametrize("word", COVERED)
+@pytest.mark.parametrize("role", ROLES)
+def test_whom_a_word_meets_by_the_role_or_by_the_scope_that_an_event_says(word: str, role: Role) -> None:
+    matches = compile_filter({"scope": word})
+    assert matches is not None
+    told = ({"role": role, "scope": scope_of(role)}, {"role": role}, {"scope": scope_of(role)})
+    assert [matches(event) for event in told] == [role in COVERED[word]] * 3
+
+
+def test_no_guard_covers_fewer_than_before_and_none_of_those_below_escapes() -> None:
+    assert set(COVERED) == {"all", *ROLES}
+    assert all(set(before) <= set(COVERED[word]) for word, before in COVERED_BEFORE.items())
+    for met in COVERED.values():
+        assert met == list(reversed(ROLES))[-len(met) :]
 
 
 @pytest.mark.parametrize(

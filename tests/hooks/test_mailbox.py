@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.hooks import HookRegistry
-from gateway.hooks.mailbox import CAPACITY
+from gateway.hooks.mailbox import CAPACITY, Observer
 from tests.spine import until
 
 
@@ -198,3 +198,34 @@ async def test_a_burst_for_a_busy_observer_lets_the_loop_turn() -> None:
 def test_a_mode_that_is_none_is_refused(options) -> None:
     with pytest.raises(ValueError, match="mode is queued, or parallel with a max of at least 1"):
         HookRegistry().watch("a:b", print, **options)
+
+
+async def test_who_waits_for_a_conversation_waits_for_what_happened_in_it_and_no_longer() -> None:
+    release = {name: asyncio.Event() for name in ("mine", "other", "later")}
+    over: list[str] = []
+
+    async def slow(name, context) -> None:
+        await release[context["which"]].wait()
+
+    async with HookRegistry() as hooks:
+        hooks.watch("a:b", slow, mode="parallel", max=3)
+        (observer,) = hooks.hooks
+        assert isinstance(observer, Observer)
+        hooks.emit("a:b", session_key="one", which="mine")
+        hooks.emit("a:b", session_key="two", which="other")
+
+        async def wait(session: str) -> None:
+            await observer.mailbox.wait_until_told(session)
+            over.append(session)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait, "one")
+            tasks.start_soon(wait, "two")
+            await asyncio.sleep(0)
+            hooks.emit("a:b", session_key="one", which="later")
+            release["mine"].set()
+            await until(lambda: over == ["one"])
+            observer.mailbox.close()
+            release["other"].set()
+        assert over == ["one", "two"]
+        release["later"].set()

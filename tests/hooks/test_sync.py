@@ -4,6 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.events import Deny, Event, Pause
@@ -109,6 +110,57 @@ def test_who_would_have_to_wait_is_named_and_nothing_is_left_behind(in_loop: boo
     assert not hooks._deadlines.chains
 
 
+WAITS: dict[str, Any] = {
+    "sleep": lambda: asyncio.sleep(1),
+    "timeout": lambda: asyncio.wait_for(asyncio.sleep(1), 5),
+    "thread": lambda: asyncio.to_thread(int),
+    "anyio": lambda: anyio.sleep(1),
+    "queue": lambda: asyncio.Queue().get(),
+}
+
+
+@pytest.mark.parametrize("way", WAITS)
+def test_a_guard_that_asks_for_a_loop_is_refused_and_not_passed_over(way: str) -> None:
+    hooks = HookRegistry()
+
+    async def guard(event: Event) -> Deny:
+        await WAITS[way]()
+        return Deny("no")
+
+    hooks.on("my:event", guard, key="guard", on_error="skip")
+    hooks.on("my:plain", lambda event: WAITS[way](), key="plain", on_error="skip")
+    for name, key in (("my:event", "guard"), ("my:plain", "plain")):
+        with pytest.raises(RuntimeError, match=f"{key} has to wait at {name}, "):
+            hooks.run_sync(name)
+
+
+def test_work_that_a_hook_leaves_to_a_loop_is_refused_where_there_is_none() -> None:
+    hooks = HookRegistry()
+    begun: list[asyncio.Task[None]] = []
+
+    async def leave(event: Event) -> None:
+        begun.append(asyncio.create_task(asyncio.sleep(0)))
+
+    hooks.on("my:event", leave, key="leaver")
+    with pytest.raises(RuntimeError, match="leaver has to wait"):
+        hooks.run_sync("my:event")
+    assert begun[0].cancelled()
+
+
+def test_what_needs_a_loop_and_does_not_wait_is_let_through() -> None:
+    hooks = HookRegistry()
+
+    async def look(event: Event) -> dict[str, Any]:
+        async with asyncio.timeout(5), asyncio.Lock():
+            inner = await hooks.run("my:inner")
+        return {"text": inner["cause"]}
+
+    hooks.on("my:event", lambda event: asyncio.run(wait(event)), on_error="raise")
+    hooks.on("my:event", look)
+    hooks.on("my:inner", lambda event: None)
+    assert hooks.run_sync("my:event", id="outer")["text"] == "outer"
+
+
 def test_outcomes_questions_and_failures_are_as_elsewhere() -> None:
     hooks = HookRegistry()
     hooks.on("a:denied", lambda event: Deny("no"))
@@ -133,6 +185,13 @@ def test_hooks_that_fire_events_without_end_are_stopped_by_the_depth() -> None:
         calls.append(1)
         hooks.run_sync("my:event")
 
+    async def again_in_a_coroutine(event: Event) -> None:
+        again(event)
+
     hooks.on("my:event", again)
     hooks.run_sync("my:event")
     assert len(calls) == MAX_DEPTH + 1
+    hooks.clear()
+    hooks.on("my:event", again_in_a_coroutine)
+    hooks.run_sync("my:event")
+    assert len(calls) == 2 * (MAX_DEPTH + 1)

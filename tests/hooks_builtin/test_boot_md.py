@@ -55,6 +55,15 @@ def test_the_agent_carries_it_out_in_a_session_of_its_own_and_the_answer_goes_wh
     assert "boot-md-" in gateway.cli("sessions", "list").stdout
 
 
+def test_an_answer_of_several_lines_is_shown_in_one(gateway: GatewayProcess) -> None:
+    said = {"user": "boot.md", "answers": [{"text": "Two things:\n- disks\n- mail"}]}
+    prepare(gateway, said, deliver="terminal:ops")
+    gateway.start()
+    wait(gateway, 1)
+    shown = gateway.cli("hooks", "info", "boot-md").stdout
+    assert " sent to terminal:ops: Two things: - disks - mail\n" in shown
+
+
 def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: GatewayProcess) -> None:
     prepare(gateway)
     gateway.start()

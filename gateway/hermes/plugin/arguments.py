@@ -74,12 +74,16 @@ def as_openai_function(tool: dict[str, Any]) -> dict[str, Any]:
 FILE_TOOLS = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
 MAX_NUDGES = 3
 BEGUN_KEY = "begun"
+CALLED_KEY = "called agents"  # their sessions by their names: no agent has this one
 _END_REASONS = {"new": "new_session", "shutdown": "shutdown"}
 # What a person's answer is called; every other one is `deny`.
 _CHOICES = {
     **dict.fromkeys(("once", "true", "yes", "y"), "once"),
     **{word: word for word in ("session", "always", "timeout")},
 }
+
+
+ANSWERS_KEY = "answers of middleware"  # of an agent's bag: by call
 
 
 def own_bag_of(event: Event) -> dict[str, Any]:
@@ -185,7 +189,14 @@ def shown_result_of(event: Event) -> ShownResult:
     elif denied and left is None:
         ending = "blocked"
     text = _to_text(left) if left is not None else _to_text(_error_of(event).get("message") or denied)
+    if text == own_bag_of(event).get(ANSWERS_KEY, {}).get(event.get("call_id")):
+        return ShownResult(text, None, args)
     return show_result(name, args, text, ending)
+
+
+def remember_answer(event: Event, text: str) -> None:
+    """What middleware has given for a tool's result: later hooks are shown that as it is."""
+    own_bag_of(event).setdefault(ANSWERS_KEY, {})[event.get("call_id")] = text
 
 
 def _is_blocked(event: Event) -> bool:
@@ -213,7 +224,22 @@ def _is_call(event: Event) -> bool:
     return event.get("kind") == "call"
 
 
-build_ids = _compose(session_id="session_id", task_id="session_id", turn_id="turn_id")
+def _child_session_of(event: Event) -> str:
+    return f"{event.get('turn_id') or ''}/{event.get('target') or ''}"
+
+
+def _session_of(event: Event) -> str:
+    """A sub-agent has a session of its own, for those whom `subagent_start` has named it."""
+    called = event.own.get(CALLED_KEY, {}).get(event.get("agent"))
+    return called or event.get("session_id") or ""
+
+
+def _task_of(event: Event) -> str:
+    """The conversation's session, or the sub-agent's id."""
+    return event["agent"] if event.get("agent") in event.own.get(CALLED_KEY, ()) else event.get("session_id") or ""
+
+
+build_ids = _compose(session_id=_session_of, task_id=_task_of, turn_id="turn_id")
 _MODEL = _compose(model=_model_name_of, platform="platform")
 _MIDDLEWARE = _compose(middleware_trace=lambda _: [])
 _TOOL = _compose(
@@ -235,11 +261,17 @@ _REQUEST = _compose(
 _PARENT = _compose(
     parent_session_id="session_id",
     parent_turn_id="turn_id",
-    child_session_id=lambda event: f"{event.get('turn_id') or ''}/{event.get('target') or ''}",
+    child_session_id=_child_session_of,
     child_role="target",
 )
 
 build_pre_tool_args = _compose(_TOOL, _MIDDLEWARE)
+
+build_request_args = _compose(
+    _TOOL,
+    original_args=lambda event: _tool_of(event)["args"],
+    middleware_schema_version=lambda _: "hermes.middleware.v1",
+)
 
 _RESULT = _compose(_TOOL, _result_of, duration_ms=lambda event: int((event.get("duration") or 0) * 1000))
 
@@ -253,11 +285,11 @@ build_terminal_args = _compose(
     command=lambda event: (event.get("args") or {}).get("command") or "",
     output=lambda event: split_exit_code(event["result"])[0],
     returncode=lambda event: split_exit_code(event["result"])[1],
-    task_id="session_id",
+    task_id=_task_of,
     env_type=lambda _: "local",
 )
 
-build_output_args = _compose(_MODEL, fires=_has_reply, response_text="response_full", session_id="session_id")
+build_output_args = _compose(_MODEL, fires=_has_reply, response_text="response_full", session_id=_session_of)
 
 build_pre_llm_args = _compose(
     build_ids,
@@ -300,7 +332,7 @@ def _needs_verification(event: Event) -> bool:
 build_verify_args = _compose(
     _MODEL,
     fires=_needs_verification,
-    session_id="session_id",
+    session_id=_session_of,
     coding=True,
     attempt=lambda event: own_bag_of(event).get("nudges", 0),
     final_response="response_full",
@@ -372,13 +404,13 @@ build_request_error_args = _compose(
 
 
 def _is_session_start(event: Event) -> bool:
-    is_first = not event.own.get(BEGUN_KEY) and not event.get("messages") and not event.get("resumed")
+    is_first = not event.own.get(BEGUN_KEY) or event.get("agent") in event.own.get(CALLED_KEY, ())
     event.own[BEGUN_KEY] = True  # what begins after that in the same turn is a sub-agent's
-    return is_first
+    return is_first and not event.get("messages") and not event.get("resumed")
 
 
 build_session_start_args = _compose(
-    fires=_is_session_start, session_id="session_id", model=_configured_model_of, platform="platform"
+    fires=_is_session_start, session_id=_session_of, model=_configured_model_of, platform="platform"
 )
 
 build_turn_end_args = _compose(
@@ -405,9 +437,20 @@ build_finalize_args = _compose(
 
 build_reset_args = _compose(build_finalize_args, session_id="new_session_id")
 
+
+def _names_child(event: Event) -> bool:
+    """Whether a sub-agent begins; from now on what it does is told as of its own session."""
+    called, target = event.own.setdefault(CALLED_KEY, {}), event.get("target")
+    if _is_call(event):
+        called[target] = _child_session_of(event)
+    else:  # it goes on with the conversation itself
+        called.pop(target, None)
+    return _is_call(event)
+
+
 build_subagent_start_args = _compose(
     _PARENT,
-    fires=_is_call,
+    fires=_names_child,
     parent_subagent_id=None,
     child_subagent_id="target",
     child_goal=lambda event: _to_text(event.get("input")),

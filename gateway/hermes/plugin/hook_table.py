@@ -16,6 +16,7 @@ from gateway.hermes.plugin import arguments, results
 # The event, what came back of the callbacks, and what people have approved for good.
 ApplyResults: TypeAlias = Callable[[Event, Sequence[Any], MutableSet[str]], Any]
 
+REGISTERS_NOTHING = "it registers nothing, so nothing here calls it"
 TELEMETRY_SCHEMA = "hermes.observer.v1"
 
 
@@ -147,7 +148,12 @@ _HOOKS = (
     ),
     HermesHook("on_session_finalize", ("session:end",), "a session is over", arguments.build_finalize_args),
     HermesHook("on_session_reset", ("session:reset",), "a session took another's place", arguments.build_reset_args),
-    HermesHook("subagent_start", ("handoff:before",), "another agent is asked", arguments.build_subagent_start_args),
+    HermesHook(
+        "subagent_start",
+        ("handoff:before",),
+        "another agent is asked; who is told so finds its `child_session_id` as `session_id` of what it does",
+        arguments.build_subagent_start_args,
+    ),
     HermesHook(
         "subagent_stop", ("handoff:after",), "it is done", arguments.build_subagent_stop_args, notes=("handoff:before",)
     ),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.events import Event
-from gateway.hermes.shim.config_shapes import Platform
+from gateway.hermes.shim.config_shapes import CALLED_BY_ID, Platform
 from gateway.hermes.shim.network_message import NetworkMessage
 from gateway.hermes.shim.platform_shapes import MessageEvent, MessageType
 from gateway.hermes.shim.session_shapes import SessionSource
@@ -38,14 +38,14 @@ def build_message_event(event: Event) -> MessageEvent:
 
 def build_source(event: Event) -> SessionSource:
     extra: dict[str, Any] = event.get("extra") or {}
-    chat = event.get("chat_name") or None
+    chat, person = _names_of(event)
     return SessionSource(
         Platform(event.get("platform") or "local"),
         event.get("chat_id") or "",
         f"{extra['guild_name']} / #{chat}" if extra.get("guild_name") else chat,
         event.get("chat_type") or "dm",
         event.get("user_id"),
-        event.get("user_name") or None,
+        person,
         event.get("thread_id") or None,
         extra.get("chat_topic"),
         is_bot=bool(extra.get("is_bot")),
@@ -53,6 +53,13 @@ def build_source(event: Event) -> SessionSource:
         parent_chat_id=extra.get("parent_chat"),
         message_id=event.get("message_id"),
     )
+
+
+def _names_of(event: Event) -> tuple[str | None, str | None]:
+    """The chat's and the person's, as Hermes has them."""
+    if event.get("platform") in CALLED_BY_ID:
+        return event.get("chat_id") or None, event.get("user_name") or event.get("user_id") or None
+    return event.get("chat_name") or None, event.get("user_name") or None
 
 
 def _kind_of(text: str, files: list[dict[str, Any]]) -> str:

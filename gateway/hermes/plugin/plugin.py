@@ -8,10 +8,11 @@ import asyncio
 import importlib
 import inspect
 import sys
+import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from copy import deepcopy
@@ -22,10 +23,11 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gateway.events import Event, HookMark
-from gateway.hermes.modules import add_hollow_modules
+from gateway.hermes.modules import PLUGIN_PARENT, add_hollow_modules
 from gateway.hermes.plugin.arguments import build_ids, remember_event
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, REGISTERS_NOTHING, TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.message_shape import build_message_event
+from gateway.hermes.plugin.open_calls import MIDDLEWARE, TOOL_EXECUTION, TOOL_REQUEST, OpenCalls
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
 from gateway.hermes.plugin.results import apply_args
 from gateway.hermes.shim.gateway_runner import GatewayRunner
@@ -83,7 +85,6 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 THREADS = 32
 MOST_SESSIONS = 1_000  # whose context variables are kept
-PARENT_PACKAGE = "hermes_plugins"
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
 NOTE_ORDER = -100
 APPROVALS_KEY = "approved"  # the key of the plugin's store
@@ -115,6 +116,9 @@ def load_plugin(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
     ctx.is_registered = True
+    is_busy = threading.active_count() > 1 or asyncio.all_tasks(asyncio.get_running_loop())
+    if ctx.registered.is_nothing and not is_busy and not manifest.get("callbacks"):
+        ctx.registered.remarks.append(REGISTERS_NOTHING)
     return Plugin(ctx, report, remark).handlers()
 
 
@@ -128,9 +132,9 @@ def _load_entry_point(value: str) -> Any:
 
 
 def _run_module(file: Path, key: str) -> ModuleType:
-    parent = sys.modules.setdefault(PARENT_PACKAGE, ModuleType(PARENT_PACKAGE))
+    parent = sys.modules.setdefault(PLUGIN_PARENT, ModuleType(PLUGIN_PARENT))
     parent.__path__ = []
-    name = f"{PARENT_PACKAGE}.{key.replace('/', '__').replace('-', '_')}"
+    name = f"{PLUGIN_PARENT}.{key.replace('/', '__').replace('-', '_')}"
     loader = SourceOnlyLoader(name, str(file))
     spec = spec_from_file_location(name, file, loader=loader, submodule_search_locations=[str(file.parent)])
     assert spec
@@ -198,6 +202,9 @@ class Plugin:
         self._served = frozenset(ctx.registered.hooks)
         self._loop = asyncio.get_running_loop()
         ctx.on_hook = self._check_late_hook
+        ctx.on_late = self._remark_late
+        for text in ctx.registered.asleep:
+            remark(text)
         if GUARD in self._served:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
 
@@ -215,9 +222,38 @@ class Plugin:
             marked[NOTE_TARGET] = (remember_event, HookMark(notes, NOTE_ORDER))
         for name, callbacks in registered.subscribed.items():
             marked[f"event {name}"] = (self._subscribers(callbacks), HookMark((name,)))
+        marked |= self._list_middleware()
         served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in registered.tools.items()}
         served |= {f"command:{name}": self._command(handler) for name, (handler, _) in registered.commands.items()}
-        return Handlers(None, marked, served, _describe_contents(registered, rows))
+        return Handlers(None, marked, served, _describe_contents(registered, rows, marked))
+
+    def _list_middleware(self) -> dict[str, tuple[Callable[[Event], Any], HookMark]]:
+        registered = self._ctx.registered.middleware
+        marked: dict[str, tuple[Callable[[Event], Any], HookMark]] = {}
+        if asked := registered.get(TOOL_REQUEST.name):
+            marked[TOOL_REQUEST.name] = (self._callbacks(TOOL_REQUEST, asked), self._make_mark(TOOL_REQUEST))
+
+        def report(failures: Sequence[Exception]) -> None:
+            self._loop.call_soon_threadsafe(self._report_failures, failures)
+
+        if around := registered.get(TOOL_EXECUTION.name):
+            wrapped = OpenCalls(around, self._start_thread, report)
+            marked |= wrapped.marks(self._make_mark(TOOL_EXECUTION).on_error)
+        return marked
+
+    def _start_thread(self, event: Event, function: Callable[[], Any]) -> "Future[Any]":
+        """A thread of its own, since it may wait for long: what it answers, or raises."""
+        session, answer = str(event.get("session_key") or ""), Future[Any]()
+        self._ctx.session_key.set(session)
+
+        def run() -> None:
+            try:
+                answer.set_result(self._contexts.run(session, function))
+            except BaseException as error:  # noqa: BLE001 - it is told to whoever waits
+                answer.set_exception(error)
+
+        threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+        return answer
 
     def _callbacks(self, row: HermesHook, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
         """All of one name: each is called whatever became of the one before; a guard's first failure is the answer."""
@@ -227,7 +263,7 @@ class Plugin:
             if arguments is None:
                 return None
             told = arguments.get("args")
-            if row.name == GUARD:  # a copy, in which a change is seen
+            if row.name in (GUARD, TOOL_REQUEST.name):  # a copy, in which a change is seen
                 arguments["args"] = deepcopy(told)
             answers, failures = await self._ask_each(event, row, callbacks, arguments)
             # A failure is the call's own, unless others have answered and their word must not be lost with it, or
@@ -239,7 +275,7 @@ class Plugin:
                 raise failures[0]
             if row.apply_results is None:
                 return None
-            if row.name == GUARD and arguments["args"] != told:
+            if row.name in (GUARD, TOOL_REQUEST.name) and arguments["args"] != told:
                 apply_args(event, arguments["args"])
             known = len(self._approvals)
             result = row.apply_results(event, answers, self._approvals)
@@ -291,9 +327,12 @@ class Plugin:
     def _check_late_hook(self, name: str) -> None:
         """The gateway was told what to ask; what its source does not name is not among that."""
         if name in HERMES_HOOKS and name not in self._served:
-            text = f"the hook {name} is registered too late and is not called: do that in register(ctx)"
-            self._loop.call_soon_threadsafe(self._report_failures, [RuntimeError(text)])
-            self._loop.call_soon_threadsafe(self._remark, text)
+            self._remark_late(f"the hook {name}")
+
+    def _remark_late(self, what: str) -> None:
+        text = f"{what} is registered too late and is not called: do that in register(ctx)"
+        self._loop.call_soon_threadsafe(self._report_failures, [RuntimeError(text)])
+        self._loop.call_soon_threadsafe(self._remark, text)
 
     def _report_failures(self, failures: Sequence[Exception]) -> None:
         for error in failures:
@@ -326,7 +365,9 @@ class Plugin:
 
     def _tool(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:
-            return await self._call(event, handler, event["args"], **pick_arguments(handler, build_ids(event)))
+            about = {**build_ids(event), "user_task": None}  # as Hermes, which knows none either
+            given = await self._call(event, handler, event["args"], **pick_arguments(handler, about))
+            return _text_of_parts(given)
 
         return call
 
@@ -338,10 +379,23 @@ class Plugin:
         return call
 
 
-def _describe_contents(registered: Registrations, rows: Sequence[HermesHook]) -> PluginContents:
+def _text_of_parts(given: Any) -> Any:
+    """What a tool gave; of what it gave in parts the texts, for our models are shown no images of tools."""
+    if not (isinstance(given, dict) and given.get("_multimodal") is True and isinstance(given.get("content"), list)):
+        return given
+    parts = [part for part in given["content"] if isinstance(part, dict)]
+    texts = [str(part.get("text") or "") if part.get("type") == "text" else f"[{part.get('type')}]" for part in parts]
+    return "\n".join(texts)
+
+
+def _describe_contents(registered: Registrations, rows: Sequence[HermesHook], marked: Iterable[str]) -> PluginContents:
     """What the gateway is told beside the marks."""
     return PluginContents(
-        decides=(*(row.name for row in rows if row.decides), NOTE_TARGET),
+        decides=(
+            *(row.name for row in rows if row.decides),
+            *(name for name in marked if name.partition(" ")[0] in MIDDLEWARE),
+            NOTE_TARGET,
+        ),
         tools=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.tools.items()),
         commands=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.commands.items()),
         skills=tuple(PluginItem(name, **facts) for name, facts in registered.skills.items()),

@@ -11,16 +11,27 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.plugin.llm import PluginLlm
+from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.shim.session_env import get_session_env
+from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.worker.capabilities import GatewayRequests
 
 _ABSENT = object()
+OVERRIDE_OPTION = (
+    "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
+)
+# The hooks by which a plugin does what its middleware does that is not asked here.
+MIDDLEWARE_HOOKS = {
+    **dict.fromkeys(("llm_request", "api_request"), "pre_llm_call and pre_api_request"),
+    **dict.fromkeys(("llm_execution", "api_execution"), "transform_llm_output and post_api_request"),
+}
 STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # what the keys of the plugin's store begin with
 
 
@@ -34,6 +45,13 @@ class Registrations:
     skills: dict[str, dict[str, Any]] = field(default_factory=dict)
     subscribed: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)  # by the name of another's event
     remarks: list[str] = field(default_factory=list)
+    middleware: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)  # by its kind
+    asleep: list[str] = field(default_factory=list)  # those on what would stop or change something under Hermes
+
+    @property
+    def is_nothing(self) -> bool:
+        acts = (self.hooks, self.middleware, self.tools, self.commands, self.skills, self.subscribed)
+        return not any(acts) and not self.remarks
 
 
 class PluginState:
@@ -101,6 +119,30 @@ def _make_refusal(why: str) -> Callable[..., str]:
     return refuse
 
 
+def _add_middleware(ctx: "PluginContext", kind: str, callback: Callable[..., Any]) -> None:
+    if not callable(callback):
+        raise TypeError(f"the middleware {kind} is {type(callback).__name__}, which cannot be called")
+    if kind in MIDDLEWARE and ctx.is_registered:
+        ctx.on_late(f"the middleware {kind}")
+    elif kind in MIDDLEWARE:
+        ctx.registered.middleware.setdefault(kind, []).append(callback)
+    elif kind not in MIDDLEWARE_HOOKS:  # Hermes has none of it either
+        ctx.registered.remarks.append("ctx.register_middleware is not offered here")
+    else:
+        what = f"the middleware {kind} is never asked here: what it stops or changes under Hermes goes through"
+        text = f"{what}; asked are the hooks {MIDDLEWARE_HOOKS[kind]}"
+        ctx.registered.remarks.append(text)
+        ctx.registered.asleep.append(text)
+
+
+def _find_failed_check(check: Callable[[], Any] | None) -> str:
+    """Why a tool cannot work, as its own check says; one that raises says no, as under Hermes."""
+    try:
+        return "" if check is None or check() else "its own check says that it cannot work"
+    except Exception as error:  # noqa: BLE001 - it is the plugin's own
+        return f"its own check fails: {type(error).__name__}: {error}"
+
+
 class PluginContext:
     """`ctx`. Its calls answer when the gateway has answered, in a coroutine too, as in Hermes."""
 
@@ -111,7 +153,8 @@ class PluginContext:
         self.state = PluginState(requests, STATE_PREFIX)
         self.llm = PluginLlm(lambda params: requests.ask("llm", params))
         self.registered = Registrations()
-        self.on_hook: Callable[[str], object] = lambda _: None  # is told of what is registered when all is set up
+        self.on_hook: Callable[[str], object] = lambda _: None  # is told of the hooks that are registered later
+        self.on_late: Callable[[str], object] = lambda _: None  # and of what else is, in words
         self.is_registered = False  # `register` has come to its end
         self.session_key: ContextVar[str] = ContextVar("session_key", default="")
         self._config = PluginState(requests, CONFIG_PREFIX)
@@ -133,6 +176,9 @@ class PluginContext:
         if not clean:
             self.registered.remarks.append("a command without a name was registered; it is left out")
             return
+        if self.is_registered:
+            self.on_late(f"the command /{clean}")
+            return
         facts = {"summary": description or "Plugin command", "usage": (args_hint or "").strip()}
         self.registered.commands[clean] = (handler, facts)
 
@@ -149,8 +195,15 @@ class PluginContext:
         emoji: str = "",  # noqa: ARG002
         override: bool = False,
     ) -> None:
-        if check_fn is not None and not check_fn():
-            why = f"the tool {name} is not offered to the model: its own check says that it cannot work"
+        if self.is_registered:
+            self.on_late(f"the tool {name}")
+            return
+        if not (override and self._options.get(OVERRIDE_OPTION) is True) and (taken := self._describe_taken_tool(name)):
+            self.registered.remarks.append(taken)
+            if name in HERMES_TOOLS.theirs:
+                return
+        if why := _find_failed_check(check_fn):
+            why = f"the tool {name} is not offered to the model: {why}; `hooks reload` asks again"
             self.registered.remarks.append(why)
             if not override:
                 return
@@ -184,8 +237,22 @@ class PluginContext:
     def has_capability(self, capability: str) -> bool:  # noqa: ARG002 - none of Hermes's is granted by that name
         return False
 
+    def _describe_taken_tool(self, name: str) -> str:
+        """Of one whose name is Hermes's, as of one of the gateway's own; nothing where the name is free."""
+        if name in HERMES_TOOLS.theirs:
+            what = "is not offered: the gateway has one that does the same"
+        elif name in OUR_TOOLS_ALONE or any(name == row.ours for row in HERMES_TOOLS.rows):
+            what = "gives way to the gateway's own of that name, where an agent has it"
+        else:
+            return ""
+        allow = f"plugins.entries.{self.plugin_id}.{OVERRIDE_OPTION}: true in Hermes's config.yaml"
+        return f"the tool {name} {what}; only `override=True` with {allow} takes its place"
+
     def register_skill(self, name: str, path: Path | str, description: str = "") -> None:
         path = Path(path)
+        if self.is_registered:
+            self.on_late(f"the skill {name}")
+            return
         if not name or not all(letter.isalnum() or letter in "_-" for letter in name):
             raise ValueError(f"{name!r} is no name for a skill: letters, digits, _ and -")
         if not path.exists():
@@ -228,6 +295,8 @@ class PluginContext:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "register_middleware":
+            return partial(_add_middleware, self)
         self.registered.remarks.append(f"ctx.{name} is not offered here")
         return MissingPart(f"ctx.{name}", lambda: self.is_registered)
 

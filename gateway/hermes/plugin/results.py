@@ -27,6 +27,13 @@ def apply_args(event: Event, args: dict[str, Any]) -> None:
     event["args"] = HERMES_TOOLS.resolve_args(str(event.get("tool")), args)
 
 
+def apply_request(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """Middleware of the kind `tool_request`: the last arguments that were answered count."""
+    said = [one["args"] for one in answers if isinstance(one, dict) and isinstance(one.get("args"), dict)]
+    if said:
+        apply_args(event, said[-1])
+
+
 def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:
     """`pre_tool_call`."""
     said = [answer for answer in answers if isinstance(answer, dict)]

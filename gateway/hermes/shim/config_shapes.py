@@ -52,6 +52,10 @@ class Platform(Enum):
         return made
 
 
+# Where Hermes calls chats by their ids, and people of whom it knows no name.
+CALLED_BY_ID = frozenset({Platform.SLACK.value})
+
+
 @dataclass
 class HomeChannel:
     platform: Platform

@@ -51,6 +51,25 @@ def load_config() -> dict[str, Any]:
     return {**config, "model": {**written, **ours} if isinstance(written, dict) else ours}
 
 
+def find_setting(cfg: Any, *keys: str, default: Any = None) -> Any:
+    """What stands under these keys, one in the other; `default` where one of them is not there."""
+    for key in keys if isinstance(cfg, dict) else ("",):
+        if not isinstance(cfg, dict) or key not in cfg:
+            return default
+        cfg = cfg[key]
+    return cfg
+
+
+def get_env_value(key: str) -> str | None:
+    """From the environment or Hermes's `.env`, of which this hook sees what it names."""
+    return os.environ.get(key)  # noqa: TID251 - what the hook declared
+
+
+def get_active_profile_name() -> str:
+    """There are no others here."""
+    return "default"
+
+
 def resolve_gateway_model(config: dict[str, Any] | None = None) -> str:
     """The model's name: what the given configuration says, else the one that answers here."""
     model = get_facts()["model"] if config is None else config.get("model")

@@ -38,6 +38,12 @@ def set_current_session_id(session_id: str) -> None:
     session_variables.set({**session_variables.get(), "ID": session_id})
 
 
+def enter_session(session: Mapping[str, str]) -> None:
+    """As in Hermes, the environment has the conversation that was last begun with, also for programs that are run."""
+    if session.get("ID"):
+        os.environ[f"{PREFIX}ID"] = session["ID"]  # noqa: TID251 - of this worker, and what it starts
+
+
 def session_context_engaged() -> bool:
     return True
 

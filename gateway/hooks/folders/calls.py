@@ -1,26 +1,23 @@
 """The calls of one hook: admitted by its breaker, made on its wire, written into its record."""
 
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import anyio
-
-from gateway.events import Event, Pause, outcome_from
-from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
-from gateway.hooks.folders.hook_process import HookProcess
+from gateway.events import Event, Pause
+from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_version, limit_decision, notify_handlers
+from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.services import HookRights, HookServices
+from gateway.hooks.folders.services import TELLING_LIMIT, HookRights, HookServices, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import Breaker, DecisionFailures, HookStats, describe_outcome
+from gateway.hooks.folders.stats import Breaker, CallEvent, DecisionFailures, HookStats, describe_outcome
+from gateway.hooks.hook import Remark, RepeatFilter
 from gateway.hooks.patterns import EventSelector
-from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
-TELLING_LIMIT = 5.0  # seconds that a decision waits for what the same hook is being told
+MAX_REMARKS = 100  # that are known as said already
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
 log = logging.getLogger("gateway.hooks")
@@ -38,9 +35,25 @@ class FailedBefore(HookFailed):
     """It failed so often that it is not asked now."""
 
 
+class HookRemarks:
+    """What of a hook's answers has no effect: told in the gateway's log and in its own, once a minute."""
+
+    def __init__(self, name: str, services: HookServices) -> None:
+        self._name = name
+        self._services = services
+        self._known: dict[str, RepeatFilter] = {}
+
+    def add(self, text: str) -> None:
+        if len(self._known) > MAX_REMARKS:
+            self._known.clear()
+        if self._known.setdefault(text, RepeatFilter()).is_news(text, time.monotonic()):
+            log.warning("%s %s", self._name, text, extra={"hook": self._name})
+            self._services.note(self._name, text)
+
+
 class HookCalls:
     """`decide` and `observe` are what the registry calls; `use` says of which version. `wait_until_told` waits until
-    it has been told of all that it observes.
+    it has been told of all that it observes in a conversation.
     """
 
     def __init__(
@@ -49,11 +62,12 @@ class HookCalls:
         services: HookServices,
         process: HookProcess,
         rights: HookRights,
-        wait_until_told: Callable[[], Awaitable[None]],
+        wait_until_told: WaitUntilTold,
     ) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
         self.undecided = DecisionFailures()
+        self.remarks = HookRemarks(name, services)
         self._name = name
         self._services = services
         self._process = process
@@ -76,20 +90,28 @@ class HookCalls:
             self._services.decisions.join(self._name, self._decide)
         else:
             self._services.decisions.remove(self._name)
+        if version.manifest.hermes:
+            self._services.observers_first.join(self._name, self._wait_until_told)
+        else:
+            self._services.observers_first.remove(self._name)
 
     def end(self) -> None:
         """The hook is gone."""
         self._services.decisions.remove(self._name)
+        self._services.observers_first.remove(self._name)
 
-    async def decide(self, event: Event) -> Any:
-        """What it answers as an interceptor; HookFailed when it cannot."""
+    async def decide(self, event: Event, remark: Remark | None = None) -> Any:
+        """What it answers as an interceptor; `remark` is told of what of that has no effect, where it is no log.
+
+        Raises HookFailed when it cannot.
+        """
         manifest = self._manifest
         if not self._version.source.wants(manifest, event):
             return None
         try:
             if manifest.decide_together:
                 return await self._services.decisions.ask(self._name, event, manifest.decide_together)
-            return await self._decide(event)
+            return await self._decide(event, remark)
         except FailedBefore as failed:
             refusal = self._refusal(event, failed)
             if manifest.on_error == "skip" and not manifest.denies(event.name):
@@ -98,29 +120,33 @@ class HookCalls:
         except HookFailed as failed:
             raise self._refusal(event, failed) from None
 
-    async def _decide(self, event: Event) -> Any:
-        manifest = self._manifest
+    async def _decide(self, event: Event, remark: Remark | None = None) -> Any:
         if event.name != "agent:end":  # that stands nowhere before it has been decided
             await self._wait_for_files(event)
-        if self._version.source.is_told_first and not event.get("cause"):  # its own doing would wait for itself
-            with anyio.move_on_after(TELLING_LIMIT):
-                await self._wait_until_told()
+        await self._wait_for_observers(event)
         if not self.breaker.admits():
             self.record.skipped += 1
             last = self.record.last_error
             why = f"; the last time: {last.message}" if last else ""
             raise FailedBefore(f"it failed too often and is left alone for a while{why}", kind="refused")
-        with self._recorded(event.name) as begun:
-            timeout = min(manifest.decide_timeout, INTERCEPT_LIMIT, manifest.decide_together or math.inf)
-            answer = self._version.source.read_answer(manifest, await self._ask(event, timeout))
-            outcome_from(answer)  # what means nothing is a failure
+        with self._recorded(event.name, event) as begun:
+            answer = await self._ask(event, remark or self.remarks.add)
             self._answered(event.name, begun, describe_outcome(answer))
         return answer
 
-    async def _ask(self, event: Event, timeout: float) -> Any:
-        wire = await self._process.get_wire(timeout)
-        with self._process.using(wire), self._rights.handling(event):
-            return await ask_handlers(wire, self._targets(event.name), event, timeout)
+    async def _wait_for_observers(self, event: Event) -> None:
+        """Until what came before is noted, as it is in Hermes by then; what a hook causes would wait for itself."""
+        if self._version.source.decides_after and not event.get("cause"):
+            late = await self._services.observers_first.wait(event.get("session_key"))
+            if late:
+                words = "%s decides about %s before %s has noted what came before it: that takes more than %g s"
+                log.warning(words, self._name, event.name, late, TELLING_LIMIT, extra={"hook": self._name})
+
+    async def _ask(self, event: Event, remark: Remark) -> Any:
+        wire = await self._process.get_wire(limit_decision(self._manifest))
+        with ExitStack() as used, self._rights.handling(event):
+            wire = DecisionWire(self._process, wire, used)
+            return await ask_version(self._version, wire, self._targets(event.name), event, remark)
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
         """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""
@@ -150,18 +176,19 @@ class HookCalls:
         if (writer := self._services.environment.file_writer) and self._manifest.files:
             await writer.wait_for_files(self._manifest.files, event)
 
-    async def deliver(self, name: str, event: Event) -> None:
+    async def deliver(self, name: str, event: Event, remark: Remark | None = None) -> None:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""
-        with self._recorded(name) as begun:
+        with self._recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
-                await notify_handlers(wire, self._targets(name), name, event, self._manifest.observe_timeout)
+                timeout = self._manifest.observe_timeout
+                await notify_handlers(wire, self._targets(name), name, event, timeout, remark or self.remarks.add)
             self._answered(name, begun, "ok")
 
     @contextmanager
-    def _recorded(self, name: str) -> Iterator[float]:
+    def _recorded(self, name: str, event: Event) -> Iterator[float]:
         """Write down how the call inside failed, or that it asked; when it began is for who writes down its answer."""
-        begun = time.perf_counter()
+        begun, given = time.perf_counter(), dict(event)
         try:
             yield begun
         except Pause:
@@ -171,12 +198,16 @@ class HookCalls:
             self._failed(name, begun, failed)
             raise
         except Exception as error:  # what it answered, or asked, means nothing
-            failure = HookFailed(f"{type(error).__name__}: {error}", kind="raised")
+            failure = HookFailed(f"{type(error).__name__}: {error}", kind="garbled")
             self._failed(name, begun, failure)
             raise failure from error
         except BaseException:
             self.breaker.left()
+            given = {}
             raise
+        finally:
+            if given:
+                self.record.given.append(CallEvent(self.record.last_fired, name, given))
 
     def _targets(self, name: str) -> Sequence[HandlerTarget]:
         return self._process.targets.of(name) if self._process.targets else WHOLE_HOOK
@@ -190,7 +221,11 @@ class HookCalls:
     def _failed(self, name: str, begun: float, failure: HookFailed) -> None:
         if self.record.failed(name, time.perf_counter() - begun, failure):
             self.tell("hook:failed", f"{name}: {failure}")
-        if self.breaker.failed():
+            if failure.kind == "garbled" or self._manifest.wire != "worker":  # else its process has said so
+                self._services.note(self._name, f"{name}: {failure}")
+        if failure.kind == "orphaned":  # no fault of its own
+            self.breaker.left()
+        elif self.breaker.failed():
             words = "%s failed %d times in a row and is left alone for a while"
             log.warning(words, self._name, self.breaker.failures, extra={"hook": self._name})
             self.tell("hook:tripped", str(failure))

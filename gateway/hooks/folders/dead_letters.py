@@ -13,13 +13,13 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.engine.subjects import SEGMENT
 from gateway.errors import Duplicate, HookError
 
 PAGE = 200
-HOOK_PREFIX = "hook:"
+LETTER_PREFIX = "hook:"
 TOKEN_PREFIX = "hook-"  # noqa: S105 - of the names of hooks' consumers, no secret
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -35,12 +35,12 @@ def subject_token_of(folder: str) -> str:
 
 def dead_letter_subject_of(folder: str, seq: int | None = None) -> str:
     """Where this event is kept when the hook could not be given it; without a sequence, the pattern of all of them."""
-    return records.dead_letter_subject_of(subject_token_of(folder), seq)
+    return record_subjects.dead_letter_subject_of(subject_token_of(folder), seq)
 
 
 def retry_subject_of(folder: str) -> str:
     """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
-    return records.retry_subject_of(subject_token_of(folder))
+    return record_subjects.retry_subject_of(subject_token_of(folder))
 
 
 def can_be_durable(pattern: str) -> bool:
@@ -50,21 +50,25 @@ def can_be_durable(pattern: str) -> bool:
 
 def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Under which subjects this hook's consumer finds what the hook is owed."""
-    subjects = [of(pattern) for pattern in patterns for of in (records.event_subject_of, records.owed_event_pattern_of)]
+    subjects = [
+        of(pattern)
+        for pattern in patterns
+        for of in (record_subjects.event_subject_of, record_subjects.owed_event_pattern_of)
+    ]
     return (*dict.fromkeys(subjects), retry_subject_of(folder))
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
     """The append that makes a dead letter of this record; the same one is refused the second time."""
     dead = records.DeadLetterRecord(
-        what=f"{HOOK_PREFIX}{hook}",
+        what=f"{LETTER_PREFIX}{hook}",
         reason=reason,
         attempts=attempts,
         subject=record.subject,
         seq=record.seq,
         data=record.data,
     )
-    subject = records.dead_letter_subject_of(token, record.seq)
+    subject = record_subjects.dead_letter_subject_of(token, record.seq)
     return NewRecord(subject, records.encode(dead), msg_id=f"dead:{token}:{record.seq}")
 
 
@@ -102,7 +106,7 @@ class DeadLetters:
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
-        hook = dead.what.removeprefix(HOOK_PREFIX)
+        hook = dead.what.removeprefix(LETTER_PREFIX)
         put = NewRecord(retry_subject_of(hook), records.encode(again), f"redo:{number}")
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
@@ -121,11 +125,11 @@ class DeadLetters:
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
     async def _all(self, hook: str = "", after: int = 0) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        pattern = dead_letter_subject_of(hook) if hook else records.DEAD_SUBJECTS
+        pattern = dead_letter_subject_of(hook) if hook else record_subjects.DEAD_SUBJECTS
         while page := await records.read_readable(self._engine, pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)
-                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(HOOK_PREFIX):
+                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(LETTER_PREFIX):
                     yield record, dead
             after = page[-1].seq
 
@@ -138,7 +142,7 @@ def _dead_letter_from(record: Record, dead: records.DeadLetterRecord) -> DeadLet
     name, fields = (emitted.name, emitted.fields) if isinstance(emitted, records.EmittedEvent) else ("", {})
     return DeadLetter(
         number=record.seq,
-        hook=dead.what.removeprefix(HOOK_PREFIX),
+        hook=dead.what.removeprefix(LETTER_PREFIX),
         event=name,
         key=fields.get("delivery", {}).get("key", dead.seq),
         at=record.ts,

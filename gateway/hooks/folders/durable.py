@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.backoff import Attempts
 from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
 from gateway.errors import Duplicate, EngineError, EngineTooNew
@@ -114,6 +114,9 @@ class DurableDelivery:
         if self._gone.pop(subject_token_of(consumer.hook), None):
             self._write_gone()
 
+    def keeps_for(self, hook: str) -> bool:
+        return hook in self._owed
+
     def remove(self, hook: str) -> None:
         """From the next event on, keep nothing for this hook."""
         self._starting = {consumer for consumer in self._starting if consumer.hook != hook}
@@ -136,8 +139,8 @@ class DurableDelivery:
         self._gone = {token: known.get(token, now) for token in hooks if token not in tokens}
         for token in [token for token, since in self._gone.items() if now - since >= FORGET_AFTER]:
             await self.engine.forget_consumer(token)
-            await self.engine.purge(records.dead_letter_subject_of(token))
-            await self.engine.purge(records.retry_subject_of(token))
+            await self.engine.purge(record_subjects.dead_letter_subject_of(token))
+            await self.engine.purge(record_subjects.retry_subject_of(token))
             await self._purge_store(token)
             del self._gone[token]
             log.info("%s is gone for good: what the journal held for it is forgotten", token)
@@ -146,9 +149,9 @@ class DurableDelivery:
 
     async def _purge_store(self, token: str) -> None:
         """What the hook kept stands under its name, of which the token is made."""
-        found = records.read_all(self.engine, records.HOOK_STORE_SUBJECTS, records.StoredValue)
+        found = records.read_all(self.engine, record_subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
         for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
-            await self.engine.purge(records.hook_store_subject_of(hook))
+            await self.engine.purge(record_subjects.hook_store_subject_of(hook))
 
     def _write_gone(self) -> None:
         try:
@@ -329,6 +332,11 @@ class DurableQueue:
             self._shared.expect(consumer)
             self._shared.services.tasks.start_soon(consumer.run)
         return True
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether what happens now is kept for the hook: from when the journal knows of it."""
+        return self._shared is None or self._shared.keeps_for(self._name)
 
     async def depth(self) -> int:
         """How many events the journal still holds for it."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
@@ -48,7 +48,11 @@ class EventExpiry:
             if count := await self._bury(token, until):
                 hook = self._name_of(token)
                 log.error("%s did not take %d events within seven days; they are dead letters", hook, count)
-        for pattern in (records.EVENT_SUBJECTS, records.OWED_EVENT_SUBJECTS, records.RETRY_SUBJECTS):
+        for pattern in (
+            record_subjects.EVENT_SUBJECTS,
+            record_subjects.OWED_EVENT_SUBJECTS,
+            record_subjects.RETRY_SUBJECTS,
+        ):
             await self._purge(pattern, until)
 
     async def _bury(self, token: str, until: float) -> int:

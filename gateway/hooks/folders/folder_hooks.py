@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
+import msgspec
 from anyio import to_thread
 
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
@@ -31,7 +32,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.folders.stats import HookState, HookStatus
+from gateway.hooks.folders.stats import OFF_STATES, HookInfo, HookState, HookStatus
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.event_calls import describe_session
@@ -148,25 +149,38 @@ class FolderHooks:
         hooks = [(hook.current.manifest, hook.process.state) for hook in self._set.hooks.values() if hook.current]
         return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
 
+    @property
+    def called_from_outside(self) -> list[Manifest]:
+        """Those that have a webhook, and are told of what comes to it, now or when they can be."""
+        found = []
+        for hook in self._set.hooks.values():
+            manifest = hook.current.manifest if hook.current else None
+            if manifest and manifest.webhook and hook.process.state not in OFF_STATES:
+                found += [manifest] if manifest.delivery == "memory" or hook.queue.is_standing else []
+        return found
+
     async def settled(self) -> None:
         """Until all that was found at the start has been started, or has said why not."""
         await self._set.settled.wait()
 
-    async def status(self) -> list[HookStatus]:
+    async def status(self, *, with_memory: bool = False) -> list[HookStatus]:
+        """How each fares, by name; what its process holds in memory costs more than all the rest."""
         dead = Counter[str]()
         with suppress(EngineError):  # of a journal that is ill: all else can be told
             dead.update(letter.hook for letter in (await self._letters.list() if self._letters else ()))
-        called, found = group_by_label(self._set.hooks), []
+        called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.hooks), []
         for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
-            found.append(await _status_of(hook, dead[name], called))
+            found.append(await _status_of(hook, dead[name], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
-        return found
+        return await _weigh(found) if with_memory else found
 
-    async def info(self, name: str) -> HookStatus:
+    async def info(self, name: str) -> HookInfo:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(hook.name)) if self._letters else 0
-        return await _status_of(hook, dead, group_by_label(self._set.hooks))
+        found = await _status_of(hook, dead, group_by_label(self._set.hooks), group_by_content(self._set.hooks))
+        (weighed,) = await _weigh([found])
+        return HookInfo(**msgspec.structs.asdict(weighed), given=tuple(hook.calls.record.given))
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
@@ -206,6 +220,9 @@ class FolderHooks:
     async def switch(self, name: str, enabled: bool) -> None:
         """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
         version = self._known(name)
+        found = self._set.sources.find(version.name)
+        if enabled and found and not found.is_ready:
+            raise HookError(f"{name} cannot be switched on: {found.reason}")
         settings, own = self._services.settings, self._services.settings_of(version.name, version.short).enabled
         is_off = own is False or {version.name, version.short} & {*settings.disabled}
         if is_off if enabled else own or is_listed(version, settings.enabled):
@@ -228,9 +245,10 @@ class FolderHooks:
         hook = self._hook(name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in ("broken", "disabled"):
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
-        sample, verb = make_event(event, fields), verb_of(hook.current.manifest, event)
-        call = partial(hook.calls.decide, sample) if verb == "intercept" else partial(hook.calls.deliver, event, sample)
-        return await try_call(verb, sample, call, self._services.redact)
+        sample = make_event(event, fields)
+        is_decision = verb_of(hook.current.manifest, event) == "intercept"
+        call = partial(hook.calls.decide, sample) if is_decision else partial(hook.calls.deliver, event, sample)
+        return await try_call(hook.current, sample, call, self._services.redact)
 
     async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[HookTrial]:
         """Run it in a process of its own against samples of all that it subscribes to, or this one event.
@@ -279,25 +297,37 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     return folders
 
 
+def group_by_content(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
+    """The plugins that bring each tool and each command."""
+    brought: dict[str, list[str]] = {}
+    for _, hook in sorted(hooks.items()):
+        for offer in _list_offers(hook) if hook.is_up else ():
+            brought.setdefault(offer, []).append(hook.called)
+    return brought
+
+
 def _label_of(hook: FolderHook) -> str:
     """A hook and a plugin are not taken for one another."""
     prefix = PLUGIN_PREFIX if hook.name.startswith(PLUGIN_PREFIX) else ""
     return prefix + (hook.label or hook.name)
 
 
-async def _status_of(hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
+async def _status_of(
+    hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]], offered: Mapping[str, Sequence[str]]
+) -> HookStatus:
     manifest = hook.current.manifest if hook.current else None
     owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
     namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
-    return build_status(hook, owed, dead, namesakes)
+    return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *_warn_of_rivals(hook, offered)))
 
 
-def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
-    """`owed`: how many events the journal still holds for it; `dead`: how many could not be delivered to it."""
+def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Sequence[str] = ()) -> HookStatus:
+    """`owed`: how many events the journal still holds for it; `dead`: how many could not be delivered to it;
+    `warnings`: what others make of it."""
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
-    pid, memory, hangs = _process_facts(hook)
+    pid, hangs = _process_facts(hook)
     return HookStatus(
         name=hook.called,
         label=manifest.name,
@@ -318,7 +348,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         written_for=describe_written_for(manifest),
         found=manifest.found,
         files=manifest.files,
-        findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
+        findings=(*map(str, latest.findings), *hook.remarks(), *warnings),
         offers=_list_offers(hook),
         digest=current.digest if current else "",
         loaded_at=hook.process.loaded_at,
@@ -338,7 +368,6 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         last_error=record.last_error,
         traces=tuple(record.traces),
         pid=pid,
-        memory=memory,
         hangs=hangs,
         **hook.reach_facts._asdict(),
     )
@@ -362,6 +391,12 @@ def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
     return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
 
 
+def _warn_of_rivals(hook: FolderHook, offered: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for offer in _list_offers(hook):
+        if others := [name for name in offered.get(offer, ()) if name != hook.called]:
+            yield f"{hook.called}: {offer} is also brought by {', '.join(others)}; one of them counts"
+
+
 def _list_offers(hook: FolderHook) -> tuple[str, ...]:
     targets = hook.process.targets
     if targets is None:
@@ -370,7 +405,7 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
     return (
         *(f"/{one.name}" for one in offers.commands),
         *(f"tool {one.name}" for one in offers.tools),
-        *(f"skill {hook.name.removeprefix(PLUGIN_PREFIX)}:{one.name}" for one in offers.skills),
+        *(f"skill {hook.label}:{one.name}" for one in offers.skills),
     )
 
 
@@ -408,11 +443,17 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
     return wire.pids if isinstance(wire, LastingProgram | OneshotProgram) else ()
 
 
-def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
-    """The process it runs in, its memory in bytes, and where it last hung."""
+async def _weigh(found: Sequence[HookStatus]) -> list[HookStatus]:
+    """With what each process holds, which the kernel counts page by page: in a thread, as it takes its time."""
+    sizes = await to_thread.run_sync(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
+    return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
+
+
+def _process_facts(hook: FolderHook) -> tuple[int, str]:
+    """The process it runs in, and where it last hung."""
     wire = hook.process.wire
     if isinstance(wire, WorkerHandle):
-        return wire.process.pid, read_memory(wire.process.pid), wire.process.hangs
+        return wire.process.pid, wire.process.hangs
     if isinstance(wire, LastingProgram):
-        return wire.pid, read_memory(wire.pid), ""
-    return 0, 0, ""
+        return wire.pid, ""
+    return 0, ""

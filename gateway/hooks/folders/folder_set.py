@@ -10,7 +10,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.engine.interface import NewRecord
 from gateway.hooks.folders.durable import DurableDelivery
@@ -159,10 +159,21 @@ class FolderSet:
         eager = len(up | self._starting) < self._services.settings.eager
         if eager:
             self._starting.add(name)
+        before = hook.current
         try:
             await hook.take(version, eager)
         finally:
             self._starting.discard(name)
+        self._tell_change(hook, before)
+
+    def _tell_change(self, hook: FolderHook, before: HookVersion | None) -> None:
+        """Whoever has put a hook there, or edited it, sees that it was noticed; what is wrong is said where it is."""
+        now = hook.current
+        if now and now.manifest and hook.process.state in ("loaded", "registered") and self.settled.is_set():
+            if before is None:
+                log.info("%s is new: %s; %s", hook.called, hook.process.state, ", ".join(now.manifest.subscriptions))
+            elif before.digest != now.digest:
+                log.info("%s has changed: %s", hook.called, hook.process.state)
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
         """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
@@ -200,7 +211,7 @@ class FolderSet:
     async def _adopt_kept(self, version: HookVersion) -> None:
         """A plugin without a prefix (as in 0.1) was switched and kept values under its short name."""
         self.sources.switches.rename(version.short, version.name)
-        engine, subject_of = self._durable.engine if self._durable else None, records.hook_store_subject_of
+        engine, subject_of = self._durable.engine if self._durable else None, record_subjects.hook_store_subject_of
         if engine is None or await engine.read(subject_of(version.name), limit=1):
             return
         found = [records.decode(record.data) for record in await engine.read(subject_of(version.short), limit=10_000)]

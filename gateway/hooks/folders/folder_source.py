@@ -45,6 +45,7 @@ from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramS
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.worker.context import ShowFields
+from gateway.worker.process_marks import make_mark
 from gateway.worker.protocol import WorkerSpec
 from gateway.worker.sandbox import Sandbox
 from gateway.yaml_source import Finding, SourceLocation
@@ -88,14 +89,17 @@ class FolderSource(Source):
         except OSError:
             return
         for name, is_link in found:
-            if not is_ignored_name(name) and (version := self._read_folder(name, is_link, own)):
+            version = _pass_over(self, name) if is_ignored_name(name) else self._read_folder(name, is_link, own)
+            if version:
                 yield version
 
     def find(self, name: str) -> HookVersion | None:
         folder = name.removeprefix(self.prefix)
-        if not name.startswith(self.prefix) or is_ignored_name(folder):
+        if not name.startswith(self.prefix):
             return None
         try:
+            if is_ignored_name(folder):
+                return _pass_over(self, folder)
             own = self._own_findings()
             is_link = (self.path / folder).is_symlink()
         except (OSError, ValueError):  # ValueError: a NUL in the name
@@ -103,7 +107,7 @@ class FolderSource(Source):
         return self._read_folder(folder, is_link, own)
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
-        if version.state == "refused":
+        if not version.is_ready:
             return version
         parsed = self.read_manifest(version.path)
         findings = (*version.findings, *parsed.findings)
@@ -113,7 +117,7 @@ class FolderSource(Source):
         return replace(version, manifest=manifest, denied=parsed.guard, findings=findings)
 
     def inspect(self, version: HookVersion) -> HookVersion:
-        if version.state == "refused":
+        if not version.is_ready:
             return version
         version = self.inspect_manifest(version)
         code = read_code(version, version.manifest.command if version.manifest else ())
@@ -210,6 +214,17 @@ class FolderSource(Source):
 
 def is_ignored_name(name: str) -> bool:
     return name.startswith((".", "_", PLUGIN_PREFIX)) or name.endswith((".bak", "~"))
+
+
+def _pass_over(source: FolderSource, name: str) -> HookVersion | None:
+    """A folder that only its name keeps from loading, where others load it; else None."""
+    path, wanted = source.path / name, source.told_files
+    if not (wanted and source.is_placed and all((path / one).exists() for one in wanted)):
+        return None
+    what = "it is not loaded because of its name, and Hermes loads it"
+    remedy = "if it is to run, rename it: no . or _ before the name, and no .bak or ~ behind it"
+    said = Finding(SourceLocation(label_of(name)), what, remedy, "warning")
+    return HookVersion(source.prefix + name, path, source, (), (said,), "disabled", f"{what}; {remedy}")
 
 
 def _check_name(name: str) -> Iterator[Finding]:
@@ -326,6 +341,7 @@ def program_spec_of(
         options=version.options,
         is_guard=manifest.on_error == "deny",
         memory=services.settings.memory,
+        mark=make_mark(services.environment.mark),
     )
     return _restrict_program(spec, version, services) if version.reach else spec
 

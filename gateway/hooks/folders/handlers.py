@@ -4,15 +4,21 @@ A handler has `handle`, functions marked with `@on`, or both. `handle` hears of 
 marked function of those among them that it names itself. They are called in `order`, `handle` (0) before its equals.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.events import OUTCOMES, Deny, Event
+from gateway.events import OUTCOMES, Deny, Event, outcome_from
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.in_process import InProcessWire
-from gateway.hooks.patterns import Patterns
-from gateway.hooks.wires.event_calls import intercept, observe
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.hook import Remark
+from gateway.hooks.outcomes import change_fields
+from gateway.hooks.patterns import EventSelector, Patterns
+from gateway.hooks.registry import INTERCEPT_LIMIT
+from gateway.hooks.wires.event_calls import ignore, intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import LoadedHandlers
@@ -55,6 +61,11 @@ class HandlerTargets:
             for name in mark.names:
                 self._marked.add(name, target)
 
+    def find_unused(self, manifest: Manifest) -> Iterator[str]:
+        """The names in marks by which nothing is called, since the manifest does not have them."""
+        named = EventSelector(manifest.subscriptions)
+        return (name for name in self.names if name not in named and name not in manifest.subscriptions)
+
     def of(self, name: str) -> Sequence[HandlerTarget]:
         if not self.names:
             return WHOLE_HOOK
@@ -63,20 +74,50 @@ class HandlerTargets:
         return sorted(found, key=lambda target: target.order)
 
 
-async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float) -> Any:
+def limit_decision(manifest: Manifest) -> float:
+    """How many seconds the hook has to decide about an event."""
+    return min(manifest.decide_timeout, INTERCEPT_LIMIT, manifest.decide_together or math.inf)
+
+
+def describe_unused_mark(name: str) -> str:
+    return (
+        f"a function is marked with @on({name!r}), which HOOK.yaml does not name, "
+        "so it is not called; add it to `intercepts` or `events`"
+    )
+
+
+async def ask_version(
+    version: HookVersion, wire: Wire, targets: Sequence[HandlerTarget], event: Event, remark: Remark
+) -> Any:
+    """What this version of a hook answers, in our words; `remark` is told of what of that has no effect.
+
+    Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
+    """
+    assert version.manifest
+    said = await ask_handlers(wire, targets, event, limit_decision(version.manifest), remark)
+    answer = version.source.read_answer(version.manifest, said)
+    outcome_from(answer)
+    return answer
+
+
+async def ask_handlers(
+    wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float, remark: Remark = ignore
+) -> Any:
     """What the functions make of an event that they may change: the first decision, or None when all is in the event.
+
+    `remark` is told of what has no effect.
 
     Raises:
         HookFailed: one of them could not answer.
     """
     if len(targets) == 1 and targets[0] == WHOLE_HOOK[0]:
-        return await intercept(wire, event, timeout)
+        return await intercept(wire, event, timeout, remark=remark)
     failures = []
     for target in targets:
         if not target.applies(event):
             continue
         try:
-            answer = await intercept(wire, event, target.limit(timeout), target.name)
+            answer = await intercept(wire, event, target.limit(timeout), target.name, remark)
         except HookFailed as failed:
             if target.guards:
                 why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
@@ -86,15 +127,14 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
         if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
             return answer
         if isinstance(answer, Mapping):
-            writable = answer if event.writable is None else event.writable
-            event.update({field: value for field, value in answer.items() if field in writable})
+            change_fields(event, answer, remark)
     if failures:
         raise failures[0]
     return None
 
 
 async def notify_handlers(
-    wire: Wire, targets: Sequence[HandlerTarget], name: str, event: Event, timeout: float
+    wire: Wire, targets: Sequence[HandlerTarget], name: str, event: Event, timeout: float, remark: Remark = ignore
 ) -> None:
     """Raises HookFailed when one of them failed; the others get the event even so."""
     failures = []
@@ -102,7 +142,7 @@ async def notify_handlers(
         if not target.applies(event):
             continue
         try:
-            await observe(wire, name, event, target.limit(timeout), target.name)
+            await observe(wire, name, event, target.limit(timeout), target.name, remark)
         except HookFailed as failed:
             failures.append(failed)
     if failures:

@@ -5,6 +5,7 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,30 +16,26 @@ from gateway.errors import HookError
 from gateway.events import Deny, Event, OnError
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
+from gateway.hooks.folders.handlers import describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.reach import ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
-from gateway.hooks.folders.services import HookRights, HookServices
+from gateway.hooks.folders.services import HookRights, HookServices, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import HookState
+from gateway.hooks.folders.stats import OFF_STATES, HookState
 from gateway.hooks.mailbox import Observer
-from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
-from gateway.hooks.wires.wire import HookFailed
 
-DecideCall = Callable[[Event], Awaitable[Any]]
-ObserveCall = Callable[[str, Event], Awaitable[None]]
 LookCall = Callable[[str], HookVersion | None]
 KeepCall = Callable[[HookVersion, Manifest], Awaitable[None]]
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
-# Nobody wants what happens to be kept for a hook that is one of these.
-_KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
-
 _FAILED = frozenset({"broken", "missing"})
+QUICK_CHANGE, MOST_QUICK_CHANGES = 5.0, 5  # seconds after its loading, and how many such changes in a row are followed
+REST = 30.0  # seconds that one with more of them is left alone
 # What a hook of another program may refuse, though its failure does not. (At tool:before that denies, or it looks on.)
 _REFUSABLE = ("message:received", "command:")
 
@@ -48,11 +45,10 @@ log = logging.getLogger("gateway.hooks")
 class FolderSubscription:
     """The hooks of one folder in the registry, all under its name."""
 
-    def __init__(self, registry: HookRegistry, name: str, decide: DecideCall, observe: ObserveCall) -> None:
+    def __init__(self, registry: HookRegistry, name: str, calls: HookCalls) -> None:
         self._registry = registry
         self._name = name
-        self._decide = decide
-        self._observe = observe
+        self._calls = calls
         self._terms: tuple[object, ...] = ()  # of the manifest: what of it `_current` was made from
         self._current = Subscription()
         self._lost = 0
@@ -65,11 +61,11 @@ class FolderSubscription:
     def dropped(self) -> int:
         return self._lost + sum(hook.dropped for hook in self._current.hooks)
 
-    async def wait_until_quiet(self) -> None:
-        """Until it has been told of all that happened so far."""
+    async def wait_until_told(self, session: Any) -> None:
+        """Until it has been told of all that happened so far in this conversation."""
         for hook in self._current.hooks:
             if isinstance(hook, Observer):
-                await hook.mailbox.wait_until_quiet()
+                await hook.mailbox.wait_until_told(session)
 
     def update(self, manifest: Manifest, is_durable: bool) -> None:
         """From the next event on this manifest holds; what waits in the mailbox stays there.
@@ -83,13 +79,16 @@ class FolderSubscription:
         if terms == self._terms:
             return
         parts = [
-            self._registry.on(names, self._decide, order=order, when=when, on_error=on_error, key=self._name)
+            self._registry.on(names, self._calls.decide, order=order, when=when, on_error=on_error, key=self._name)
             for names, on_error in _split_by_failure(manifest)
         ]
         for hook in (one for part in parts for one in part.hooks):
             hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
+            hook.note = self._calls.remarks.add
         if observes:
-            watched = self._registry.watch(observes, self._observe, when=when, mode=mode, max=limit, key=self._name)
+            watched = self._registry.watch(
+                observes, self._calls.observe, when=when, mode=mode, max=limit, key=self._name
+            )
             parts.append(watched)
         before, self._current, self._terms = self._current, Subscription.join(parts), terms
         self._current.replace(before)
@@ -155,8 +154,10 @@ class FolderHook:
         self.process = HookProcess(name, services, self.restart)
         self._services = services
         self.rights = HookRights(name, services)
-        self.calls = HookCalls(name, services, self.process, self.rights, lambda: self.subscription.wait_until_quiet())  # noqa: PLW0108 - it is not there yet
-        self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
+        self.subscription: FolderSubscription
+        wait: WaitUntilTold = lambda session: self.subscription.wait_until_told(session)  # noqa: E731, PLW0108 - it is not there yet
+        self.calls = HookCalls(name, services, self.process, self.rights, wait)
+        self.subscription = FolderSubscription(services.registry, name, self.calls)
         self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
@@ -164,6 +165,7 @@ class FolderHook:
         self._keep = keep
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
+        self._quick_changes = 0
         self._told = ""  # the version of which was logged what it is not given
 
     @property
@@ -220,17 +222,15 @@ class FolderHook:
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if self.current is None or manifest is None or targets is None:
             return []
-        unnamed = () if self.current.source.needs_start else targets.names  # what a plugin has, it has registered
-        named, place = EventSelector(manifest.subscriptions), f"{self.called}/{manifest.entry}: warning:"
+        # what a plugin has, it has registered
+        unnamed = () if self.current.source.needs_start else targets.find_unused(manifest)
+        place = f"{self.called}/{manifest.entry}: warning:"
         late = "" if manifest.patches else self.idle_reason  # what its source did not show
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
+            *(f"{self.called}: {remark}" for remark in self.current.source.check_contents(targets.offers)),
             *([f"{place} without effect: {late}"] if late else []),
-        ] + [
-            f"{place} a function is marked with @on({name!r}), which HOOK.yaml does not name, "
-            "so it is not called; add it to `intercepts` or `events`"
-            for name in unnamed
-            if name not in named and name not in manifest.subscriptions
+            *(f"{place} {describe_unused_mark(name)}" for name in unnamed),
         ]
 
     async def take(self, version: HookVersion, eager: bool) -> None:
@@ -246,8 +246,21 @@ class FolderHook:
             if self.is_up and self.current and version.is_same_code_as(self.current):
                 self._use(version)
                 self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
+            elif self.is_up and self._is_restless():
+                self._keep_running(f"it changes its own code as it is loaded; it is looked at again in {REST:.0f} s")
+                self._services.tasks.start_soon(self._rest)
             else:
                 await self._change_to(version, eager)
+
+    def _is_restless(self) -> bool:
+        """Whether it has changed again and again right after it was loaded: nobody edits like that."""
+        self._quick_changes = self._quick_changes + 1 if time.time() - self.process.loaded_at < QUICK_CHANGE else 0
+        return self._quick_changes > MOST_QUICK_CHANGES
+
+    async def _rest(self) -> None:
+        await anyio.sleep(REST)
+        if self.latest and self.current and not self.latest.is_same_code_as(self.current):
+            await self.restart(afresh=True)
 
     async def restart(self, afresh: bool = False) -> None:
         """Start what is registered or has died; `afresh`: also what runs, by a new wire."""
@@ -290,9 +303,7 @@ class FolderHook:
             why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:
                 self._keep_running(why)
-            elif isinstance(error, HookFailed) and error.kind == "orphaned":
-                self.process.start_again(str(error))
-            else:
+            elif not self.process.retry_start(error):
                 self._fail(version.expected, "broken", why)
             return
         if wire is None:
@@ -330,7 +341,7 @@ class FolderHook:
             self.subscription.guard(version.denied, why, version.manifest.unread if version.manifest else "")
         else:
             self.subscription.end()
-        if state in _KEEPS_NOTHING:
+        if state in OFF_STATES:
             self.queue.end()
         else:
             if version.manifest:  # broken from the start on, it is owed what happens all the same

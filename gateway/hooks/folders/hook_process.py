@@ -6,25 +6,29 @@ told why there is none.
 
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from gateway.backoff import Backoff
+from gateway.errors import HookError
 from gateway.hooks.folders.handlers import HandlerTargets
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.trusted_copy import use_copy
-from gateway.hooks.wires.wire import Capability, HookFailed, Wire
+from gateway.hooks.registry import INTERCEPT_LIMIT
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import CallMeta
 
 STOP_TIMEOUT = 2.0  # seconds that a wire has to end
 RESTARTS = Backoff(0.05, 30.0)  # seconds between a death and the next start
 STABLE_AFTER = 60.0  # a wire that lived so long did not fail at its start
+MOST_KILLED_STARTS = 5
 MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
 StartWire = Callable[[bool], Coroutine[Any, Any, None]]
@@ -46,10 +50,14 @@ class WireHandover:
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
-        """A call is under way on it."""
+        """A call is under way on it; one that the end of the fork server cut off fails as "orphaned"."""
         self.enter(wire)
         try:
             yield
+        except HookFailed as failed:
+            if not wire.gone.is_orphaned or failed.kind == "orphaned":
+                raise
+            raise HookFailed(str(failed), kind="orphaned", traceback=failed.traceback) from failed
         finally:
             self.leave(wire)
 
@@ -79,6 +87,38 @@ class WireHandover:
             await self._eased.wait()
 
 
+class DecisionWire:
+    """The wire to a hook whose decision is awaited: what it was asked as the fork server ended it is asked again.
+
+    `used` holds what it is asked on, until nobody asks any more.
+    """
+
+    def __init__(self, process: "HookProcess", wire: Wire, used: ExitStack) -> None:
+        self._process = process
+        self._used = used
+        self._use(wire)
+
+    @property
+    def gone(self) -> Disconnection:
+        return self._wire.gone
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
+        while True:
+            try:
+                return await self._wire.call(name, fields, meta, timeout)
+            except HookFailed as failed:
+                if not self._wire.gone.is_orphaned and failed.kind != "orphaned":
+                    raise
+            self._use(await self._process.get_wire(timeout))
+
+    async def stop(self, grace: float) -> None:
+        await self._wire.stop(grace)
+
+    def _use(self, wire: Wire) -> None:
+        self._wire = wire
+        self._used.enter_context(self._process.using(wire))
+
+
 class HookProcess:
     """`revive` makes the next wire: where there is none, or (True) in the place of one that lives."""
 
@@ -97,8 +137,10 @@ class HookProcess:
         self._settled = anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
+        self._killed_starts = 0  # one after the other
         self._due = 0.0
         self._is_over = False
+        self._is_orphaned = False  # it is not there because the fork server was not
 
     def enter(self, state: HookState, reason: str = "") -> None:
         self.state, self.reason = state, self._services.redact(reason)
@@ -137,6 +179,8 @@ class HookProcess:
             self._handover.enter(old)
         self.targets = HandlerTargets(wire)
         self.loaded_at = time.time()
+        self._killed_starts = 0
+        self._is_orphaned = False
         self.enter("loaded")
         if old:
             self._services.tasks.start_soon(self._leave, old, wire)
@@ -157,7 +201,10 @@ class HookProcess:
         await self.stop()
 
     async def get_wire(self, patience: float | None) -> Wire:
-        """The wire, when need be started now; HookFailed when there is none within this time."""
+        """The wire, when need be started now; HookFailed when there is none within this time.
+
+        For a hook that went with the fork server it is waited as long as anybody waits for a decision.
+        """
         wire = self.wire
         if wire and not wire.gone:
             return wire
@@ -166,14 +213,15 @@ class HookProcess:
         if self.state == "registered":
             self.enter("starting")
             self._services.tasks.start_soon(self._revive, False)
+        if self._is_orphaned and patience is not None:
+            patience = max(patience, INTERCEPT_LIMIT)
         is_near = patience is None or self._due - time.monotonic() < MAX_RESTART_WAIT
         if self.state == "starting" or (self.state == "waiting" and is_near):
             with anyio.move_on_after(patience):
                 await self._settled.wait()
         if not (wire := self.wire):
-            raise HookFailed(
-                f"it is {self.state}: {self.reason}" if self.reason else f"it is {self.state}", kind="refused"
-            )
+            why = f"it is {self.state}: {self.reason}" if self.reason else f"it is {self.state}"
+            raise HookFailed(why, kind="orphaned" if self._is_orphaned else "refused")
         return wire
 
     async def get_wire_alone(self) -> Wire:
@@ -220,12 +268,24 @@ class HookProcess:
         self.restarts += 1
         if time.time() - self.loaded_at > STABLE_AFTER:
             self._falls = 0
-        self.start_again(wire.gone.reason)
+        if not isinstance(wire, WorkerHandle):  # which has said so itself
+            self._services.note(self._name, wire.gone.reason)
+        self.start_again(wire.gone.reason, wire.gone.is_orphaned)
 
-    def start_again(self, why: str) -> None:
-        """In a moment; a longer one each time that it did not live long."""
-        self._falls += 1
-        pause = RESTARTS.pause_after(self._falls)
+    def retry_start(self, error: HookError) -> bool:
+        """Start again what failed to start by no fault of its own; what is killed at each start may be to blame."""
+        kind = error.kind if isinstance(error, HookFailed) else ""
+        self._killed_starts += kind == "killed"
+        is_innocent = kind == "orphaned" or (kind == "killed" and self._killed_starts <= MOST_KILLED_STARTS)
+        if is_innocent:
+            self.start_again(str(error), kind == "orphaned")
+        return is_innocent
+
+    def start_again(self, why: str, is_orphaned: bool) -> None:
+        """In a moment; a longer one each time that it did not live long, unless that was the fork server."""
+        self._is_orphaned = is_orphaned
+        self._falls += not is_orphaned
+        pause = RESTARTS.first if is_orphaned else RESTARTS.pause_after(self._falls)
         self._due = time.monotonic() + pause
         self.enter("waiting", f"{why}; it is started again")
         log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause, extra={"hook": self._name})

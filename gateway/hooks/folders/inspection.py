@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.hooks.folders.handler_inspection import check_effects
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, WrittenFor, label_of
 from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.hooks.folders.switches import read_json, write_atomically
@@ -30,7 +31,7 @@ from gateway.yaml_source.tree import to_printable
 MAX_CHECKED_BYTES = 64_000
 MAX_CODE_BYTES = 4_000_000
 INDEX_FILE = "index.json"
-INDEX_VERSION = 10
+INDEX_VERSION = 12
 SETTLE_TIME = 2_000_000_000  # ns
 HANDLE_ARGUMENTS = 2  # handle(event_type, context)
 # Who uses one of these may make a `handle` that no reader sees.
@@ -183,7 +184,7 @@ def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list
     ]
     entry = code.files[manifest.entry]
     if not wrong and manifest.entry == HANDLER_FILE and len(entry) <= MAX_CHECKED_BYTES:
-        wrong += check_handler(f"{label_of(version.path.name)}/{manifest.entry}", entry)
+        wrong += check_handler(f"{label_of(version.path.name)}/{manifest.entry}", entry, manifest)
     return wrong
 
 
@@ -227,8 +228,8 @@ def quote_path(path: Path) -> str:
     return shlex.quote(to_printable(str(path), 4096))
 
 
-def check_handler(place: str, source: bytes) -> Iterator[Finding]:
-    """`source` compiles."""
+def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -> Iterator[Finding]:
+    """`source` compiles; `manifest`: what it does in vain is told too."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -244,6 +245,8 @@ def check_handler(place: str, source: bytes) -> Iterator[Finding]:
         yield Finding(
             SourceLocation(place), what, "write def handle(event_type, context), or mark functions with @on(...)"
         )
+    if manifest is not None and not manifest.hermes:
+        yield from check_effects(place, tree, manifest)
 
 
 def _check_arguments(function: _Function) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
 from gateway.hooks.folders.manifest import Manifest, Net, expand_path
 from gateway.hooks.folders.reach import describe_network
@@ -28,7 +29,7 @@ class HookGrants(msgspec.Struct, frozen=True, kw_only=True):
     intercepts: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    webhook: Any = None
+    webhook: WebhookKeys | None = None
     schedule: str | None = None
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
@@ -121,10 +122,11 @@ def _is_same_place(one: Path, other: Path) -> bool:
 
 def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]:
     """What it says beyond what was agreed to, in words."""
-    by_the_clock = f"schedule:{manifest.folder}" if manifest.schedule else ""
+    called = (("schedule", manifest.schedule), ("webhook", manifest.webhook))
+    own = {f"{kind}:{manifest.folder}" for kind, said in called if said}
     env = (*manifest.env, *((manifest.secret_env,) if manifest.secret_env else ()))
     for key, said, agreed in (
-        ("events", tuple(name for name in manifest.events if name != by_the_clock), grants.events),
+        ("events", tuple(name for name in manifest.events if name not in own), grants.events),
         ("intercepts", manifest.intercepts, grants.intercepts),
         ("uses", manifest.uses, grants.uses),
         ("env", env, grants.env),
@@ -135,6 +137,8 @@ def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]
     for key, paths, within in (("reads", manifest.reads, grants.reads), ("writes", manifest.writes, grants.writes)):
         if more := [to_one_line(path) for path in paths if not _is_within(path, within)]:
             yield f"{key}: {', '.join(more)}"
+    if manifest.webhook and manifest.webhook != grants.webhook:
+        yield f"webhook: {manifest.webhook.verify} with {manifest.webhook.secret_env}"
     if not _is_net_within(manifest.net, grants.net):
         yield f"net: {describe_network(manifest.net)}"
 

@@ -6,24 +6,25 @@ finds everything that is wrong at once; what is only odd is a warning. A folder 
 of ours in it, is read as Hermes reads it, save that mistakes which there fall silent are shown here.
 """
 
-import importlib
 import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from gateway.config.webhooks import WEBHOOK_NAME, WebhookKeys
 from gateway.cron import parse_timetable
 from gateway.errors import HookError
 from gateway.events import OnError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
 from gateway.hooks.folders.dead_letters import can_be_durable
+from gateway.hooks.folders.requirement import parse_requirement
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
 from gateway.yaml_source import (
@@ -42,15 +43,10 @@ from gateway.yaml_source import (
 )
 from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
 MANIFEST_FILE = "HOOK.yaml"
 HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
 MAX_NAME = 100
-# Imported when the first hook needs a Python package: it costs as much of the start as a hundred hooks.
-REQUIREMENT_LIBRARY = "packaging.requirements"
 
 ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]
@@ -115,6 +111,7 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     env: Words = ()
     uses: Annotated[tuple[HookRight, ...], ONE_OR_MORE] = ()
     schedule: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    webhook: WebhookKeys | None = None
     options: dict[str, Any] = {}
     command: Words = ()
     protocol: Literal["lines", "oneshot"] = "lines"
@@ -277,11 +274,16 @@ def find_misnamed_manifest(path: Path) -> str:
         return ""
 
 
+def read_document(folder: Path) -> YamlDocument:
+    """The manifest as it is written."""
+    return read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
+
+
 def read_manifest(folder: Path) -> ParsedManifest:
     """What the folder's manifest says; nothing is raised, and nothing of the folder is run."""
     if not (folder / MANIFEST_FILE).exists():
         return _report_missing_manifest(folder)
-    tree = read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
+    tree = read_document(folder)
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
     own_key = min((key for key in root if key in OWN_KEYS), key=SHARED_KEYS.__contains__, default="")
     is_foreign = not own_key or own_key in SHARED_KEYS
@@ -293,6 +295,7 @@ def read_manifest(folder: Path) -> ParsedManifest:
     findings += bound
     if root.pairs or not tree.findings:
         findings += _check_keys(root, keys or _bind_valid_keys(kept))
+        findings += _check_webhook(folder.name, root)
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
     manifest = None if failed or keys is None else _build_manifest(folder.name, root, keys, own_key)
@@ -314,22 +317,27 @@ def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
 
 def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key: str) -> Manifest:
     schedule = keys.schedule.strip()
+    called = [f"{kind}:{folder}" for kind, said in (("schedule", schedule), ("webhook", keys.webhook)) if said]
     made_whole = {
         "folder": folder,
         "name": keys.name or folder,
-        "events": tuple(
-            dict.fromkeys((*_names_said(keys, keys.events), *([f"schedule:{folder}"] if schedule else [])))
-        ),
+        "events": tuple(dict.fromkeys((*_names_said(keys, keys.events), *called))),
         "intercepts": tuple(dict.fromkeys(_names_said(keys, keys.intercepts))),
         "max": keys.max if keys.mode == "parallel" else 1,
         "env": tuple(dict.fromkeys((*keys.env, *keys.requires.env))),
         "schedule": schedule,
+        "delivery": _delivery_of(root, keys),
         "command": _command_of(root, keys),
         "says_reach": any(root.key(key) for key in REACH_KEYS),
         "own_key": own_key,
         "hermes": not own_key,
     }
     return Manifest(**{**msgspec.structs.asdict(keys), **made_whole})
+
+
+def _delivery_of(root: YamlMapping, keys: ManifestKeys) -> DeliveryMode:
+    """Who calls from outside was told that we have it, so it is kept for the hook unless that says otherwise."""
+    return "durable" if keys.webhook and not root.get("delivery") else keys.delivery
 
 
 def _names_said(keys: ManifestKeys, names: Sequence[str]) -> Sequence[str]:
@@ -399,7 +407,7 @@ def _scalars_at(root: YamlMapping, *path: str) -> Iterator[YamlScalar]:
 
 
 def _check_subscriptions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    if not (_items_of(root.get("events")) or _items_of(root.get("intercepts")) or keys.schedule):
+    if not (keys.schedule or any(_items_of(root.get(key)) for key in ("events", "intercepts", "webhook"))):
         place = _place_of(root, "events") if root.get("events") else root.place
         yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
     for key in ("events", "intercepts"):
@@ -458,15 +466,21 @@ def _check_conditions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding
 
 
 def _check_delivery(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    if keys.delivery != "durable":
+    if _delivery_of(root, keys) != "durable":
         return
-    if not _items_of(root.get("events")) and not keys.schedule:
+    if not (_items_of(root.get("events")) or keys.schedule or keys.webhook):
         what = "`delivery: durable` is about what a hook observes, and it observes nothing"
         yield Finding(_place_of(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
     for item in _scalars_at(root, "events"):
         if not can_be_durable(item.text):
             what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
             yield Finding(item.place, what, "write whole segments, such as command:*")
+
+
+def _check_webhook(folder: str, root: YamlMapping) -> Iterator[Finding]:
+    if _items_of(root.get("webhook")) and not WEBHOOK_NAME.fullmatch(folder):
+        what = f"the folder's name `{label_of(folder)}` cannot stand in the address of a webhook"
+        yield Finding(_place_of(root, "webhook"), what, "name it by letters, digits, - and _, 64 at the most")
 
 
 def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
@@ -567,23 +581,3 @@ def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
             yield Finding(
                 item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'
             )
-
-
-def read_requirement(text: str) -> "Requirement":
-    """A package, the versions of it that will do, and perhaps a condition or an address. ValueError: it is none."""
-    try:
-        requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
-    except ValueError as error:
-        raise ValueError(str(error).partition("\n")[0]) from None
-    return requirement
-
-
-def parse_requirement(text: str) -> "Requirement":
-    """Reads a package and the versions of it that will do, as PEP 440 writes them.
-
-    Raises ValueError with the reason, also for a condition and for an address: those are refused, never guessed.
-    """
-    requirement = read_requirement(text)
-    if requirement.marker or requirement.url:
-        raise ValueError("conditions and addresses are not read here")
-    return requirement

@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,14 +13,16 @@ import msgspec
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError
 from gateway.hooks.folders.installed import list_missing_grants
-from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
+from gateway.hooks.folders.manifest import Guard, Manifest, read_document
 from gateway.hooks.folders.reach import find_reach
+from gateway.hooks.folders.requirement import parse_requirement
 from gateway.hooks.folders.services import HookServices, is_public_variable
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
 READS_UNKNOWN = "it reads the environment by a name that its source only puts together"
 
@@ -29,7 +32,7 @@ Narrowable = TypeVar("Narrowable", Manifest, Guard)
 def check_readiness(version: HookVersion, services: HookServices, switches: HookSwitches) -> HookVersion:
     """The version with what follows from settings and from what is there on this machine; it is `registered` when it
     may be started."""
-    if version.state == "refused":
+    if not version.is_ready:
         return version
     version = _apply_settings(version, services)
     if off := why_not_enabled(version, services.settings, switches):
@@ -41,6 +44,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     findings = (
         *_check_isolation(version, manifest, services),
         *check_unknown_variables(version, services.environment.environ, own_env),
+        *check_filter(version, services.environment.known_values),
     )
     version = replace(version, findings=(*version.findings, *findings))
     try:
@@ -147,6 +151,18 @@ def check_unknown_variables(
         return
     line = f"hooks: {{{version.called}: {{env: [{', '.join([*configured, *(lacking or ['VARIABLES'])])}]}}}}"
     yield Finding(unknown.place, f"{READS_UNKNOWN}, and is not given it", f"write `{line}` into config.yaml", "warning")
+
+
+def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Values in its `when` that are nearly one of those there are; others may come from a plugin, or mean a person."""
+    for field, wanted in version.manifest.when.items() if version.manifest else ():
+        values = known.get(field, ())
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            near = get_close_matches(str(value), values, 1) if str(value) not in values else ()
+            if near:
+                what = f"`when.{field}` is met by nothing of ours: there is no `{to_printable(str(value), 100)}`"
+                place = read_document(version.path).place("when", field)
+                yield Finding(place, what, f"did you mean `{near[0]}`?", "warning")
 
 
 def _check_needs(

@@ -20,13 +20,14 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
-from gateway.hooks.cause import Cause, role_of_event, use_cause, use_rights
+from gateway.hooks.cause import Cause, place_of_event, role_of_event, use_cause, use_rights
 from gateway.hooks.folders.decisions import Decisions
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.logs.redaction import Redactor
 from gateway.roles import ROLES, Role, pick_low_role
@@ -51,6 +52,7 @@ class FileWriter(Protocol):
 
 
 LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
+TELLING_LIMIT = 5.0  # seconds that a decision waits for what hooks are being told
 
 
 class FileWriters:
@@ -74,6 +76,10 @@ _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 
+# What Hermes's gateway says of itself to all that runs in it.
+_HERMES_VARIABLES = {"_HERMES_GATEWAY": "1", "HERMES_QUIET": "1", "HERMES_EXEC_ASK": "1"}
+
+
 def is_public_variable(name: str) -> bool:
     return name in _ALWAYS_VISIBLE or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
 
@@ -87,7 +93,9 @@ class HookEnvironment:
     name; `packages` is where the interpreter of the workers looks. `retries` are the seconds between the deliveries of
     what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
     may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
-    `match` tries patterns that are not ours, whether one of some names is meant; where there is none, nobody waits.
+    `known_values`: what of ours can stand in the fields of events. `match` tries patterns that are not ours, whether
+    one of some names is meant; where there is none, nobody waits.
+    `mark` is that of the home, by which processes are found that hooks leave behind.
     `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
     that may hold hooks of its own: who knows all places then names them anew.
     """
@@ -102,6 +110,8 @@ class HookEnvironment:
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
     redactor: Redactor = field(default_factory=Redactor)
     public: Collection[str] = ()
+    known_values: Mapping[str, Collection[str]] = field(default_factory=dict)
+    mark: str = ""
     is_offline: bool = False
     file_writer: FileWriter | None = None
     match: MatchPattern | None = None
@@ -120,7 +130,8 @@ class HookEnvironment:
         seen = {name: value for name, value in self.environ.items() if name in wanted or is_public_variable(name)}
         private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES, *DESKTOP_VARIABLES}
         self.redactor.learn(seen[name] for name in private & seen.keys() if not is_public_value(seen[name]))
-        return {name: value for name, value in seen.items() if name not in unwanted} | {"HERMES_HOME": str(self.home)}
+        given = {name: value for name, value in seen.items() if name not in unwanted}
+        return {**(_HERMES_VARIABLES if manifest.hermes else {}), **given, "HERMES_HOME": str(self.home)}
 
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"
@@ -143,6 +154,32 @@ class HookEnvironment:
         return self.state / "packages" / name
 
 
+# Waits until this hook has been told of what has happened so far in the conversation of this key.
+WaitUntilTold: TypeAlias = Callable[[Any], Awaitable[None]]
+
+
+class ObserversFirst:
+    """Who is told before others decide: in Hermes a callback or a handler has run before the next guard is asked."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, WaitUntilTold] = {}
+
+    def join(self, name: str, wait: WaitUntilTold) -> None:
+        self._waits[name] = wait
+
+    def remove(self, name: str) -> None:
+        self._waits.pop(name, None)
+
+    async def wait(self, session: Any) -> str:
+        """Until all of them know of what has happened so far. After five seconds the name of one that does not."""
+        late = ""
+        with anyio.move_on_after(TELLING_LIMIT):
+            for late, wait in tuple(self._waits.items()):  # noqa: B007 - the last one is told of
+                await wait(session)
+            return ""
+        return late
+
+
 @dataclass(slots=True, eq=False)
 class HookServices:
     """What a folder hook works with. Built once by the service, and shared by all its hooks.
@@ -160,6 +197,7 @@ class HookServices:
     endings: "WireEndings" = field(init=False)
     lock: HooksLock = field(init=False)
     decisions: Decisions = field(init=False)
+    observers_first: ObserversFirst = field(default_factory=ObserversFirst)
 
     def __post_init__(self) -> None:
         self.decisions = Decisions(self.registry, self.tasks)
@@ -169,6 +207,12 @@ class HookServices:
     def redact(self, said: str) -> str:
         """What a hook says of itself, as others may see it."""
         return self.environment.redactor.clean(said)
+
+    def note(self, name: str, text: str) -> None:
+        """Say something in the log of this hook, whoever else writes there."""
+        output = HookOutput(self.environment.log_of(name), self.redact)
+        output.note(text)
+        output.close()
 
     def settings_of(self, name: str, short: str = "") -> HookOverrides:
         return self.settings.find_overrides(name, short)
@@ -200,11 +244,25 @@ AFTERTHOUGHT = 5.0  # seconds after its answer in which what a program asks for 
 MAX_CAUSES = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
 
 
+def check_request(manifest: Manifest, verb: str, params: Mapping[str, Any]) -> None:
+    """Raises HookError where a hook with this manifest may not ask this of the gateway."""
+    right = verb.partition(".")[0]
+    if right not in manifest.uses and right != ALWAYS_ALLOWED:
+        raise HookError(f"{manifest.folder} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
+    if verb != "emit":
+        return
+    name = params.get("name")
+    if not isinstance(name, str) or not name or not isinstance(params.get("fields", {}), dict):
+        raise HookError("emit takes the name of an event and its fields")
+    if get_event_spec(name) is not None:
+        raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
+
+
 class HookRights:
     def __init__(self, name: str, services: HookServices) -> None:
         self._name = name
         self._services = services
-        self._causes: OrderedDict[str, tuple[Cause | None, Role]] = OrderedDict()
+        self._causes: OrderedDict[str, tuple[Cause | None, Role, Mapping[str, str]]] = OrderedDict()
         self._handled: dict[str, None] = {}
         self._last, self._left = "", 0.0  # the event that it had last, and when it was done with it
         self._lowest: Role = "owner"  # of all events that it has heard: what it does by itself may be because of any
@@ -212,20 +270,20 @@ class HookRights:
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
         """It has this event inside; what it does because of that, then or later, has the same cause."""
-        with self._having(str(event.get("id", "")), role_of_event(event.name, event)):
+        with self._having(str(event.get("id", "")), role_of_event(event.name, event), event):
             yield
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
         """It does what a person wants of it, by its own command or tool, with their rights; the name of this doing."""
         name = uuid.uuid4().hex
-        with self._having(name, next((role for role in ROLES if role == fields.get("role")), "guest")):
+        with self._having(name, next((role for role in ROLES if role == fields.get("role")), "guest"), fields):
             yield name
 
     @contextmanager
-    def _having(self, name: str, role: Role) -> Iterator[None]:
+    def _having(self, name: str, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
         self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (self._services.registry.current_cause, role)
+        self._causes[name] = (self._services.registry.current_cause, role, place_of_event(fields))
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
         self._handled[name] = None
@@ -239,11 +297,9 @@ class HookRights:
         """What answers the requests of a hook with this manifest."""
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
-            right = verb.partition(".")[0]
-            if right not in manifest.uses and right != ALWAYS_ALLOWED:
-                raise HookError(f"{self._name} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
-            cause, role = self._find_cause(during)
-            with use_cause(cause), use_rights(role):
+            check_request(manifest, verb, params)
+            cause, role, place = self._find_cause(during)
+            with use_cause(cause), use_rights(role, place):
                 if verb == "emit":
                     told = self._emit(params, role)
                     await self._services.registry.recorders.settled()  # a hook is not told before that it is done
@@ -252,13 +308,13 @@ class HookRights:
 
         return serve
 
-    def _find_cause(self, during: str) -> tuple[Cause | None, Role]:
-        """Because of what this is asked for, and with whose rights: guessed, with the least that it may be."""
-        cause, role = self._causes.get(during or self._guess_event(), (None, self._lowest))
+    def _find_cause(self, during: str) -> tuple[Cause | None, Role, Mapping[str, str]]:
+        """Because of what this is asked for, with whose rights and where: guessed, with the least that it may be."""
+        cause, role, place = self._causes.get(during or self._guess_event(), (None, self._lowest, {}))
         if during:
-            return cause, role
+            return cause, role, place
         known = [self._causes[name][1] for name in self._handled if name in self._causes]
-        return cause, pick_low_role(*known) if known else self._lowest
+        return cause, pick_low_role(*known) if known else self._lowest, place
 
     def _guess_event(self) -> str:
         """A program does not say for which event it asks: for the newest of those that it has, or that it just had."""
@@ -268,11 +324,7 @@ class HookRights:
 
     def _emit(self, params: dict[str, Any], role: Role) -> int:
         """How many are told."""
-        name, fields = params.get("name"), params.get("fields", {})
-        if not isinstance(name, str) or not name or not isinstance(fields, dict):
-            raise HookError("emit takes the name of an event and its fields")
-        if get_event_spec(name) is not None:
-            raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
+        name, fields = params["name"], params.get("fields", {})
         registry = self._services.registry
         registry.emit(name, **{str(field): value for field, value in fields.items()} | {"rights": role})
         return len(registry.at(name))

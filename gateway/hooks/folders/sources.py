@@ -18,6 +18,7 @@ from gateway.hooks.folders.reach import HookReach
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
+from gateway.worker.protocol import PluginContents
 from gateway.yaml_source import Finding
 
 
@@ -113,7 +114,8 @@ class Source(Protocol):
     is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
-    is_told_first: bool = False  # what its hooks decide comes after what they have been told of
+    told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
+    decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of
     needs_start: bool = False  # what its hooks subscribe to is known only once they run
 
     @property
@@ -150,6 +152,10 @@ class Source(Protocol):
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
         """What helps, where it said this of its failure; `packages` is where its interpreter looks. Often nothing."""
         return ""
+
+    def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for those that offer something
+        """What of that which it offers is in vain here."""
+        return iter(())
 
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:  # noqa: ARG002 - for those that need the wire
         """The manifest with what is known only once the hook runs."""

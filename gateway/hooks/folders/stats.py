@@ -5,10 +5,10 @@ Who fails too often is left alone for a while: the breaker decides that.
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
 MAX_TRACES = 20
+MAX_GIVEN = 5  # calls whose events are kept to be looked at
 REMEMBERED = 86_400.0  # seconds for which it is told that something was not decided
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
@@ -38,6 +39,8 @@ HookState = Literal[
     "without effect",
 ]
 BreakerState = Literal["closed", "open", "half-open"]
+# Nobody wants what happens to be kept for a hook that is one of these.
+OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending"})
 NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused", "without effect"})
 
 
@@ -49,6 +52,14 @@ class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float
     outcome: str = "ok"
     error: str = ""
+
+
+class CallEvent(NamedTuple):
+    """What a call was given, and when that call was over: as its trace has it."""
+
+    at: float
+    event: str
+    fields: Mapping[str, Any]
 
 
 class LastError(msgspec.Struct, frozen=True):
@@ -113,6 +124,12 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in NEEDS_ATTENTION or (self.state == "loaded" and bool(self.reason))
 
 
+class HookInfo(HookStatus, frozen=True, kw_only=True):
+    """What `hooks info` shows besides: what its last calls were given."""
+
+    given: tuple[CallEvent, ...] = ()
+
+
 class HookStats:
     """The facts of one hook's calls."""
 
@@ -121,6 +138,7 @@ class HookStats:
         self._durations: deque[float] = deque(maxlen=SAMPLES)
         self._repeats = RepeatFilter()
         self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
+        self.given: deque[CallEvent] = deque(maxlen=MAX_GIVEN)
         self.calls = 0
         self.failures = 0
         self.skipped = 0

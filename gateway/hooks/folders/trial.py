@@ -1,20 +1,27 @@
-"""A hook tried with one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`)."""
+"""A hook tried with one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`).
 
+What it answers is judged by what judges it while the gateway runs; what would have no effect then is among the remarks.
+"""
+
+import json
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 
-from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
-from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample
-from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
+from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_to_dict
+from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
+from gateway.hooks.filters import compile_filter
+from gateway.hooks.folders.handlers import HandlerTargets, ask_version, describe_unused_mark, notify_handlers
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.services import HookServices, check_request
 from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.hook import Hook, Remark
+from gateway.hooks.outcomes import OutcomeCollector
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed, Wire
 
@@ -34,6 +41,7 @@ class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     traceback: str = ""
     output: str = ""
+    remarks: tuple[str, ...] = ()  # what of its answer has no effect, and what it would not be told
     asked: tuple[dict[str, Any], ...] = ()
 
 
@@ -67,6 +75,7 @@ async def run_trials(
     asked: list[dict[str, Any]] = []
 
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
+        check_request(manifest, verb, params)
         asked.append({"verb": verb, **params})
         return (
             await services.serve_request(version.name, verb, params, "")
@@ -79,8 +88,10 @@ async def run_trials(
         wire = await version.source.open_wire(version, services, serve, log)
         try:
             names = [name] if name else list_matching_events(manifest.subscriptions)
+            fitting = {**_fit_fields(manifest), **(fields or {})}
             return [
-                await _run_trial(wire, version, make_event(each, fields), log, asked, services.redact) for each in names
+                await _run_trial(wire, version, make_event(each, fitting), log, asked, services.redact)
+                for each in names
             ]
         finally:
             await wire.stop(TRIAL_STOP_TIMEOUT)
@@ -96,31 +107,36 @@ async def _run_trial(
 ) -> HookTrial:
     manifest = version.manifest
     assert manifest
-    targets, verb, printed = HandlerTargets(wire).of(event.name), verb_of(manifest, event.name), len(_read_log(log))
+    handlers, printed = HandlerTargets(wire), len(_read_log(log))
+    targets = handlers.of(event.name)
 
-    async def call() -> Any:
-        if verb == "observe":
-            return await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout)
-        answer = await ask_handlers(wire, targets, event, manifest.decide_timeout)
-        answer = version.source.read_answer(manifest, answer)
-        outcome_from(answer)  # what means nothing is an error
-        return answer
+    async def call(remark: Remark) -> Any:
+        if verb_of(manifest, event.name) == "observe":
+            return await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout, remark)
+        return await ask_version(version, wire, targets, event, remark)
 
     asked.clear()
-    trial = await try_call(verb, event, call, redact)
+    trial = await try_call(version, event, call, redact)
+    if not version.source.needs_start:
+        unnamed = tuple(describe_unused_mark(name) for name in handlers.find_unused(manifest))
+        trial = msgspec.structs.replace(trial, remarks=(*trial.remarks, *unnamed))
     await anyio.sleep(OUTPUT_DELAY)
     output = _read_log(log)[printed:].decode("utf-8", "replace")
     return msgspec.structs.replace(trial, output=output, asked=tuple(asked))
 
 
 async def try_call(
-    verb: str, event: Event, call: Callable[[], Awaitable[Any]], redact: Callable[[str], str]
+    version: HookVersion, event: Event, call: Callable[[Remark], Awaitable[Any]], redact: Callable[[str], str]
 ) -> HookTrial:
     """What comes of this event when `call` gives it to the hook."""
+    manifest = version.manifest
+    assert manifest
+    remarks: list[str] = list(_list_obstacles(version, manifest, event))
     before, begun = dict(event), time.perf_counter()
     result, error, traceback = None, "", ""
     try:
-        result = await call()
+        result = await call(remarks.append)
+        _judge_answer(event, result, remarks.append)
     except Pause as pause:
         result = pause
     except HookFailed as failed:
@@ -129,13 +145,43 @@ async def try_call(
         error = str(wrong)
     return HookTrial(
         event=event.name,
-        verb=verb,
+        verb=verb_of(manifest, event.name),
+        remarks=tuple(map(redact, remarks)),
         seconds=time.perf_counter() - begun,
         result=outcome_to_dict(result) if isinstance(result, (*OUTCOMES, Pause)) else result,
         changed={field: value for field, value in event.items() if before.get(field, ...) != value},
         error=redact(error),
         traceback=redact(traceback),
     )
+
+
+def _list_obstacles(version: HookVersion, manifest: Manifest, event: Event) -> Iterator[str]:
+    """Why the gateway would not tell it of this event."""
+    if event.name not in EventSelector(manifest.subscriptions):
+        near = suggest_event(event.name)
+        meant = f"; did you mean {near}?" if near else ""
+        yield f"does not subscribe to {event.name}, so the gateway never tells it of one{meant}"
+    applies = compile_filter(manifest.when)
+    if applies and not applies(event):
+        yield f"is not told of this {event.name}: its `when` wants {json.dumps(manifest.when, default=str)}"
+    elif not version.source.wants(manifest, event):
+        yield f"is not told of this {event.name}, which those that it was written for do not know"
+
+
+def _judge_answer(event: Event, answer: Any, remark: Remark) -> None:
+    """Have it weighed as the registry does."""
+    hook, known = Hook(_judge_answer, (event.name,)), get_event_spec(event.name)
+    hook.note = remark
+    OutcomeCollector(event, known.outcomes if known else None).take(hook, answer)
+
+
+def _fit_fields(manifest: Manifest) -> dict[str, Any]:
+    """Such values of its `when` that it would be told."""
+    return {
+        field: wanted[0] if isinstance(wanted, list) else wanted
+        for field, wanted in manifest.when.items()
+        if field != "scope" and wanted != []
+    }
 
 
 def _read_log(log: Path) -> bytes:

@@ -41,6 +41,7 @@ class FolderWatcher:
     ) -> None:
         self._sources = tuple(sources)
         self._paths = tuple(dict.fromkeys(source.path for source in sources))
+        self._told_whole = frozenset(source.path for source in sources if source.told_files)
         self._notify = notify
         self._dirty: set[Path] = set()
         self._woken = anyio.Event()
@@ -138,12 +139,11 @@ class FolderWatcher:
         """The folders that a path lies in; one source may lie within another."""
         for source in self._paths:
             if path != source and path.is_relative_to(source):
-                name = path.relative_to(source).parts[0]
-                if not is_ignored_name(name):
-                    yield source / name
+                yield source / path.relative_to(source).parts[0]
 
     def _touch(self, folders: Iterable[Path]) -> None:
-        self._dirty.update(folders)
+        told = (one for one in folders if one.parent in self._told_whole or not is_ignored_name(one.name))
+        self._dirty.update(told)
         if self._dirty:
             self._woken.set()
 
@@ -187,7 +187,7 @@ def _folders_of(sources: Iterable[Path]) -> set[Path]:
     found: set[Path] = set()
     for source in sources:
         try:
-            found.update(entry for entry in source.iterdir() if not is_ignored_name(entry.name))
+            found.update(source.iterdir())
         except OSError:
             continue
     return found

@@ -92,8 +92,12 @@ def decode_message(line: bytes | bytearray) -> RpcMessage:
     try:
         return _decode_line(line)
     except ValueError as error:
-        begin = bytes(line[:60]).decode("utf-8", "backslashreplace")
-        raise BadMessage(f"no message: {error}; it begins with {begin!r}") from None
+        raise make_bad_message(line, f"{error}; ") from None
+
+
+def make_bad_message(line: bytes | bytearray, why: str = "") -> BadMessage:
+    begin = bytes(line[:60]).decode("utf-8", "backslashreplace")
+    return BadMessage(f"no message: {why}it begins with {begin!r}")
 
 
 def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:

@@ -6,6 +6,9 @@ from typing import Any
 import msgspec
 
 from gateway.events import Deny, Event, is_yes
+from gateway.events.catalogue import get_event_spec
+from gateway.hooks.hook import Remark
+from gateway.hooks.outcomes import describe_refused_field
 from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
 from gateway.worker.protocol import CallMeta
@@ -27,8 +30,12 @@ _SESSION_FIELDS: Mapping[str, str] = {
 }
 
 
-async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") -> Any:
-    """The hook's answer as plain data; its changes are in the event then.
+def ignore(_remark: str) -> None:
+    """For whoever wants no remarks."""
+
+
+async def intercept(wire: Wire, event: Event, timeout: float, target: str = "", remark: Remark = ignore) -> Any:
+    """The hook's answer as plain data; its changes are in the event then, and `remark` is told of those that are not.
 
     Raises:
         HookFailed: it could not answer.
@@ -59,6 +66,8 @@ async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") 
     if wrong := check_changes(event.name, changed) or check_changes(event.name, _changes_of(answer.result)):
         raise HookFailed(wrong, kind="garbled")
     event.update(changed)
+    if answer.refused:
+        remark(describe_refused_field(event.name, *sorted(answer.refused)))
     return answer.result
 
 
@@ -68,10 +77,33 @@ def _changes_of(result: Any) -> Mapping[str, Any]:
     return result if is_change else {}
 
 
-async def observe(wire: Wire, name: str, event: Event, timeout: float, target: str = "") -> None:
-    """Raises HookFailed when it could not be told, or failed."""
+async def observe(
+    wire: Wire, name: str, event: Event, timeout: float, target: str = "", remark: Remark = ignore
+) -> None:
+    """Tell it; `remark` is told of an answer that would decide or change something. HookFailed: it could not be told,
+    or failed."""
     fields, _ = encode_event(name, event)
-    _apply_bags(event, await wire.call(name, fields, _build_meta(event, target), timeout))
+    answer = await wire.call(name, fields, _build_meta(event, target), timeout)
+    _apply_bags(event, answer)
+    if said := _describe_vain_answer(answer, event):
+        remark(f"{said} at {name}, which it only observes{_suggest_intercepting(name)}")
+
+
+def _describe_vain_answer(answer: HookAnswer, event: Event) -> str:
+    """What an observer would have decided or changed; another answer may mean something to whoever wrote it."""
+    if answer.ask is not None:
+        return "asked"
+    result = answer.result if isinstance(answer.result, Mapping) else {}
+    if "decision" in result:
+        return f"answered {str(result['decision']).capitalize()}"
+    fields = [*answer.refused, *(field for field in result if field in event)]
+    return f"changed {', '.join(map(repr, dict.fromkeys(fields)))}" if fields else ""
+
+
+def _suggest_intercepting(name: str) -> str:
+    known = get_event_spec(name)
+    can_decide = known is None or known.writable or known.outcomes
+    return f"; for that, name {name} under `intercepts`" if can_decide else ""
 
 
 def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:

@@ -2,9 +2,10 @@
 
 Theory of operation
 
-The fork server is a program of its own, started with an empty environment, and told everything over one socket: lines
-of JSON, with the three descriptors of a new worker beside the line that asks for it. When the gateway ends, however it
-ends, that socket does, and the fork server kills all workers; `worker/fork_server.py` has that side.
+The fork server is a program of its own, started with nothing in its environment (but for a mark), and told everything
+over one socket: lines of JSON, with the three descriptors of a new worker beside the line that asks for it. When the
+gateway ends, however it ends, that socket does, and the fork server kills all workers; `worker/fork_server.py` has that
+side.
 
 A worker is started in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the
 other ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been
@@ -12,8 +13,9 @@ waiting since before the worker existed. It imports the handler and says `$ready
 
 A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then everything that
 it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once; their
-owners learn it (a start that was under way fails as "orphaned", which is not the hook's fault), and their next start
-waits for the fork server that takes its place.
+owners learn it (what was under way fails as "orphaned", which is not the hook's fault), and their next start waits for
+the fork server that takes its place. With each start and kill goes a question whether it is done: a fork server that
+does not answer hangs only when it has had the time for it (`ProcessHealth`), which a busy machine may not give it.
 """
 
 import asyncio
@@ -37,19 +39,20 @@ from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError
 from gateway.hooks.wires.command_process import CommandProcess
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_handle import write_memory_file
+from gateway.hooks.wires.process_handle import LOOK_PAUSE, ProcessHealth, write_memory_file
 from gateway.hooks.wires.program_process import ProgramProcess, connect_program
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.process_marks import env_of, kill_marked, make_mark
 from gateway.worker.protocol import CommandSpec, ForkServerSettings, SandboxProgram, WorkerSpec
 
+ENDLESS = "it had {} processes and threads, and {} (three quarters of hooks.processes) are the most of one hook"
 ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
 READY_TIMEOUT = 10.0  # seconds for a worker, or another fork server in the place of one that ended
-KILL_TIMEOUT = 6.0  # seconds for a fork server to kill a worker, on the busiest machine
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
-STEADY_AFTER = 10.0  # seconds after which a fork server has not failed at its start
+STEADY_AFTER = 1.0  # seconds after which a fork server has not failed at its start
 RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
 
 
@@ -76,34 +79,51 @@ class ForkServerProcess:
         self._loop = asyncio.get_running_loop()
         self._workers: dict[int, ServedProcess] = {}
         self.numbers = itertools.count(1)
+        self._asked = 0  # how often it was asked whether it has done all that it was told before
+        self._looking: asyncio.TimerHandle | None = None  # while it owes an answer to that
         self._text = b""
         self.begun = self._loop.time()
         self.is_open = True
         self._is_closing = False  # it was told all that it will be told
         self.trouble = ""
-        self._socket, self._process = _start_process(settings)
+        self.mark = make_mark(settings.mark)
+        self._socket, self._process = _start_process(settings, self.mark)
         self.pid = self._process.pid
         self._loop.add_reader(self._socket, self._read)
 
     def add(self, verb: str, number: int, process: ServedProcess, descriptors: Sequence[int]) -> None:
         """`verb`: `start` makes a worker, `run` the keeper of a command."""
         if not self.is_open:  # it ended while the worker's wire was made
-            process.end(ENDED)
+            process.lose(ENDED)
             return
         self._workers[number] = process
         self._send({"verb": verb, "worker": number}, descriptors)
+        self._expect_answer()
 
     def control(self, number: int, verb: str, since: float = 0) -> None:
         """What comes too late is without effect."""
         if number in self._workers:
             self._send({"verb": verb, "worker": number, "since": since})
             if verb == "kill":
-                self._loop.call_later(KILL_TIMEOUT, self._check, number)
+                self._expect_answer()
 
-    def _check(self, number: int) -> None:
-        """Whoever waits for that worker must not wait for a fork server that hangs."""
-        if number in self._workers:
+    def _expect_answer(self) -> None:
+        """Whoever waits for a worker's start or end must not wait for a fork server that hangs."""
+        self._asked += 1
+        self._send({"verb": "ping", "worker": self._asked})
+        if self._looking is None and self.is_open:
+            self._looking = self._loop.call_later(LOOK_PAUSE, self._look, ProcessHealth(self.pid))
+
+    def _look(self, health: ProcessHealth) -> None:
+        if health.is_hanging():
             self._lose("the fork server hangs")
+        else:
+            self._looking = self._loop.call_later(LOOK_PAUSE, self._look, health)
+
+    def _stop_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
 
     async def close(self) -> None:
         """All workers end at once, and the fork server after them."""
@@ -155,6 +175,10 @@ class ForkServerProcess:
                 self._workers.pop(number).end(status)
             case {"failed": number, "why": why}:
                 self._workers.pop(number).end(why)
+            case {"pong": asked} if asked == self._asked:
+                self._stop_looking()
+            case {"endless": number, "size": size, "most": most}:
+                self._workers[number].kill(ENDLESS.format(size, most))
             case {"broken": why}:
                 self.trouble = f"the fork server could not start: {why}"
 
@@ -162,6 +186,7 @@ class ForkServerProcess:
         if not self.is_open:
             return
         self.is_open = False
+        self._stop_looking()
         self._loop.remove_reader(self._socket)
         self._socket.close()
         workers, self._workers = self._workers, {}
@@ -202,9 +227,14 @@ class ForkServerClient:
         return self._server.pid
 
     async def start(
-        self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = READY_TIMEOUT
+        self,
+        spec: WorkerSpec,
+        serve: Capability,
+        log: Path,
+        timeout: float = READY_TIMEOUT,
+        stdin: int | None = None,
     ) -> WorkerHandle:
-        """A worker whose handler has been imported.
+        """A worker whose handler has been imported. `stdin` is a file for its standard input, which else is empty.
 
         Raises:
             HookFailed: with the reason; nothing of the worker is left then.
@@ -212,23 +242,27 @@ class ForkServerClient:
         if not await self._is_up(timeout):
             raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
         server, number, output = self._server, next(self._server.numbers), HookOutput(log, self._redact)
+        spec = msgspec.structs.replace(spec, env=spec.env | env_of(server.mark))
         worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
         reads, writes = os.pipe()
+        given = os.open(os.devnull, os.O_RDONLY) if stdin is None else os.dup(stdin)
         output.attach(reads)
         try:
             await worker.connect(ours)
-            server.add("start", number, worker.process, (theirs.fileno(), writes, worker.process.stacks.descriptor))
+            ends = (theirs.fileno(), writes, worker.process.stacks.descriptor, given)
+            server.add("start", number, worker.process, ends)
         except BaseException:
             worker.process.end("its start was given up")
             raise
         finally:
             theirs.close()
             os.close(writes)
+            os.close(given)
         try:
             await worker.wait_ready(timeout)
         except HookFailed as failed:
-            if server.is_open:
+            if server.is_open and worker.process.pid:
                 raise
             raise HookFailed(str(failed), kind="orphaned") from failed
         return worker
@@ -294,6 +328,7 @@ class ForkServerClient:
 
     async def _restart(self, ended: ForkServerProcess) -> None:
         await ended.wait_gone()
+        self._tasks.start_soon(anyio.to_thread.run_sync, kill_marked, ended.mark)  # what its workers left behind
         lived = anyio.current_time() - ended.begun
         while not self._up.is_set() and not self._is_closing:
             await anyio.sleep(self._attempts.pause(lived))
@@ -305,7 +340,7 @@ class ForkServerClient:
                 ended.trouble = f"the fork server cannot be started: {error}"
 
 
-def _start_process(settings: ForkServerSettings) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
     ours, theirs = socket.socketpair()
     start = {
         "control": theirs.fileno(),
@@ -317,7 +352,7 @@ def _start_process(settings: ForkServerSettings) -> tuple[socket.socket, "subpro
         process = subprocess.Popen(
             [sys.executable, "-P", str(BOOT_FILE), "fork_server", json.dumps(start)],
             stdin=subprocess.DEVNULL,
-            env={},
+            env=env_of(mark),
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )

@@ -1,4 +1,4 @@
-"""The process of one worker, from outside: how it is reached, and how and why it ended."""
+"""The process of one worker, from outside: how it is reached, and how and why it ended; and whether a process hangs."""
 
 import os
 import signal
@@ -12,10 +12,16 @@ from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 from gateway.worker.error_report import is_program_file
 from gateway.worker.kernel import kill_group
+from gateway.worker.process_tree import ProcessInfo, read_process
 from gateway.worker.protocol import EXIT_REASONS, START_EXITS
 
 MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
+CLOSED = "it closed the wire to the gateway"
+LOOK_PAUSE = 0.25  # seconds between two looks
+HANGING_AFTER = 6.0  # seconds in which it could have answered
+STOPPED_AFTER = 1.0  # seconds for which a process is stopped by a signal
+STOPPED, IS_WAITING_ITS_TURN = "Tt", "RD"
 
 
 def read_memory(pid: int) -> int:
@@ -89,7 +95,6 @@ class ProcessHandle:
         self._drain = drain
         self._ended = ended
         self._why = ""
-        self._warned: set[tuple[str, str]] = set()
         self.output = output
         self.stacks = StackDumpFile()
         self.pid = 0
@@ -98,6 +103,8 @@ class ProcessHandle:
         self._traceback = ""  # of the last thing that went wrong
         self.is_stopping = False
         self.has_begun = False  # what it runs is imported
+        self._is_killed = False  # by somebody else
+        self._is_orphaned = False
 
     def dump(self) -> None:
         self._control("dump")
@@ -126,19 +133,13 @@ class ProcessHandle:
         self._traceback = traceback
         self.output.note(f"{text}\n{traceback}" if traceback else text)
 
-    def log_refused_fields(self, event: str, refused: Iterable[str]) -> None:
-        """Once for each field that the handler cannot change there."""
-        for field in refused:
-            if (event, field) not in self._warned:
-                self._warned.add((event, field))
-                self.output.note(f"{event}: {field!r} cannot be changed there; the change is dropped")
-
     def failure(self) -> HookFailed:
         """What every call gets after the end."""
-        return HookFailed(self.gone.reason, kind="died", traceback=self._traceback)
+        return HookFailed(self.gone.reason, kind="killed" if self._is_killed else "died", traceback=self._traceback)
 
     def lose(self, why: str) -> None:
         """The fork server has died: a worker dies with it, what the worker started does not."""
+        self._is_orphaned = True
         if self.pid:
             kill_group(self.pid)
         self.end(why)
@@ -148,11 +149,12 @@ class ProcessHandle:
         if self.gone:
             return
         self._drain()
+        self._is_killed = how == -signal.SIGKILL and self._why in ("", CLOSED)
         why = self._reason(how)
         stacks = self.look()
         if not self.is_stopping:
             self.note(why, stacks)
-        self.gone.tell(why)
+        self.gone.tell(why, self._is_orphaned)
         self._ended()
         self.stacks.close()
         self.output.close()
@@ -177,3 +179,28 @@ def describe_exit(status: int) -> str:
         return f"its process was ended by {signal.Signals(-status).name}"
     except ValueError:
         return f"its process was ended by signal {-status}"
+
+
+class ProcessHealth:
+    """Whether a process hangs that owes an answer since this was made; to be asked every `LOOK_PAUSE` seconds.
+
+    On a busy machine it may only be late: its time is counted as it has had it, and what it waits for a processor, or
+    for a disk, is no time of its own. Where the system does not tell, all of the time counts.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._last = read_process(pid)
+        self._had = self._stopped = 0.0
+
+    def is_hanging(self) -> bool:
+        last, now = self._last, read_process(self._pid)
+        self._last = now
+        self._had += LOOK_PAUSE if last is None or now is None else _count_time_had(last, now)
+        self._stopped = self._stopped + LOOK_PAUSE if now and now.state in STOPPED else 0.0
+        return self._had >= HANGING_AFTER or self._stopped >= STOPPED_AFTER
+
+
+def _count_time_had(last: ProcessInfo, now: ProcessInfo) -> float:
+    """Seconds since the last look in which it could have done something."""
+    return now.ran - last.ran if now.state in IS_WAITING_ITS_TURN else LOOK_PAUSE

@@ -15,17 +15,20 @@ from typing import Any, TypeAlias
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
-from gateway.hooks.wires.codec import RpcMessage
+from gateway.hooks.wires.codec import RpcMessage, make_bad_message
 from gateway.hooks.wires.oneshot_answer import OwnDialect, ProgramDialect
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
+from gateway.hooks.wires.program_process import is_orphan
 from gateway.hooks.wires.timeouts import ActiveCalls
-from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of, unused_part_of
 from gateway.worker.kernel import kill_group
+from gateway.worker.process_marks import env_of, kill_marked, make_mark
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, SandboxProgram
 from gateway.worker.sandbox import Sandbox
 
@@ -50,6 +53,7 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str] = str  # takes secrets out of what it prints
     env: Mapping[str, str] = {}  # all of it: nothing else is there
     options: Mapping[str, Any] = {}
+    mark: str = ""  # by which what it leaves behind is found
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
     memory: int | None
     sandbox: Sandbox | None = None  # what it reaches; then its process is made by `fork`
@@ -57,7 +61,8 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def environ(self) -> dict[str, str]:
         """HOOK_OPTIONS is how a program of any language comes by its options."""
-        return {**self.env, "HOOK_NAME": self.name, "HOOK_OPTIONS": _encode(self.options).decode()}
+        told = {"HOOK_NAME": self.name, "HOOK_OPTIONS": _encode(self.options).decode()}
+        return {**self.env, **env_of(self.mark), **told}
 
 
 def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
@@ -68,7 +73,7 @@ def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
 async def open_process(
     spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
 ) -> asyncio.SubprocessTransport:
-    """Its process, the leader of a group. OSError or ValueError: it cannot be started."""
+    """Its process, the leader of a group. OSError, ValueError or HookFailed: it cannot be started."""
     if spec.sandbox is not None and spec.fork is not None:
         program = SandboxProgram(
             command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
@@ -107,20 +112,28 @@ def close_pipes(transport: asyncio.SubprocessTransport) -> None:
 
 
 EXIT_DELAY = 0.1  # seconds that a program which closed its stdout has to end by itself
+# A program that never answered does not read or write lines, or its answers lie in a buffer.
+SILENCE_HELP = (
+    "it has to answer each line with one, and flush it; what reads its input to the end is `protocol: oneshot`"
+)
 OUTPUT_DELAY = 0.2  # seconds for what an ended program has written; what it left behind may hold its stdout longer
 
 
 class LastingProgramPipes(asyncio.SubprocessProtocol):
-    """Carries bytes between a program and the peer; `silent`: it closed its stdout, `ended`: with this status.
+    """Carries bytes between a program and the peer; `broken`: what it wrote becomes no message, `silent`: it closed its
+    stdout, `ended`: with this status.
 
     A program may answer and end at once: its end counts when all that it wrote has been read.
     """
 
     transport: asyncio.SubprocessTransport | None = None  # until there is a process
-    is_running = False
+    is_running = has_written = False
 
-    def __init__(self, peer: Peer, silent: Callable[[], None], ended: Callable[[int], None]) -> None:
+    def __init__(
+        self, peer: Peer, broken: Callable[[str], None], silent: Callable[[], None], ended: Callable[[int], None]
+    ) -> None:
         self._peer = peer
+        self._broken = broken
         self._silent = silent
         self._ended = ended
 
@@ -134,6 +147,9 @@ class LastingProgramPipes(asyncio.SubprocessProtocol):
         self._peer.attach(reader, writer)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - stdout is the only pipe read here
+        if not self.has_written and b"\n" not in data and (begin := data.lstrip()) and not begin.startswith(b"{"):
+            self._broken(f"it wrote {make_bad_message(begin)}")  # now: the end of that line may never come
+        self.has_written = True
         self._peer.received(data)
 
     def pause_writing(self) -> None:
@@ -164,7 +180,9 @@ class LastingProgram:
     def __init__(self, spec: ProgramSpec, serve: Capability, tasks: TaskGroup) -> None:
         self._spec = spec
         self._peer = Peer(serve, tasks, self._noticed, self.kill)
-        self._pipes = LastingProgramPipes(self._peer, partial(self.kill, "it closed its stdout"), self._ended)
+        self._pipes = LastingProgramPipes(
+            self._peer, self.kill, partial(self.kill, "it closed its stdout"), self._ended
+        )
         self._output = HookOutput(spec.log, spec.redact)
         self._calls = ActiveCalls(self._peer, self, self._late, lambda _: None)
         self._why = ""
@@ -182,6 +200,7 @@ class LastingProgram:
                 raise HookError(describe_start_failure(spec, error)) from None
             raise
         limit_program(program.pid, spec)
+        tasks.start_soon(program._kill_orphans)
         return program
 
     @property
@@ -199,7 +218,7 @@ class LastingProgram:
         if message.error is not None:
             raise HookFailed(f"{self._spec.name} says: {message.error.message[:2000]}", kind="raised")
         answer = answer_of(message.result, f"{self._spec.name}: ")
-        return answer if meta.decides else HookAnswer()
+        return answer if meta.decides else unused_part_of(answer)
 
     async def stop(self, grace: float) -> None:
         """Closing its stdin tells a program that no more will come."""
@@ -231,8 +250,14 @@ class LastingProgram:
         finally:
             os.close(write)
 
+    async def _kill_orphans(self) -> None:
+        """What it started and detached from itself ends with it."""
+        await self.gone.wait()
+        await to_thread.run_sync(kill_marked, self._spec.mark)
+
     def _late(self, why: str) -> HookFailed:
-        return HookFailed(f"{self._spec.name} {why}", kind="timeout")
+        helps = "" if self._pipes.has_written else f" and wrote nothing; {SILENCE_HELP}"
+        return HookFailed(f"{self._spec.name} {why}{helps}", kind="timeout")
 
     def _noticed(self, message: RpcMessage) -> None:
         """A foreign program has no messages about the wire itself."""
@@ -241,7 +266,7 @@ class LastingProgram:
         self._end(self._why or describe_exit(status))
 
     def _end(self, why: str) -> None:
-        self.gone.tell(why)
+        self.gone.tell(why, is_orphan(self._pipes.transport))
         self._peer.close(self._failure)
         self._output.close()
 
@@ -336,7 +361,7 @@ class OneshotProgram:
         answer = self._dialect.read_answer(name, plain, meta, (code, stdout, text))
         if stdout.strip() and answer == HookAnswer():
             self._output.note(stdout.decode("utf-8", "replace"))
-        return answer if meta.decides else HookAnswer()
+        return answer if meta.decides else unused_part_of(answer)
 
     async def stop(self, grace: float) -> None:
         self.gone.tell("it was stopped")
@@ -346,10 +371,11 @@ class OneshotProgram:
         for run in self._running:
             run.kill()
         self._output.close()
+        await to_thread.run_sync(kill_marked, self._spec.mark)
 
     async def _run(self, data: bytes) -> tuple[int, bytes, bytes]:
         """Its exit code, its stdout, and the end of its stderr."""
-        spec, run = self._spec, ProgramRun()
+        run, spec = ProgramRun(), msgspec.structs.replace(self._spec, mark=make_mark(self._spec.mark))
         try:
             transport = await open_process(spec, run)
         except (OSError, ValueError) as error:
@@ -363,9 +389,12 @@ class OneshotProgram:
             run.kill()
             with anyio.CancelScope(shield=True):
                 await run.over.wait()
+                await to_thread.run_sync(kill_marked, spec.mark)  # what it detached from itself
             self._running.discard(run)
             self._idle.set()
             self._idle = anyio.Event()
+        if is_orphan(transport):
+            raise HookFailed(f"{spec.name} ended with the fork server", kind="orphaned")
         if run.is_too_long:
             raise HookFailed(f"it wrote more than {MAX_LINE_BYTES >> 20} MB to stdout", kind="garbled")
         return transport.get_returncode() or 0, bytes(run.stdout), bytes(run.stderr)

@@ -11,6 +11,7 @@ from io import FileIO
 from typing import Any
 
 from gateway.hooks.wires.process_handle import ProcessControl
+from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.kernel import kill_group
 
 
@@ -22,7 +23,7 @@ class ProgramProcess:
         self.stdout = FileIO(stdout, "rb")
         self.stderr = None if stderr is None else FileIO(stderr, "rb")
         self.returncode: int | None = None
-        self.is_stopping = False
+        self.is_stopping = self.is_orphaned = False
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: ProgramTransport | None = None
         self._control = control
@@ -67,8 +68,11 @@ class ProgramProcess:
 
     def lose(self, why: str) -> None:
         """The fork server is gone, and a program with it; what that had started is not."""
-        if self._pid:
-            kill_group(self._pid)
+        self.is_orphaned = True
+        if not self.started.done():
+            self.started.set_exception(HookFailed(why, kind="orphaned"))
+            return
+        kill_group(self._pid)
         self.end(why)
 
 
@@ -82,8 +86,14 @@ class ProgramTransport(BaseSubprocessTransport):
         self._process_exited(status)
 
 
+def is_orphan(transport: asyncio.SubprocessTransport | None) -> bool:
+    """The fork server ended, and this program with it."""
+    process = transport.get_extra_info("subprocess") if transport is not None else None
+    return isinstance(process, ProgramProcess) and process.is_orphaned
+
+
 async def connect_program(process: ProgramProcess, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
-    """The transport of a process that has been asked for. OSError: it could not be made."""
+    """The transport of a process that has been asked for. OSError or HookFailed: it could not be made."""
     try:
         await process.started
     except BaseException:

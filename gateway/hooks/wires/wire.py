@@ -19,9 +19,10 @@ from gateway.worker.protocol import CallMeta
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
 # raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
+# killed: its process was, and not by us ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call
-# orphaned: the fork server ended while it was being started, which need not be its fault
-FailureKind = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
+# orphaned: the fork server ended, and its process with it, which need not be its fault
+FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused", "orphaned"]
 
 
 class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,20 +72,27 @@ def answer_of(result: Any, who: str = "") -> HookAnswer:
     return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
 
 
+def unused_part_of(answer: HookAnswer) -> HookAnswer:
+    """Of the answer of one that only observes: what it would have decided, which has no effect and is told."""
+    is_decision = isinstance(answer.result, Mapping) and "decision" in answer.result
+    return answer if is_decision or answer.ask is not None else HookAnswer()
+
+
 class Disconnection:
     """Whether, and in words why, the other end of a wire is no more. Any number of tasks may wait for it."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
         self.reason = ""
+        self.is_orphaned = False  # the fork server ended, and it with that
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
-    def tell(self, reason: str) -> None:
+    def tell(self, reason: str, is_orphaned: bool = False) -> None:
         """The first reason stands."""
         if not self._event.is_set():
-            self.reason = reason
+            self.reason, self.is_orphaned = reason, is_orphaned
             self._event.set()
 
     async def wait(self) -> str:

@@ -34,7 +34,7 @@ from anyio.abc import TaskGroup
 from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, answer_from
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
-from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
+from gateway.hooks.wires.process_handle import CLOSED, ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
@@ -97,9 +97,7 @@ class WorkerHandle:
         """Take this end of the wire, and say at the other which hook it is."""
         loop = asyncio.get_running_loop()
         self._socket = sock
-        pipe = WorkerPipe(
-            self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, "it closed the wire to the gateway")
-        )
+        pipe = WorkerPipe(self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, CLOSED))
         self._transport, _ = await loop.create_unix_connection(lambda: pipe, sock=sock)
         self._peer.attach(self._transport, self._transport)
         self._peer.tell("$start", {"spec": self.spec})
@@ -128,7 +126,6 @@ class WorkerHandle:
         message = await self._calls.make(name, fields, meta, timeout)
         if message.error is not None:
             raise self._failed(message.error)
-        self.process.log_refused_fields(name, message.refused)
         return answer_from(message, meta)
 
     async def stop(self, grace: float = 2.0) -> None:

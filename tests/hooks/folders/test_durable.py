@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, matches
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import HookError
@@ -26,7 +26,7 @@ from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, su
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import Patterns
-from gateway.records import event_subject_of
+from gateway.record_subjects import event_subject_of
 from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until
@@ -229,11 +229,11 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
     await leave_a_dead_letter(home)
     dead = {subject for subject in journal_of(home)[1] if subject.startswith("gw.dead.hook-keeps.")}
     assert len(dead) == 1
-    stays = records.hook_store_subject_of("stays", "a")
+    stays = record_subjects.hook_store_subject_of("stays", "a")
     async with await open_sqlite(home.root / "journal.db") as engine:
         for hook in ("keeps", "stays"):
             value = records.encode(records.StoredValue(hook=hook, key="a", value=1))
-            await engine.append(NewRecord(records.hook_store_subject_of(hook, "a"), value))
+            await engine.append(NewRecord(record_subjects.hook_store_subject_of(hook, "a"), value))
     shutil.rmtree(folder)
     for _ in range(2):  # gone, but not for long
         async with started(home):
@@ -247,7 +247,7 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
         pass
     assert journal_of(home) == ({"hook-stays"}, set())
     async with await open_sqlite(home.root / "journal.db") as engine:
-        assert [kept.subject for kept in await engine.read(records.HOOK_STORE_SUBJECTS, 0, 9)] == [stays]
+        assert [kept.subject for kept in await engine.read(record_subjects.HOOK_STORE_SUBJECTS, 0, 9)] == [stays]
     assert json.loads(gone.read_text()) == {}
 
 
@@ -275,7 +275,7 @@ async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> N
 async def put_at_age(engine: SqliteEngine, days: float, name: str, journal: Path) -> int:
     """An event that was written so many days ago."""
     event = records.EmittedEvent(name=name, fields={"id": name, "n": 1})
-    put = NewRecord(records.owed_event_subject_of(name, "someone"), records.encode(event))
+    put = NewRecord(record_subjects.owed_event_subject_of(name, "someone"), records.encode(event))
     (seq,) = await engine.append(put)
     with closing(sqlite3.connect(journal)) as file, file:
         file.execute("UPDATE log SET ts = ts - ? WHERE seq = ?", (days * records.DAY, seq))
@@ -301,7 +301,7 @@ async def test_what_a_hook_does_not_take_for_seven_days_is_a_dead_letter_and_nev
             (letter,) = await service.dead_letters.list()
             assert (letter.hook, letter.event, letter.fields["n"]) == ("keeps", "my:old", 1)
             assert "seven days" in letter.reason
-            kept = [record.seq for record in await engine.read(records.OWED_EVENT_SUBJECTS)]
+            kept = [record.seq for record in await engine.read(record_subjects.OWED_EVENT_SUBJECTS)]
             assert kept == [young], "what nobody is owed any more goes, and what is young stays"
         (folder / "handler.py").write_text(home.noting("keeps", "2"))
         await until(lambda: home.seen("keeps") == [["2", "my:young", 1]])
@@ -317,7 +317,7 @@ async def test_a_clock_that_is_set_ahead_makes_no_dead_letter() -> None:
     (seq,) = await engine.append(records.make_event_put(event))
     ahead[0] = 400 * records.DAY
     await EventExpiry(engine, lambda token: token).expire()
-    assert await engine.read(records.DEAD_SUBJECTS) == []
+    assert await engine.read(record_subjects.DEAD_SUBJECTS) == []
     (delivery,) = await consumer.fetch(1, 1)
     assert delivery.record.seq == seq
 

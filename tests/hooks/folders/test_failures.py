@@ -259,6 +259,19 @@ async def test_a_hook_whose_start_a_dying_fork_server_took_along_is_started_agai
         assert (await registry.run("my:event")).outcome is None
 
 
+async def test_a_hook_that_somebody_kills_as_it_starts_is_started_again(yard: Yard) -> None:
+    source = "import os\nfrom pathlib import Path\nseen = Path(__file__).with_name('seen')\n"
+    source += "if not seen.exists():\n    seen.touch()\n    os.kill(os.getpid(), 9)\n"
+    yard.plant("starts", "events: ['my:*']\n", f"{source}def handle(e, c): ...\n")
+    await yard.state("starts", "loaded")
+
+
+async def test_one_that_is_killed_at_each_start_is_broken(yard: Yard) -> None:
+    yard.plant("never", "events: ['my:*']\n", "import os\nos.kill(os.getpid(), 9)\ndef handle(e, c): ...\n")
+    status = await yard.state("never", "broken")
+    assert "ended by SIGKILL" in status.reason
+
+
 async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Home) -> None:
     home.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", "import time\ndef handle(e, c): time.sleep(60)\n")
     home.note("well")

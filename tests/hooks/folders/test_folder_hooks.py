@@ -53,6 +53,14 @@ async def test_the_configuration_has_the_first_word(home: Home) -> None:
                 await service.switch(name, enabled)
 
 
+async def test_memory_is_counted_for_whoever_asks_for_it(home: Home) -> None:
+    home.note("one")
+    async with home.serving(HookRegistry()) as service:
+        assert [status.memory for status in await service.status()] == [0]
+        assert (await service.status(with_memory=True))[0].memory > 1 << 20
+        assert (await service.info("one")).memory > 1 << 20
+
+
 async def test_hooks_of_the_gateway_itself_are_off_until_switched_on_and_may_be_replaced(home: Home) -> None:
     (home.root / "builtin").mkdir()
     for name in ("boot", "other"):

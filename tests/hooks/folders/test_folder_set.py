@@ -33,6 +33,8 @@ async def test_what_is_there_at_the_start_is_told_of_everything_from_the_start(h
     assert status.memory > 0
     assert status.p50
     assert [trace.event for trace in status.traces] == ["my:event"]
+    ((at, event, fields),) = status.given
+    assert (at, event, fields["n"]) == (status.traces[0].at, "my:event", 1)
     assert (status.origin, status.wire, status.events) == ("home", "worker", ("my:*",))
 
 

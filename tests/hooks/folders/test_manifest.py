@@ -225,6 +225,14 @@ def test_an_unknown_key_is_told_with_a_suggestion(tmp_path: Path) -> None:
     ]
 
 
+def test_a_value_that_stands_as_a_key_is_told_its_key(tmp_path: Path) -> None:
+    reading = read(tmp_path, "events: [agent:end]\noneshot: true\ndurable: true\n")
+    assert [found.remedy for found in warnings_in(reading)] == [
+        "did you mean `protocol: oneshot`?",
+        "did you mean `delivery: durable`?",
+    ]
+
+
 def test_a_condition_that_can_never_hold_is_told(tmp_path: Path) -> None:
     (found,) = warnings_in(read(tmp_path, "intercepts: [tool:before]\nwhen: {plattform: telegram}\n"))
     assert "no event of this hook has a field `plattform`" in found.what

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.manifest import Manifest, ManifestRequires, parse_requirement
+from gateway.hooks.folders.manifest import Manifest, ManifestRequires
 from gateway.hooks.folders.readiness import find_missing_needs, list_missing_packages
+from gateway.hooks.folders.requirement import parse_requirement
 
 
 @pytest.mark.parametrize(

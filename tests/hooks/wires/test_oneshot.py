@@ -5,16 +5,30 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
+import msgspec
 import pytest
 
 from gateway.hooks.wires.program import OneshotProgram, ProgramSpec
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.worker.process_marks import make_mark
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import command, is_alive
 from tests.spine import until
 
 pytestmark = pytest.mark.process
 DECIDES = CallMeta(decides=True)
+DETACH = """#!/bin/sh
+name=go
+grep -q stay && name=stay
+setsid sh -c "echo \\$\\$ > $name; exec sleep 3600" > /dev/null 2>&1 &
+until [ -s $name ]; do sleep 0.02; done
+until [ $name = go ] || [ -e end ]; do sleep 0.02; done
+"""
+
+
+def is_written(file: Path) -> bool:
+    return file.exists() and file.read_text().endswith("\n")
 
 
 async def once(hook: ProgramSpec, name: str = "tool:before", fields: Any = None, timeout: float = 5) -> HookAnswer:
@@ -53,6 +67,24 @@ async def test_one_that_is_over_its_time_is_killed_with_its_children(tmp_path: P
         await once(hook, timeout=0.3)
     assert caught.value.kind == "timeout"
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
+
+
+async def test_what_it_detaches_ends_with_each_run_and_that_of_another_run_does_not(tmp_path: Path) -> None:
+    hook = command(tmp_path, DETACH)
+    hook = msgspec.structs.replace(hook, mark=make_mark(make_mark("test")))
+    wire = OneshotProgram(hook)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wire.call, "agent:end", {"message": "stay"}, DECIDES, 60)
+            await until(lambda: is_written(tmp_path / "stay"))
+            await wire.call("agent:end", {"message": "go"}, DECIDES, 60)
+            stays, goes = (int((tmp_path / name).read_text()) for name in ("stay", "go"))
+            await until(lambda: not is_alive(goes))
+            assert is_alive(stays)
+            (tmp_path / "end").touch()
+        await until(lambda: not is_alive(stays))
+    finally:
+        await wire.stop(1)
 
 
 async def test_what_it_leaves_in_the_background_neither_holds_the_answer_nor_stays(tmp_path: Path) -> None:

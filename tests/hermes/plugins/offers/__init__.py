@@ -63,7 +63,7 @@ def register(ctx):
     ctx.register_tool("calculate", "numbers", schema, double)
     ctx.register_tool("hidden", "numbers", schema, double, check_fn=lambda: False)
     ctx.register_skill("stars", Path(__file__).parent / "stars" / "SKILL.md", "how to read the stars")
-    ctx.register_middleware("tool_request", lambda **_: None)
+    ctx.register_middleware("x", lambda **_: None)
     ctx.register_cli_command("x", "y", print)
     ctx.register_image_gen_provider(object())
     ctx.on_unload(lambda: Path(__file__).with_name("unloaded.txt").write_text("yes"))

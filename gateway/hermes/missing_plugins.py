@@ -1,0 +1,95 @@
+"""Plugins that Hermes's `config.yaml` switches on and that are not here: listed as broken, by name and with what helps.
+
+Hermes brings plugins of its own and looks into a project's folder too. Whoever moves here has neither, and a guard
+among them would be gone without a word.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.config.home import Home
+from gateway.config.settings import PLUGIN_PREFIX
+from gateway.errors import HookError
+from gateway.hermes.config import HermesConfig
+from gateway.hermes.plugin_manifest import read_plugin_manifest
+from gateway.hermes.plugin_packages import PluginPackageSource, make_package_source
+from gateway.hermes.sources import list_plugin_folders, make_hermes_config
+from gateway.hooks.folders.folder_source import is_ignored_name
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.wires.wire import Capability, Wire
+from gateway.yaml_source import Finding, SourceLocation
+
+
+@dataclass(frozen=True)
+class MissingPluginSource(Source):
+    """It comes before all others, so that a plugin which is put there stands in for what was said of its absence."""
+
+    path: Path
+    home: Home
+    config: HermesConfig
+    packages: PluginPackageSource
+    origin: str = "config.yaml"
+
+    prefix = PLUGIN_PREFIX
+    is_watched = False
+
+    def list(self) -> Iterator[HookVersion]:
+        return iter(self._find_missing().values())
+
+    def find(self, name: str) -> HookVersion | None:
+        return self._find_missing().get(name)
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - whoever is not wanted is not listed
+        return ""
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none
+        raise HookError(f"{version.called} is not here")
+
+    def _find_missing(self) -> dict[str, HookVersion]:
+        hermes = self.config.read()
+        folders = [folder for place in list_plugin_folders(self.home) for folder in _list_folders(place)]
+        names = {name for folder in folders for name in (folder.name, f"{folder.parent.name}/{folder.name}")}
+        left = hermes.enabled - hermes.disabled - names - {one.bare_name for one in self.packages.list()}
+        left -= {_name_of(folder) for folder in folders} if left else set()
+        made = (self._describe(name) for name in sorted(left))
+        return {version.name: version for version in made}
+
+    def _describe(self, name: str) -> HookVersion:
+        """Of `category/name` the last word is what people call it by."""
+        what = f"plugins.enabled names {name}, and no plugin here is called so"
+        finding = Finding(SourceLocation(str(self.path)), what, self._describe_remedy(name))
+        return HookVersion(PLUGIN_PREFIX + name.rpartition("/")[2], self.path, self, findings=(finding,))
+
+    def _describe_remedy(self, name: str) -> str:
+        for place in list_plugin_folders(self.home):
+            for folder in _list_folders(place, passed_over=True):
+                if name in (folder.name, _name_of(folder)):
+                    return f"rename {folder}: what begins with `_` or `.`, or ends with `.bak`, is passed over"
+        return (
+            "copy its folder into plugins/ beside, also where it came with hermes-agent (from `plugins/` of that "
+            "package) or lies in a project's .hermes/plugins; or take its name out"
+        )
+
+
+def _list_folders(place: Path, passed_over: bool = False) -> list[Path]:
+    found = place.iterdir() if place.is_dir() else ()
+    return [path for path in found if is_ignored_name(path.name) is passed_over and path.is_dir()]
+
+
+def _name_of(folder: Path) -> str:
+    manifest = read_plugin_manifest(folder).manifest
+    return manifest.name if manifest else folder.name
+
+
+def make_missing_source(home: Home, environ: Mapping[str, str]) -> MissingPluginSource:
+    return MissingPluginSource(
+        home.hermes_config, home, make_hermes_config(home, environ), make_package_source(home, environ)
+    )

@@ -1,0 +1,80 @@
+"""The command of a shell hook: its words, the files that it names and what they read, and the hash of it all."""
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gateway.hermes.config import ShellEntry
+from gateway.hooks.folders.inspection import quote_path
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
+
+MAX_SCRIPT_BYTES = 4_000_000
+SCRIPT_ENDINGS = (".bash", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts", ".zsh")
+SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
+
+_VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
+
+
+def shell_digest_of(entry: ShellEntry, home: Path) -> str:
+    """Of all that decides what runs."""
+    total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
+    for path in _list_files(entry.command, home):
+        script = _read_script(path)
+        total.update(f"\0{path}\0".encode() + (b"(cannot be read)" if script is None else script))
+    return total.hexdigest()
+
+
+def split_command(command: str) -> tuple[str, ...]:
+    """As Hermes splits it: no shell looks at it, and `~` is the home of the user."""
+    return tuple(str(Path(word).expanduser()) if word.startswith("~") else word for word in shlex.split(command))
+
+
+def check_command_files(place: SourceLocation, words: Sequence[str], home: Path) -> Iterator[Finding]:
+    """Whether program and script are there: an interpreter without its script ends as a script that blocks does."""
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    named = (*(words[:1] if "/" in words[0] else ()), *((script,) if script.endswith(SCRIPT_ENDINGS) else ()))
+    for word in named:
+        if not (home / word).exists():
+            what, remedy = f"{to_printable(word)} is not there", f"a relative path begins in {home}"
+            yield Finding(place, what, f"{remedy}; correct it in Hermes's config.yaml")
+        elif word == words[0] and not os.access(home / word, os.X_OK):
+            what = f"{to_printable(word)} cannot be executed"
+            yield Finding(place, what, f"run: chmod +x {quote_path(home / word)}")
+
+
+def _list_files(command: str, home: Path) -> list[Path]:
+    """What the user wrote, as far as it is named: programs of the system are not asked about."""
+    try:
+        paths = [home / word for word in split_command(command)]
+    except ValueError:
+        return []
+    return [
+        path
+        for path in paths
+        if os.path.isfile(path)  # noqa: PTH113 - a word that can be no path is none to it, and no error
+        and not str(path).startswith(SYSTEM_PATHS)
+    ]
+
+
+def find_command_variables(command: str, home: Path) -> tuple[str, ...]:
+    """The names of environment variables that its scripts read: nothing else declares them."""
+    scripts = read_command_files(command, home)
+    return tuple(dict.fromkeys(name.decode() for script in scripts for name in _VARIABLE.findall(script)))
+
+
+def read_command_files(command: str, home: Path) -> list[bytes]:
+    """What stands in the files that it names."""
+    return [_read_script(path) or b"" for path in _list_files(command, home)]
+
+
+def _read_script(path: Path) -> bytes | None:
+    """None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_SCRIPT_BYTES)
+    except OSError:
+        return None
