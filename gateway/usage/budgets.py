@@ -1,0 +1,115 @@
+"""Budgets: how much of models somebody may use in a day or a month, and how much of that is used.
+
+Everybody together has one, each person has one or the one that is theirs by name, and the people of a group have one
+together. Which of them count for a person is looked up in memory, and so is what was used.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
+
+EVERYBODY = ""  # stands for all people together
+NO_LIMIT = UsageLimit()
+WARNED_AT = 0.8  # of a limit
+
+
+class UsageTotal(NamedTuple):
+    """Tokens, and what they cost as far as their price is known."""
+
+    tokens: float = 0
+    money: float = 0.0
+
+    def add(self, tokens: float, money: float) -> "UsageTotal":
+        return UsageTotal(self.tokens + tokens, self.money + money)
+
+
+class UsageReader(Protocol):
+    """Where it is known what was used."""
+
+    def windows(self) -> tuple[str, str]: ...
+    def get(self, window: str, people: frozenset[str]) -> UsageTotal: ...
+    def get_held(self, people: frozenset[str]) -> UsageTotal: ...
+
+
+class Budget(NamedTuple):
+    """A budget, by its name in the settings, and the people who have it together."""
+
+    name: str
+    people: frozenset[str]
+    limit: BudgetLimit
+
+
+class BudgetState(NamedTuple):
+    """How much of one limit of a budget is used in the present day or month."""
+
+    budget: str
+    window: str
+    period: str  # day or month
+    unit: Literal["tokens", "money"]
+    used: float
+    limit: float
+
+    @property
+    def mark(self) -> str:
+        """Tells this limit in this day or month from all others."""
+        return f"{self.window} {self.budget} {self.unit}"
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.used >= self.limit
+
+    @property
+    def is_nearly_used(self) -> bool:
+        return self.used >= WARNED_AT * self.limit
+
+    def as_fields(self) -> dict[str, Any]:
+        return self._asdict()
+
+    def describe(self) -> str:
+        """What is used of what, in words."""
+        is_money = self.unit == "money"
+        used, limit = (f"{one:.2f}" if is_money else f"{one:,.0f} tokens" for one in (self.used, self.limit))
+        return f"{used} of {limit} that may be used {'today' if self.period == 'day' else 'this month'}"
+
+
+class Budgets:
+    """The budgets of the configuration. `groups` are the people of each."""
+
+    def __init__(self, settings: BudgetSettings, groups: Mapping[str, frozenset[str]]) -> None:
+        self._settings = settings
+        self._groups = groups
+
+    def find(self, person: str) -> Iterator[Budget]:
+        """Those that count for this person."""
+        settings, own = self._settings, frozenset((person,))
+        if person in settings.people:
+            yield Budget(f"people {person}", own, settings.people[person])
+        else:
+            yield Budget(f"each_person {person}", own, settings.each_person)
+        for name, limit in settings.groups.items():
+            if person in (members := self._groups.get(name, frozenset())):
+                yield Budget(f"groups {name}", members, limit)
+        yield Budget("all", frozenset((EVERYBODY,)), settings.all)
+
+    def list_states(self, person: str, sums: UsageReader, *, held: bool = False) -> list[BudgetState]:
+        """Every limit that counts for this person, and what is used of it; with what calls that run now will use."""
+        day, month = sums.windows()
+        found: list[BudgetState] = []
+        for name, people, limit in self.find(person):
+            for period, window, most in (("day", day, limit.day), ("month", month, limit.month)):
+                if most == NO_LIMIT:
+                    continue
+                used = sums.get(window, people)
+                if held:
+                    used = used.add(*sums.get_held(people))
+                found += [BudgetState(name, window, period, *one) for one in _list_limits(most, used)]
+        return found
+
+
+def _list_limits(most: UsageLimit, used: UsageTotal) -> Iterator[tuple[Literal["tokens", "money"], float, float]]:
+    """Of what there is a limit, how much is used, and how much may be."""
+    if most.tokens is not None:
+        yield "tokens", used.tokens, most.tokens
+    if most.money is not None:
+        yield "money", used.money, most.money

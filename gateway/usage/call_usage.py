@@ -1,0 +1,96 @@
+"""One turn's calls of models: held against budgets, counted in the sums and with the turn's next record.
+
+While a call runs, what it will use at least is held: that of ten calls at once is known before the first has ended. So
+a budget can be exceeded by what the calls that run at that moment write, and by no more. A call that was cut off, or
+whose endpoint does not say what it took, is counted by its length.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gateway.agent.ports import EventEmitter, EventRunner
+from gateway.engine.interface import NewRecord
+from gateway.events import Deny
+from gateway.messages import Address, Reply
+from gateway.records import make_reply_put
+from gateway.roles import Role
+from gateway.transcript import Usage
+from gateway.usage.budgets import BudgetState
+from gateway.usage.totals import RunningTotals
+from gateway.usage.turn_usage import TurnUsage
+
+STOPPED = "I stopped here: {used} are used. It goes on {again}."
+WARNED = "{used} are used already. At the limit I stop until {again}."
+OWNER_WARNED = "{used} are used already. You own this gateway: it goes on beyond the limit."
+ALL_WARNED = "Everybody together: {used} are used already."
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPort:
+    """Whose turn it is, how hooks hear of budgets, and where people do: the person, and admins."""
+
+    role: Role
+    run: EventRunner
+    emit: EventEmitter
+    place: Address | None = None
+    list_admins: Callable[[], Sequence[Address]] = tuple
+
+
+class CallUsage:
+    """What a turn asks before each call of a model, and tells after it; `turn` takes along what was used."""
+
+    def __init__(self, totals: RunningTotals, turn: TurnUsage, port: BudgetPort) -> None:
+        self._totals = totals
+        self._turn = turn
+        self._port = port
+
+    async def ask(self, model: str, tokens: int) -> str:
+        """Returns why it may not be called, for the person; empty: it may."""
+        person = self._turn.origin.person
+        over = next((one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded), None)
+        if over and (refusal := await self._decide(over)):
+            return refusal
+        self._totals.hold(person, tokens, self._totals.find_price(model).usage_of(tokens, 0).cost)
+        return ""
+
+    def count(self, usage: Usage, model: str, tokens: int) -> Usage:
+        """It was called, and has used this; returns it with what it cost."""
+        price = self._totals.find_price(model)
+        self._totals.hold(self._turn.origin.person, -tokens, -price.usage_of(tokens, 0).cost)
+        if not usage.calls:
+            return usage
+        if usage.estimated:
+            priced = price.usage_of(usage.input_tokens, usage.output_tokens)
+            usage = replace(usage, cost=priced.cost, unpriced=priced.unpriced)
+        day, _ = self._totals.windows()
+        row = self._turn.make_row(usage)
+        self._totals.count(day, row)
+        near = self._totals.take_warnings(self._turn.origin.person)
+        said = [put for one in near for put in self._warn(one)]
+        self._turn.add(day, row, time.time(), [one.mark for one in near], *said)
+        return usage
+
+    async def _decide(self, over: BudgetState) -> str:
+        """Owners go on; a hook may let anybody go on this once, or refuse it in other words."""
+        text = STOPPED.format(used=over.describe(), again=self._totals.describe_end(over.window))
+        is_owner = self._port.role == "owner"
+        person = self._turn.origin.person
+        event = await self._port.run("budget:exceeded", **over.as_fields(), person=person, allowed=is_owner, text=text)
+        if isinstance(event.outcome, Deny):
+            return event.outcome.text or text
+        return "" if event["allowed"] else str(event["text"]) or text
+
+    def _warn(self, near: BudgetState) -> list[NewRecord]:
+        """Tell hooks, and whoever can do something about it, once in a day or month."""
+        self._port.emit("budget:warning", **near.as_fields(), person=self._turn.origin.person)
+        is_all = near.budget == "all"
+        places = self._port.list_admins() if is_all else [self._port.place]
+        words = ALL_WARNED if is_all else OWNER_WARNED if self._port.role == "owner" else WARNED
+        text = words.format(used=near.describe(), again=self._totals.describe_end(near.window))
+        text = f"{text[:1].upper()}{text[1:]}"
+        replies = [Reply(f"budget:{near.mark}:{n}", place, text) for n, place in enumerate(places) if place]
+        puts = [make_reply_put(reply, "", "", time.time()) for reply in replies]
+        return [NewRecord(put.subject, put.data, reply.id) for put, reply in zip(puts, replies, strict=True)]

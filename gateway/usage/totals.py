@@ -1,0 +1,106 @@
+"""How much was used today and this month, by person: in memory, so that to look before a call costs next to nothing.
+
+Days begin and end in the time zone of the configuration. Which day it is says the wall clock, less what somebody has
+set it by lately: who sets it makes no new day. The journal holds the same, day by day (see `usage_journal`); this is
+what was loaded from there, and what was counted since.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from datetime import date, datetime, timedelta, tzinfo
+from functools import cache, partial
+from zoneinfo import ZoneInfo
+
+from gateway.agent.models.prices import TokenPrice, find_price_by_name
+from gateway.config.settings import Settings
+from gateway.records import UsageRow
+from gateway.transcript import Usage
+from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal
+
+MONTH = len("2026-01")
+
+
+class RunningTotals:
+    """Sums of the present day and month; `held` is what calls that run now will use at least."""
+
+    find_price: Callable[[str], TokenPrice]  # by a model's name at its provider
+
+    def __init__(self, clock: Callable[[], float], settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+        self.clock = clock
+        self.zone: tzinfo | None = None  # the machine's own
+        self.apply_settings(settings)
+        self.models: dict[str, Usage] = {}  # since this process began, by model
+        self.warned: set[str] = set()
+        self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
+        self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Go by these from now on."""
+        self.zone = ZoneInfo(settings.gateway.timezone) if settings.gateway.timezone else None
+        self.find_price = cache(partial(find_price_by_name, settings))
+        groups = {name: frozenset(group.people) for name, group in settings.access.groups.items()}
+        self.budgets = Budgets(settings.budgets, groups)
+
+    def today(self) -> date:
+        return datetime.fromtimestamp(self.clock(), self.zone).date()
+
+    def windows(self) -> tuple[str, str]:
+        """The day and the month that it is now."""
+        day = self.today().isoformat()
+        return day, day[:MONTH]
+
+    def add(self, day: str, row: UsageRow) -> None:
+        """Something was used on this day."""
+        for window in (day, day[:MONTH]):
+            sums = self._sums.setdefault(window, {})
+            for person in (EVERYBODY, row.person):
+                sums[person] = sums.get(person, UsageTotal()).add(row.usage.tokens, row.usage.cost)
+        if len(self._sums) > 4:  # yesterday, today and their months; nobody asks for more
+            for window in sorted(self._sums, key=lambda one: one in self.windows())[: len(self._sums) - 4]:
+                del self._sums[window]
+
+    def count(self, day: str, row: UsageRow) -> None:
+        """A call was made."""
+        self.add(day, row)
+        self.models[row.usage.model] = self.models.get(row.usage.model, Usage()) + row.usage
+
+    def hold(self, person: str, tokens: float, money: float) -> None:
+        """A call begins that will use so much at least; with the negative, it is over."""
+        for one in (EVERYBODY, person):
+            self._held[one] = held = self._held[one].add(tokens, money)
+            if held.tokens <= 0:
+                del self._held[one]
+
+    def get(self, window: str, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
+        """What these people used in it."""
+        sums = self._sums.get(window, {})
+        return _sum_up(sums[one] for one in people if one in sums)
+
+    def list_people(self, window: str) -> list[str]:
+        """Everybody who used anything in it."""
+        return [one for one in self._sums.get(window, {}) if one != EVERYBODY]
+
+    def get_held(self, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
+        return _sum_up(self._held[one] for one in people if one in self._held)
+
+    def list_budgets(self, person: str, *, held: bool = False) -> list[BudgetState]:
+        """What is used of each limit that counts for this person; with what calls that run now will use."""
+        return self.budgets.list_states(person, self, held=held)
+
+    def take_warnings(self, person: str) -> list[BudgetState]:
+        """The limits that are nearly used since now: each is told once in its day or month."""
+        near = [one for one in self.list_budgets(person) if one.is_nearly_used and one.mark not in self.warned]
+        windows = self.windows()
+        self.warned = {mark for mark in self.warned if mark.startswith(windows)} | {one.mark for one in near}
+        return near
+
+    def describe_end(self, window: str) -> str:
+        """When a day or month is over, in words."""
+        day = self.today()
+        if len(window) > MONTH:
+            return f"tomorrow ({day + timedelta(days=1)})"
+        return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
+
+
+def _sum_up(amounts: Iterable[UsageTotal]) -> UsageTotal:
+    return UsageTotal(*map(sum, zip(*amounts, strict=True))) if (amounts := list(amounts)) else UsageTotal()

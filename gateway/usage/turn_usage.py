@@ -1,0 +1,64 @@
+"""What the calls of one turn used, until the turn's next record takes it along.
+
+A call is counted by a record of its own, which stands in the append of the step or end that it belongs to: so neither
+is there without the other, however the process ends. What waits when nobody writes a further record of the turn is
+written by itself. A record has a name: what an append that was cut off has written after all is not written twice.
+"""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from gateway import record_subjects, records
+from gateway.engine.interface import Engine, NewRecord, append_until_written
+from gateway.errors import Duplicate
+from gateway.messages import Message
+from gateway.transcript import Usage
+
+HOOK_PREFIX = "hook:"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageOrigin:
+    """Whose doing it is, in which session, and because of which hook."""
+
+    person: str
+    session_id: str = ""
+    hook: str = ""
+
+
+def origin_of(message: Message, session_id: str) -> UsageOrigin:
+    """A person's message is their doing; a hook's is that of whoever the event was about for which it was said."""
+    is_hook = message.kind == "internal" and message.user_id.startswith(HOOK_PREFIX)
+    return UsageOrigin(message.payer, session_id, message.user_id.removeprefix(HOOK_PREFIX) if is_hook else "")
+
+
+class TurnUsage:
+    """Puts that wait for the next append; `origin` is the same for all calls of the turn."""
+
+    def __init__(self, origin: UsageOrigin) -> None:
+        self.origin = origin
+        self.waiting: tuple[NewRecord, ...] = ()
+
+    def make_row(self, usage: Usage) -> records.UsageRow:
+        return records.UsageRow(self.origin.person, usage, self.origin.hook, self.origin.session_id)
+
+    def add(self, day: str, row: records.UsageRow, at: float, warned: Sequence[str] = (), *more: NewRecord) -> None:
+        """The next append says that this was used, and what is to be said `more` because of it."""
+        counted = records.RecordedCall(day=day, row=row, warned=tuple(warned), at=at)
+        put = NewRecord(record_subjects.USAGE_SUBJECT, records.encode(counted), msg_id=f"usage:{uuid.uuid4().hex}")
+        self.waiting += (put, *more)
+
+    def forget(self, written: Sequence[NewRecord]) -> None:
+        """These are in the journal."""
+        self.waiting = self.waiting[len(written) :]
+
+    async def write(self, engine: Engine) -> None:
+        """Write what waits by itself; what is there already stays once."""
+        while self.waiting:
+            put = self.waiting[0]
+            with suppress(Duplicate):
+                await append_until_written(partial(engine.append, put), "the count of a model's call")
+            self.forget([put])

@@ -1,0 +1,196 @@
+"""Budgets: who has which, what is warned of, what is stopped, and what hooks decide of it."""
+
+import time
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.config.settings import Settings
+from gateway.events import Deny, Event
+from gateway.hooks import HookRegistry
+from gateway.messages import Address
+from gateway.transcript import Usage
+from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageOrigin
+from tests.dispatcher.room import Chat, chat
+
+TALK = {"user": "talk", "text": "yes", "usage": {"input_tokens": 60, "output_tokens": 40}}
+WORK = {
+    "user": "work",
+    "answers": [
+        {"text": "I look first.", "tool_calls": [{"name": "scheduled"}], "usage": {"input_tokens": 100}},
+        {"text": "never said"},
+    ],
+}
+
+
+def budgets(**settings: Any) -> Settings:
+    return msgspec.convert({"budgets": settings, "access": {"groups": settings.pop("people_of", {})}}, Settings)
+
+
+def tokens(count: int) -> dict[str, Any]:
+    return {"day": {"tokens": count}}
+
+
+def limit(room: Chat, **settings: Any) -> None:
+    room.house.usage.totals.apply_settings(budgets(**settings))
+
+
+def calls_of(room: Chat) -> int:
+    model: Any = room.house.choose(None, None).model  # type: ignore[arg-type]
+    return len(model.requests)
+
+
+async def test_a_person_is_warned_once_then_stopped_and_others_go_on():
+    async with chat(TALK) as room:
+        limit(room, each_person=tokens(120))
+        await room.write("talk")
+        said = {await room.hear(1), await room.hear(2)}
+        assert "yes" in said
+        assert "100 tokens of 120 tokens that may be used today are used already" in (said - {"yes"}).pop()
+        await room.write("talk")
+        assert await room.hear(3) == "yes"  # under the limit when it began
+        for number in (4, 5):
+            await room.write("talk")
+            assert "200 tokens of 120 tokens" in await room.hear(number)
+        assert calls_of(room) == 2
+        await room.write("talk", user="8", address=Address("net", "other"))
+        said = {await room.hear(6), await room.hear(7)}
+        assert "yes" in said
+        (warned,) = [one for one in await room.told("budget:warning") if one["person"] == "net:7"]
+        assert (warned["budget"], warned["unit"], warned["limit"]) == ("each_person net:7", "tokens", 120)
+
+
+async def test_a_turn_ends_with_what_it_has():
+    async with chat(WORK, tools=make_chat_tools()) as room:
+        limit(room, each_person=tokens(100))
+        await room.write("work")
+        said = {await room.hear(1), await room.hear(2)}
+        (reply,) = [one for one in said if one.startswith("I look first.")]
+        assert "I stopped here: 100 tokens of 100 tokens" in reply
+        assert calls_of(room) == 1
+        (ended,) = await room.when("agent:end")
+        assert (ended["stop"], ended["completed"]) == ("budget", True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"address": Address("net", "crowd", "group")},
+        {"address": Address("net", "elsewhere", thread_id="9")},
+        {"reply_to": "1"},
+        {"kind": "edit"},
+        {"session": "agent:main:net:dm:mine"},
+    ],
+    ids=["group", "thread", "reply", "edit", "session"],
+)
+async def test_whoever_is_over_their_budget_is_so_wherever_they_write(more: dict[str, Any]):
+    async with chat(TALK) as room:
+        limit(room, each_person=tokens(10))
+        await room.write("talk")
+        await room.hear(2)
+        await room.write("/new")
+        await room.hear(3)
+        await room.write("talk", **more)
+        assert "I stopped here" in await room.hear(4)
+        assert calls_of(room) == 1
+
+
+async def test_what_a_hook_does_for_a_person_is_charged_to_them():
+    async with chat(TALK) as room:
+        limit(room, people={"net:7": tokens(10)})
+        for _ in range(2):
+            key, place = "agent:main:internal:dm:x", Address("internal", "x")
+            more = {"kind": "internal", "session": key, "role": "user", "person": "net:7", "address": place}
+            await room.write("talk", "hook:helper", **more)
+            await room.when("agent:end")
+        rows = [row async for day in room.house.usage.read_days() for row in day.rows]
+        assert [(row.person, row.hook, row.usage.calls) for row in rows] == [("net:7", "helper", 1)]
+        assert calls_of(room) == 1
+
+
+async def test_owners_are_warned_and_not_stopped():
+    async with chat(TALK) as room:
+        room.house.access.owners = {"net": "7"}
+        limit(room, each_person=tokens(10))
+        await room.write("talk")
+        said = {await room.hear(1), await room.hear(2)}
+        assert any("it goes on beyond the limit" in one for one in said)
+        await room.write("talk")
+        assert await room.hear(3) == "yes"
+
+
+async def test_of_everybodys_budget_admins_are_told():
+    async with chat(TALK) as room:
+        limit(room, all=tokens(10))
+        await room.write("talk", user="8")
+        await room.hear(2)
+        (told,) = [one for one in room.net.sent if "Everybody together" in one.text]
+        assert told.address == Address("net", "1")  # the admin's own chat
+        await room.write("talk", user="7")
+        assert "I stopped here" in await room.hear(3)
+
+
+async def test_a_hook_lets_somebody_go_on_or_refuses_in_its_own_words():
+    async with chat(TALK) as room:
+        limit(room, each_person=tokens(10))
+        await room.write("talk")
+        await room.hear(2)
+
+        @room.hooks.on("budget:exceeded")
+        def decide(event: Event) -> Deny | None:
+            if event["used"] > 150:
+                return Deny("Ask your boss.")
+            event["allowed"] = True
+            return None
+
+        await room.write("talk")
+        assert await room.hear(3) == "yes"
+        await room.write("talk")
+        assert await room.hear(4) == "Ask your boss."
+        assert calls_of(room) == 2
+
+
+async def test_the_people_of_a_group_have_one_budget_and_a_limit_lowered_live_counts_at_once():
+    async with chat(TALK) as room:
+        people = {"staff": {"people": ["net:7", "net:8"]}}
+        limit(room, groups={"staff": tokens(1000)}, people_of=people)
+        await room.write("talk", user="7")
+        assert await room.hear(1) == "yes"
+        limit(room, groups={"staff": tokens(50)}, people_of=people)
+        await room.write("talk", user="8", address=Address("net", "other"))
+        assert "100 tokens of 50 tokens" in await room.hear(2)
+
+
+async def test_ten_calls_at_once_near_the_limit_run_over_it_by_what_they_write_and_no_more():
+    """Each would read 100 tokens and write 10; six of them fit into 600."""
+    totals = RunningTotals(time.time, budgets(each_person=tokens(600)))
+    hooks, made = HookRegistry().scope({}), []
+
+    async def call() -> None:
+        turn = TurnUsage(UsageOrigin("net:ann"))
+        calls = CallUsage(totals, turn, BudgetPort("user", hooks.run, hooks.emit))
+        if await calls.ask("m", 100):
+            return
+        made.append(1)
+        await anyio.sleep(0.01)
+        calls.count(Usage(100, 10, calls=1, model="m"), "m", 100)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(call)
+    assert len(made) == 6
+    assert totals.get(totals.windows()[0]).tokens == 660
+    assert totals.get_held() == (0, 0)
+
+
+async def test_money_counts_what_has_a_price():
+    totals = RunningTotals(time.time, budgets(all={"month": {"money": 1.0}}))
+    hooks, turn = HookRegistry().scope({}), TurnUsage(UsageOrigin("net:ann"))
+    calls = CallUsage(totals, turn, BudgetPort("user", hooks.run, hooks.emit))
+    calls.count(Usage(10**9, 0, calls=1, unpriced=1, model="m"), "m", 0)
+    assert await calls.ask("m", 5) == ""
+    calls.count(Usage(10, 0, calls=1, cost=1.5, model="n"), "n", 5)
+    assert "1.50 of 1.00 that may be used this month" in await calls.ask("m", 5)
