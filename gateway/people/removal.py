@@ -1,0 +1,132 @@
+"""Forgetting somebody: every trace of them that the gateway holds, in an order that can be begun again after a crash.
+
+Whoever was let in by a code goes first, so that nothing new comes of them. Then their conversations, their turns in
+those of several, what is theirs by itself in the journal, their memory and their files. The record of activity and the
+sums keep a pseudonym. Last, hooks are told, which may keep something of their own.
+"""
+
+import logging
+import shutil
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway import records
+from gateway.access.pairing import Pairings
+from gateway.activity import Activity
+from gateway.errors import SessionError
+from gateway.people.leftovers import has_word
+from gateway.people.person import Person, find_pseudonym
+from gateway.people.traces import PersonTraces, remove_turns
+from gateway.sessions.removal import forget_sessions, rewrite_sessions
+from gateway.usage import UsageJournal
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 60.0  # seconds for a turn that is under way in a conversation of several
+PAUSE = 0.5
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """What is gone: how many of each. `unclear`: turns in conversations of several that may be theirs and stay, by
+    session key; `busy`: conversations in which a turn would not end."""
+
+    person: str
+    pseudonym: str
+    conversations: int = 0
+    turns_of_shared: int = 0
+    records: int = 0
+    notes: int = 0
+    files: int = 0
+    was_let_in: bool = False
+    unclear: dict[str, int] = {}
+    busy: tuple[str, ...] = ()
+
+
+class PersonRemoval:
+    """Does it."""
+
+    def __init__(
+        self, traces: PersonTraces, pairings: Pairings, activity: Activity, usage: UsageJournal, unreadable: Path
+    ) -> None:
+        self._traces = traces
+        self._pairings = pairings
+        self._activity = activity
+        self._usage = usage
+        self._unreadable = unreadable
+
+    async def forget(self, person: Person) -> Forgotten:
+        """All that is here of them. What is forgotten already is no error: a crash may have come between."""
+        engine, sessions, traces = self._traces.engine, self._traces.sessions, self._traces
+        pseudonym = await find_pseudonym(engine, person)
+        was_let_in = await self._pairings.forget(*person)
+        found = await traces.find_conversations(person)
+        for key in found.own:
+            await forget_sessions(engine, sessions, key)
+        turns, busy = 0, list[str]()
+        for key in found.shared:
+            spoken = [people for old in await traces.read_sessions(key) for people in old.speakers]
+            if await self._leave_conversation(key, person):
+                turns += sum(str(person) in people for people in spoken)
+            else:
+                busy.append(key)
+        purged = await self._purge_records(person)
+        notes = await traces.memory.forget(str(person))
+        files = await anyio.to_thread.run_sync(self._remove_files, person)
+        await self._activity.rename(str(person), pseudonym)
+        await self._usage.rename(person.payers, pseudonym)
+        log.info("somebody is forgotten; what remains of them is called %s", pseudonym)
+        return Forgotten(
+            person=str(person),
+            pseudonym=pseudonym,
+            conversations=len(found.own),
+            turns_of_shared=turns,
+            records=purged,
+            notes=notes,
+            files=files,
+            was_let_in=was_let_in,
+            unclear=dict(found.unclear),
+            busy=tuple(busy),
+        )
+
+    async def _leave_conversation(self, key: str, person: Person) -> bool:
+        """Their turns go out of a conversation of several; False where a turn in it does not end."""
+        with anyio.move_on_after(PATIENCE):
+            while True:
+                try:
+                    await rewrite_sessions(
+                        self._traces.engine, self._traces.sessions, key, partial(remove_turns, person=person)
+                    )
+                    return True
+                except SessionError:
+                    await anyio.sleep(PAUSE)
+        return False
+
+    async def _purge_records(self, person: Person) -> int:
+        purged = 0
+        async for record, kept in self._traces.read_records(person):
+            if isinstance(kept, records.InboundMessage):
+                for file in kept.message.attachments:
+                    await anyio.Path(file.path).unlink(missing_ok=True)
+            purged += await self._traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
+        return purged
+
+    def _remove_files(self, person: Person) -> int:
+        count, folder = len(self._traces.list_files(person)), self._traces.find_folder(person)
+        _remove_tree(folder)
+        for path in self._unreadable.glob(f"{person.platform}-*.json"):
+            if has_word(path.read_text("utf-8", "replace"), person.user_id):
+                path.unlink(missing_ok=True)
+                count += 1
+        return count
+
+
+def _remove_tree(folder: Path) -> None:
+    """What is a link goes as a link: nothing behind it is touched."""
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)

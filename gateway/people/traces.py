@@ -1,0 +1,180 @@
+"""What the gateway holds of one person, and where: what is shown of it, exported and forgotten is found here.
+
+A conversation is somebody's own where nobody else spoke in it. In one of several their turns are theirs, as far as the
+journal says who spoke: what was written by an older version does not.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway import record_subjects, records
+from gateway.access import API
+from gateway.agent.toolbox.memory import FileMemory
+from gateway.dispatcher.reminders import OWNER as REMINDERS
+from gateway.engine import Engine
+from gateway.engine.interface import Record
+from gateway.errors import EngineTooNew
+from gateway.file_folders import find_file_folder
+from gateway.people.person import Person
+from gateway.sessions import Session, SessionRepository
+from gateway.sessions.search import SessionInfo, SessionSearch
+
+# Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
+SUBJECTS = (
+    record_subjects.IN_SUBJECTS,
+    record_subjects.OUT_SUBJECTS,
+    record_subjects.APPROVAL_SUBJECTS,
+    record_subjects.CALL_SUBJECTS,
+    record_subjects.EVENT_SUBJECTS,
+    record_subjects.OWED_EVENT_SUBJECTS,
+    record_subjects.RETRY_SUBJECTS,
+    record_subjects.DEAD_SUBJECTS,
+    record_subjects.hook_store_subject_of(REMINDERS),
+)
+
+SHARED_CHATS = ("group", "forum", "channel", "thread")
+
+
+class PersonSessions(msgspec.Struct, frozen=True):
+    """Session keys in which somebody spoke. `unclear`: turns in conversations of several of which nobody wrote it down,
+    by key."""
+
+    own: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    unclear: Mapping[str, int] = {}
+
+
+class PersonTraces:
+    """Finds them. Nothing is kept between two questions: the journal and the files are asked each time."""
+
+    def __init__(
+        self, engine: Engine, sessions: SessionRepository, search: SessionSearch, memory: FileMemory, files: Path
+    ) -> None:
+        self.engine = engine
+        self.sessions = sessions
+        self.memory = memory
+        self._search = search
+        self._files = files
+
+    async def list_speakers(self) -> Mapping[Person, list[SessionInfo]]:
+        """Who has begun conversations, each with theirs, those last used first."""
+        found: dict[Person, list[SessionInfo]] = {}
+        for one in await self._search.list_sessions(limit=-1):
+            if one.platform and one.user_id:
+                found.setdefault(Person(one.platform, one.user_id), []).append(one)
+        return found
+
+    async def find_conversations(self, person: Person) -> PersonSessions:
+        rows = await self._search.list_sessions(platform=person.platform, limit=-1)
+        own, shared, unclear = list[str](), list[str](), dict[str, int]()
+        for key in dict.fromkeys(one.session_key for one in rows):
+            begun_by = {one.user_id for one in rows if one.session_key == key}
+            if is_private_key(key, person) and (person.user_id in begun_by or key.endswith(f":{person.user_id}")):
+                own.append(key)
+                continue
+            if is_direct(key):
+                continue  # with somebody else
+            turns = [people for old in (await self.sessions.read_all(key)).values() for people in old.speakers]
+            if any(str(person) in people for people in turns):
+                shared.append(key)
+            if lost := turns.count(()):
+                unclear[key] = lost
+        return PersonSessions(tuple(own), tuple(shared), unclear)
+
+    async def read_sessions(self, key: str) -> list[Session]:
+        return [*(await self.sessions.read_all(key)).values()]
+
+    async def read_records(self, person: Person) -> AsyncIterator[tuple[Record, records.JournalRecord]]:
+        """Each record that is theirs by itself."""
+        for pattern in SUBJECTS:
+            after = 0
+            while page := await records.read_readable(self.engine, pattern, after, records.PAGE):
+                after = page[-1].seq
+                for record in page:
+                    if (kept := _decode(record.data)) and is_of(kept, person):
+                        yield record, kept
+
+    def list_files(self, person: Person) -> list[Path]:
+        """What lies in their own folder."""
+        return [
+            path for path in sorted(self.find_folder(person).rglob("*")) if path.is_file() and not path.is_symlink()
+        ]
+
+    def find_folder(self, person: Person) -> Path:
+        return find_file_folder(
+            self._files, person.platform, person.user_id, chat_type="dm", chat_id=person.user_id, thread_id=""
+        )
+
+
+def is_private_key(key: str, person: Person) -> bool:
+    """Whether the conversation of this key is with one person, and so with this one if they began it."""
+    return is_direct(key) or key.endswith(f":{person.user_id}")
+
+
+def is_direct(key: str) -> bool:
+    """Whether one person alone speaks in it: in a direct chat, or by a program of theirs."""
+    parts = key.split(":")
+    return len(parts) > 3 and parts[3] not in SHARED_CHATS
+
+
+def is_of(kept: records.JournalRecord, person: Person) -> bool:
+    """Whether this record is of that person alone."""
+    match kept:
+        case records.InboundMessage(message=message):
+            return str(person) in (message.sender, message.person)
+        case records.OwedReply(person=whose):
+            return whose == str(person)
+        case records.ProgramCall(key=key, user=user):
+            return person == (API, f"{key}:{user}" if user else key)
+        case records.ApprovalRequest(address=address, user_id=user_id):
+            return person == (address.platform, user_id)
+        case records.EmittedEvent(fields=fields):
+            return person == (fields.get("platform"), fields.get("user_id"))
+        case records.DeadLetterRecord(data=data):
+            inner = _decode(data)
+            return inner is not None and is_of(inner, person)
+        case records.StoredValue(value={"address": {"platform": platform}, "user_id": user_id}):
+            return person == (platform, user_id)
+    return False
+
+
+def remove_turns(session: Session, person: Person) -> Session:
+    """The session without the turns that answered them; what was summed up of it goes too, for it may quote them."""
+    kept = [turn for turn in split_turns(session) if str(person) not in turn[1]]
+    is_theirs = person == (session.platform, session.user_id)
+    return replace(
+        session,
+        entries=tuple(entry for entries, _ in kept for entry in entries),
+        turns=tuple(len(entries) for entries, _ in kept),
+        speakers=tuple(people for _, people in kept),
+        bag={},
+        settings={name: value for name, value in session.settings.items() if name != "title" or not is_theirs},
+        user_id="" if is_theirs else session.user_id,
+    )
+
+
+def pick_turns(session: Session, person: Person) -> Session:
+    """The session with the turns alone that answered them."""
+    kept = [turn for turn in split_turns(session) if str(person) in turn[1]]
+    entries = tuple(entry for entries, _ in kept for entry in entries)
+    return replace(session, entries=entries, turns=tuple(len(entries) for entries, _ in kept), bag={}, settings={})
+
+
+def split_turns(session: Session) -> Iterator[tuple[tuple[Any, ...], tuple[str, ...]]]:
+    """The entries of each turn, and those whose messages it answered."""
+    first = 0
+    for size, people in zip(session.turns, session.speakers, strict=True):
+        yield session.entries[first : first + size], people
+        first += size
+
+
+def _decode(data: bytes) -> records.JournalRecord | None:
+    """None: nobody here can read it."""
+    try:
+        return records.decode(data)
+    except (msgspec.MsgspecError, EngineTooNew):
+        return None

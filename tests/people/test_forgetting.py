@@ -1,0 +1,161 @@
+"""Somebody is forgotten, on the real daemon with a bot on loopback: nothing of them is left, and all of the others."""
+
+import json
+import zipfile
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from gateway.testing import GatewayProcess
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import ANN, BEN, GROUP
+from tests.spine import until
+
+pytestmark = pytest.mark.process
+
+SECRET = "bicyclegreencanary"
+OF_ANN = "annswordscanary"
+SETTINGS = f"""
+access: {{owners: {{telegram: ["{ANN}"]}}, users: {{telegram: ["{BEN}"]}}, chats: {{telegram: ["{GROUP}"]}}}}
+sessions: {{per_user_in_groups: false}}
+platforms: {{telegram: {{require_mention: false}}}}
+"""
+DURABLE = "events: [message:received, agent:end, person:forgotten]\ndelivery: durable\n"
+HEARS = """
+import json
+from pathlib import Path
+
+def handle(event_type, context):
+    with Path(__file__).with_name("told.txt").open("a") as file:
+        file.write(json.dumps({"event": event_type, "user_id": str(context["user_id"])}) + "\\n")
+"""
+
+
+def calling(word: str, tool: str, **args: Any) -> dict[str, Any]:
+    """A turn of the model's that uses a tool when somebody begins with this word."""
+    return {"user": word, "answers": [{"tool_calls": [{"name": tool, "args": args}]}, {"text": "Done."}]}
+
+
+TURNS = (
+    calling("remember", "remember", text=SECRET),
+    calling("later", "remind", text=SECRET, after="3d"),
+    calling("write", "write_file", path="note.txt", content=SECRET),
+    {"user": "", "text": "I heard."},
+)
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
+    async with wire.serving():
+        yield wire
+
+
+@pytest.fixture
+async def gateway(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*TURNS, settings=SETTINGS)
+        gateway.environ |= wire.environ
+        gateway.environ.pop("TELEGRAM_ALLOWED_USERS", None)
+        gateway.add_hook("hears", {"HOOK.yaml": DURABLE, "handler.py": HEARS})
+        await to_thread.run_sync(gateway.start)
+        yield gateway
+
+
+async def cli(gateway: GatewayProcess, *args: str) -> dict[str, Any]:
+    done = await to_thread.run_sync(partial(gateway.cli, *args))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout) if "--json" in args else {"text": done.stdout + done.stderr}
+    return found
+
+
+async def say(wire: TelegramWire, text: str, **how: Any) -> None:
+    before = len(wire.shown)
+    await wire.write(text, **how)
+    await until(lambda: len(wire.shown) > before, f"the answer to {text}")
+
+
+async def speak(wire: TelegramWire) -> None:
+    """What Ben and Ann leave behind."""
+    for text in (f"remember {SECRET}", f"later {SECRET}", f"write {SECRET}", f"that is all {SECRET}"):
+        await say(wire, text, by=BEN)
+    before = len(wire.shown)
+    await wire.upload(("photo.txt", SECRET.encode()), caption="see", by=BEN)
+    await until(lambda: len(wire.shown) > before, "the answer to the file")
+    await say(wire, f"hello all {OF_ANN}", by=ANN, chat=GROUP)
+    await say(wire, f"hello from ben {SECRET}", by=BEN, chat=GROUP)
+    await say(wire, f"mine alone {OF_ANN}", by=ANN)
+
+
+def find_in_home(gateway: GatewayProcess, word: str, *but: Path) -> list[str]:
+    """The files in which it stands, as bytes."""
+    logs = gateway.home.logs.rglob("*")  # those who run it have what it printed
+    skipped = {gateway.home.config, gateway.home.own_folder / "script.yaml", *logs, *but}
+    found = [path for path in gateway.home.own_folder.rglob("*") if path.is_file() and path not in skipped]
+    return [path.name for path in found if word.encode() in path.read_bytes()]
+
+
+async def test_nothing_is_left_of_them_and_all_of_the_others(wire: TelegramWire, gateway: GatewayProcess) -> None:
+    await speak(wire)
+    person = f"telegram:{BEN}"
+    assert find_in_home(gateway, SECRET)
+    (shown,) = (await cli(gateway, "people", "show", person, "--json"))["people"]
+    assert (len(shown["conversations"]), len(shown["shared"]), shown["role"]) == (1, 1, "user")
+    assert (shown["notes"], shown["files"]) == (1, 2)
+
+    (gone,) = (await cli(gateway, "people", "forget", person, "--yes", "--json"))["forgotten"]
+    assert (gone["conversations"], gone["turns_of_shared"], gone["notes"], gone["busy"]) == (1, 1, 1, [])
+    assert any(str(gateway.home.config) in line and "still let them in" in line for line in gone["left"])
+    told = gateway.home.hooks / "hears" / "told.txt"
+    await until(lambda: "person:forgotten" in told.read_text(), "the hook is told")
+
+    journal = [*gateway.home.own_folder.glob("journal*")]  # its log is empty once it is closed
+    await until(lambda: not find_in_home(gateway, SECRET, *journal), "all is gone")
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, SECRET)), left
+    assert find_in_home(gateway, OF_ANN)
+
+    await to_thread.run_sync(gateway.start)
+    listed = {one["person"] for one in (await cli(gateway, "people", "list", "--json"))["people"]}
+    assert listed == {"terminal:owner", "web:owner", f"telegram:{ANN}", person}  # a line of the configuration names Ben
+    found = await cli(gateway, "sessions", "search", OF_ANN, "--json")
+    assert len(found["hits"]) == 2
+    assert (await cli(gateway, "sessions", "search", SECRET, "--json"))["hits"] == []
+    used = json.dumps(await cli(gateway, "usage", "--by", "person", "--json"))
+    assert gone["pseudonym"] in used
+    assert person not in used
+    did = await cli(gateway, "activity", "list", "--json")
+    assert [one["on"] for one in did["activity"] if one["what"] == "people.forget"] == [gone["pseudonym"]]
+    assert not any(person in (one["who"], one["on"]) for one in did["activity"])
+
+
+async def test_all_that_is_held_of_somebody_is_in_the_archive(
+    wire: TelegramWire, gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    await speak(wire)
+    archive = tmp_path / "ben.zip"
+    await cli(gateway, "people", "export", f"telegram:{BEN}", "-o", str(archive))
+    assert archive.stat().st_mode & 0o777 == 0o600
+    with zipfile.ZipFile(archive) as opened:
+        parts = {name: opened.read(name) for name in opened.namelist()}
+    assert {name.split("/")[0] for name in parts} == {
+        "person.json",
+        "sessions",
+        "records.jsonl",
+        "memory.json",
+        "files",
+    }
+    assert all(SECRET.encode() in parts[name] for name in parts if name != "person.json"), list(parts)
+    assert not any(OF_ANN.encode() in part for part in parts.values())
+
+
+async def test_who_is_nobody_is_said(gateway: GatewayProcess) -> None:
+    for written in ("ben", "telegram:", ":5", "x" * 400):
+        done = await to_thread.run_sync(partial(gateway.cli, "people", "show", written))
+        assert (done.returncode, "nobody's id" in done.stderr) == (1, True), done.stderr
+    gone = await cli(gateway, "people", "forget", "telegram:404", "--yes")
+    assert "nothing was held of them" in gone["text"]
