@@ -1,11 +1,12 @@
 """Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
 
-from gateway.lanes.context import LaneSettings, interrupt_on_text
+from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
 
 __all__ = [
     "ANSWER_WAIT",
+    "DAMAGED",
     "LaneResult",
     "LaneSettings",
     "LaneTurn",

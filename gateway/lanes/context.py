@@ -19,6 +19,11 @@ APOLOGY = "Sorry: I tried to answer this several times and failed each time. Ple
 
 BUSY = "I am busy just now: yours is number {} in line."
 
+DAMAGED = (
+    "What is kept of this conversation was damaged on the disk, so I cannot go on with it. Whoever runs me sees in the "
+    "status what to do."
+)
+
 COMMAND_SIGNS = ("/", "!")
 
 InterruptsTurn: TypeAlias = Callable[[Message], bool]
@@ -49,7 +54,7 @@ class LaneSettings:
     that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
     Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
     something to do, no further message is taken: the networks keep it. `note` says what durable hooks are owed of a
-    claim, for the claim's own append.
+    claim, or of a turn that is given up, for the append that says so.
     """
 
     sessions: SessionSettings

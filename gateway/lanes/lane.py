@@ -35,12 +35,12 @@ from functools import partial, reduce
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
-from gateway.errors import Conflict, EngineError
-from gateway.lanes.context import BUSY, LaneContext, is_same_person_continuing, lease_key_of
+from gateway.errors import Conflict, EngineError, RecordDamage
+from gateway.lanes.context import BUSY, DAMAGED, LaneContext, is_same_person_continuing, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
@@ -83,7 +83,7 @@ def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
 
 async def read_inbound(context: LaneContext, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
-    found = await context.engine.read(records.session_subject_of("in", key), after, limit)
+    found = await context.engine.read(record_subjects.session_subject_of("in", key), after, limit)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 
@@ -105,7 +105,7 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
     if found:
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
-        (first,) = await context.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+        (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
         waited = context.clock() - first.ts
         return session, replace(job, failures=turn.failures, deaths=deaths, waited=waited)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
@@ -133,12 +133,16 @@ class Lane:
         self.key = key
         self.scope = anyio.CancelScope()
         self.claim: TurnClaim | None = None
+        self.job: TurnJob | None = None  # what is done, or waits for it
         self.wakeup = Wakeup()
+        self.is_begun = False
         self.is_over = False
+        self.damage = ""  # of the journal, for which the session cannot go on
         self._is_leaving = False
         self._context = context
         self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
         self._error = ""
+        self._is_told = False  # that it has to wait
 
     def interrupt_before(self, seq: int) -> None:
         """The message at `seq` wants to be answered now: a turn that does not cover it ends."""
@@ -159,14 +163,20 @@ class Lane:
 
     async def run(self) -> None:
         """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
-        attempts = Attempts(BACKOFF)
+        attempts, self.is_begun = Attempts(BACKOFF), True
         with self.scope, bind_context(session=self.key):
             while not (self.is_over or self._is_leaving):
                 try:
                     await self._pass()
                     attempts.reset()
+                    self.damage = ""
                 except Conflict:
                     continue
+                except RecordDamage as damage:
+                    if not self.damage:
+                        self.damage = str(damage)
+                        await _tell_damage(self._context, self.key, damage)
+                    await self.wakeup.wait(attempts.pause())
                 except Exception:  # whatever it is, the messages are in the journal and must not be given up
                     pause = attempts.pause()
                     log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
@@ -176,6 +186,7 @@ class Lane:
     async def _pass(self) -> None:
         self.wakeup.listen()
         session, todo = await find_next_job(self._context, self.key)
+        self.job = todo if isinstance(todo, TurnJob) else None
         match todo:  # what rings between `listen` and here is not lost: `has_news` and `wait` see it
             case None:
                 self.is_over = not self.wakeup.has_news
@@ -203,16 +214,16 @@ class Lane:
         return self._context.slots.slot(
             job.person,
             self._context.settings.patience,
-            partial(self._say_busy, job),
+            partial(self.say_busy, job.messages[-1], job.seqs[0]),
             is_backlog=self.wakeup.is_backlog,
         )
 
-    async def _say_busy(self, job: TurnJob, position: int) -> None:
-        """Whose answer takes long to begin is told why. Work of our own making has nobody to tell."""
-        last = job.messages[-1]
-        if last.kind == "internal":
+    async def say_busy(self, last: Message, seq: int, position: int) -> None:
+        """Whose answer takes long to begin is told why, once. Work of our own making has nobody to tell."""
+        if last.kind in ("internal", "call") or self._is_told:
             return
-        reply = Reply(f"busy:{job.seqs[0]}", last.address, BUSY.format(position), silent=True)
+        self._is_told = True
+        reply = Reply(f"busy:{seq}", last.address, BUSY.format(position), silent=True)
         try:
             await self._context.engine.append(records.make_reply_put(reply, self.key, "", self._context.clock()))
         except EngineError as error:
@@ -229,6 +240,7 @@ class Lane:
             await self._give_up(session, job, f"nobody answered it for {job.waited:.0f} s", job.attempt - 1)
             return
         self.claim = claim = await self._claim(session, job)
+        self._is_told = False
         try:
             self._stop_if_overtaken()
             await self._run(claim)
@@ -237,6 +249,7 @@ class Lane:
             raise
         finally:
             self.claim = None
+            await claim.write_usage()
 
     async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
         now, reason = self._context.sessions.now(), None
@@ -244,7 +257,8 @@ class Lane:
         if not session.session_id:
             reason = "first"
         elif not job.resumed:
-            reason = get_reset_reason(session, self._context.settings.sessions, now)
+            ahead = self._context.sessions.ahead()
+            reason = get_reset_reason(session, self._context.settings.sessions, now, ahead=ahead)
         if reason is not None:
             written.append(begin_session(session, now, reason, message=job.messages[0]))
         owed = await gather_owed_events(self._context, session, job)
@@ -304,12 +318,29 @@ class Lane:
         text = self._context.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
-        extra = [records.make_reply_put(apology, self.key, job.turn_id, now), *dead]
+        owed = await gather_owed_events(self._context, session, job)
+        self._context.settings.note(TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text))
+        put = records.make_reply_put(apology, self.key, job.turn_id, now, person=job.person)
+        extra = [put, *dead, *make_owed_puts(owed, self.key)]
         await self._context.sessions.append(session, done, extra=extra)
 
     def _stop_if_overtaken(self) -> None:
         if self.claim and self._interrupting > self.claim.job.on:
             self.claim.stop()
+
+
+async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> None:
+    """The person who waits there, once, and whoever reads the log."""
+    log.error("%s cannot go on: %s; to let it begin anew: hermes-gateway sessions delete %s", key, damage, key)
+    try:
+        found = await records.read_readable(context.engine, record_subjects.session_subject_of("in", key), 0, PAGE)
+        kept = records.decode(found[-1].data) if found else None
+        if isinstance(kept, records.InboundMessage) and kept.message.kind != "internal":
+            reply = Reply(f"damaged:{damage.seq}", kept.message.address, DAMAGED)
+            put = records.make_reply_put(reply, key, "", context.clock())
+            await context.engine.append(NewRecord(put.subject, put.data, reply.id))
+    except EngineError as error:  # a duplicate: they were told before the last start
+        log.info("who waits in %s is not told: %s", key, error)
 
 
 def _lane_turn(claim: TurnClaim) -> LaneTurn:
@@ -323,6 +354,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         begins_session=_begins_session(session),
         scope=claim.soft,
         owed=claim.owed,
+        usage=claim.usage,
         record=claim.record,
         say=claim.say,
     )
@@ -345,9 +377,9 @@ def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) 
         what=f"message {message.id} of {key}",
         reason=reason,
         attempts=tries,
-        subject=records.session_subject_of("in", key),
+        subject=record_subjects.session_subject_of("in", key),
         seq=job.seqs[at],
         data=inbound,
         at=now,
     )
-    return NewRecord(records.session_subject_of("dead.turns", key), records.encode(dead))
+    return NewRecord(record_subjects.session_subject_of("dead.turns", key), records.encode(dead))

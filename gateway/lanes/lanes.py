@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 import anyio.abc
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
@@ -21,13 +21,14 @@ from gateway.lanes.context import LaneContext, LaneSettings, lease_key_of
 from gateway.lanes.lane import PAGE, Lane, read_inbound
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn, build_partial_entries
-from gateway.messages import Message
+from gateway.messages import Message, people_of
 from gateway.sessions import OpenTurn, Session, SessionRepository
 from gateway.turn_marks import TurnMarks
 
 log = logging.getLogger(__name__)
 
 CONSUMER = "turns"
+TELL_PAUSE = 0.05  # between two of a backlog who are told their place: answers go first
 MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answer included
 
 
@@ -73,6 +74,18 @@ class Lanes:
         """How many lanes wait for a slot."""
         return self._context.slots.waiting + self._workers.waiting
 
+    def list_waiting(self) -> list[Message]:
+        """The messages whose answers are being made here, or wait for it."""
+        jobs = (lane.job for lane in self._workers.list_live())
+        return [job.messages[-1] for job in jobs if job and job.messages[-1].kind != "internal"]
+
+    def list_live(self) -> dict[str, str]:
+        """The sessions that have something to do or wait for an answer; each with what of it is damaged, if it is.
+
+        What is damaged is in the journal, and the session cannot go on since then.
+        """
+        return {lane.key: lane.damage for lane in self._workers.list_live()}
+
     async def accept(self, message: Message, key: str, *extra: NewRecord, bot: str = "") -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
 
@@ -103,7 +116,7 @@ class Lanes:
         try:
             return list((await self._context.engine.append(*puts, *extra))[: len(puts)])
         except Duplicate:
-            sequences = [await self._append_new(put) for put in puts]
+            sequences = [await _append_new(self._context.engine, put) for put in puts]
         if extra:
             await self._context.engine.append(*extra)
         return sequences
@@ -117,13 +130,15 @@ class Lanes:
         *extra: NewRecord,
         by_name: str = "",
         msg_id: str | None = None,
+        digest: str = "",
     ) -> bool:
         """A person's answer to an open question; False when nothing of that name is asked, and nothing was written.
 
-        `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`.
+        `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`. With
+        a `digest` it counts for the very question that has it.
         """
         wakeup = make_wakeup_put(key, msg_id)
-        while (turn := (session := await self._context.sessions.open(key)).turn) and name in turn.questions:
+        while (turn := (session := await self._context.sessions.open(key)).turn) and turn.asks(name, digest):
             answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by, by_name=by_name)
             try:
                 await self._context.sessions.append(session, answered, extra=[wakeup, *extra])
@@ -144,19 +159,21 @@ class Lanes:
             return "running"
         while (turn := (session := await self._context.sessions.open(key)).turn) is not None:
             if turn.by and turn.by != self._context.node and await self._context.engine.holder(lease_key_of(turn.by)):
-                await self._context.engine.publish(records.control_subject_of(key), key.encode())
+                await self._context.engine.publish(record_subjects.control_subject_of(key), key.encode())
                 return "running"
             try:
-                await self._close(session, turn)
+                await _close(self._context, session, turn)
             except Conflict:
                 continue
+            if lane := self._workers.worker(key):
+                lane.stop()  # it had claimed the turn in that moment, and would go on with it until its next record
             return "waiting"
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
         """Returns what is before a message that would come now."""
         session = await self._context.sessions.open(key)
-        waiting = await self._context.engine.read(records.session_subject_of("in", key), session.upto, PAGE)
+        waiting = await self._context.engine.read(record_subjects.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return QueuePosition(is_running, session.is_waiting, len(waiting), self.waiting)
 
@@ -164,7 +181,10 @@ class Lanes:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
         consumer = await self._context.engine.consumer(
             ConsumerSpec(
-                CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._context.settings.ack_wait, MAX_INFLIGHT
+                CONSUMER,
+                (record_subjects.IN_SUBJECTS, record_subjects.WAKEUP_SUBJECTS),
+                self._context.settings.ack_wait,
+                MAX_INFLIGHT,
             )
         )
         lease = await take_lease(self._context)
@@ -173,9 +193,10 @@ class Lanes:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._obey_control, self._context.engine.tail(records.CONTROL_SUBJECTS))
+                self._tasks.start_soon(self._obey_control, self._context.engine.tail(record_subjects.CONTROL_SUBJECTS))
                 backlog = await self._context.engine.depth(CONSUMER)
                 self._tasks.start_soon(self._workers.serve, consumer, self._tasks, backlog)
+                self._tasks.start_soon(_tell_backlog, self._workers, self._context)
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
@@ -223,19 +244,23 @@ class Lanes:
                 log.warning("the lease of node %s cannot be renewed now: %s", self._context.node, error)
             await self._workers.progress()
 
-    async def _append_new(self, put: NewRecord) -> int | None:
-        try:
-            return (await self._context.engine.append(put))[0]
-        except Duplicate:
-            return None
 
-    async def _close(self, session: Session, turn: OpenTurn) -> None:
-        """End a turn that nobody runs: its person does not want it any more."""
-        found = await read_inbound(self._context, session.key, session.upto)
-        messages = [message for seq, message in found if seq <= turn.on]
-        entries = build_partial_entries(messages, turn.steps)
-        done = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
-        await self._context.sessions.append(session, done, extra=[make_wakeup_put(session.key)])
+async def _append_new(engine: Engine, put: NewRecord) -> int | None:
+    try:
+        return (await engine.append(put))[0]
+    except Duplicate:
+        return None
+
+
+async def _close(context: LaneContext, session: Session, turn: OpenTurn) -> None:
+    """End a turn that nobody runs: its person does not want it any more."""
+    found = await read_inbound(context, session.key, session.upto)
+    messages = [message for seq, message in found if seq <= turn.on]
+    entries = build_partial_entries(messages, turn.steps)
+    done = records.TurnEnded(
+        upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries, people=people_of(messages)
+    )
+    await context.sessions.append(session, done, extra=[make_wakeup_put(session.key)])
 
 
 def _session_key(record: Record) -> str | None:
@@ -247,8 +272,21 @@ def _find_person(record: Record) -> str:
     """Whose it is; what somebody answered is their session's."""
     kept = records.decode(record.data)
     if isinstance(kept, records.InboundMessage):
-        return f"{kept.message.address.platform}:{kept.message.user_id}"
+        return kept.message.sender
     return record.subject
+
+
+async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> None:
+    """Of what waited from before a start, those whose lanes have not begun are told their place as well, bit by bit."""
+    await anyio.sleep(context.settings.patience)
+    before = workers.list_waiting()
+    for place, lane in enumerate(before, start=1):
+        if not lane.is_begun and (record := lane.wakeup.record):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.InboundMessage):
+                ahead = place - (len(before) - workers.waiting) + context.slots.waiting
+                await lane.say_busy(kept.message, record.seq, max(ahead, 1))
+                await anyio.sleep(TELL_PAUSE)
 
 
 async def take_lease(context: LaneContext) -> Lease | None:
@@ -260,7 +298,7 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
     """The record of a message, under the network's own id for it; it has no limit until it is answered."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
-        records.session_subject_of("in", key),
+        record_subjects.session_subject_of("in", key),
         records.encode(inbound),
         message_id_of(message, bot),
     )
@@ -269,7 +307,7 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
 def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
     """The record that has a session's lane look again."""
     wakeup = records.encode(records.LaneWakeup(session_key=key))
-    return NewRecord(records.session_subject_of("bell", key), wakeup, msg_id)
+    return NewRecord(record_subjects.session_subject_of("bell", key), wakeup, msg_id)
 
 
 def message_id_of(message: Message, bot: str = "") -> str:

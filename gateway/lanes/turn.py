@@ -13,6 +13,7 @@ from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session
 from gateway.steps import TurnStatus
 from gateway.transcript import Entry, Usage
+from gateway.usage import TurnUsage
 
 ANSWER_WAIT = 3600.0
 
@@ -57,9 +58,9 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
     were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
-    `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed; the next record of the
-    turn takes them along. `say` says something in the middle of the turn: once, however
-    often the turn runs (by the reply's id).
+    `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed, and `usage`: what its
+    calls of models used; the next record of the turn takes both along. `say` says something in the middle of the turn:
+    once, however often the turn runs (by the reply's id).
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
@@ -72,6 +73,7 @@ class LaneTurn:
     begins_session: bool
     scope: anyio.CancelScope
     owed: OwedEvents
+    usage: TurnUsage
     record: RecordStep
     say: Callable[[Reply], Awaitable[None]]
 
@@ -85,7 +87,10 @@ RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """A turn that is about to be claimed, with the session as it will be then."""
+    """A turn that is about to be claimed, with the session as it will be then.
+
+    With an `error` it is given up for that instead, and its person is told the `apology`.
+    """
 
     turn_id: str
     session: Session
@@ -93,6 +98,8 @@ class TurnStart:
     resumed: bool
     begins_session: bool
     owed: OwedEvents
+    error: str = ""
+    apology: str = ""
 
 
 NoteClaim: TypeAlias = Callable[[TurnStart], None]

@@ -18,24 +18,29 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 - Events of the turn that durable hooks are owed wait in `owed` until the next record, and are appended with it. So
   each stands in the journal if and only if what it tells does. What waits when the turn is cut off is dropped: whoever
   goes on with it fires the same events again, under the same ids, and those that were written already are passed over.
+- What its calls of models used waits in `usage` in the same way; of a claim that is lost it is written by itself.
 - A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
   step begins.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import NewRecord, append_until_written
-from gateway.errors import Conflict
-from gateway.hooks.recorder import OwedEvents
+from gateway.errors import Conflict, Duplicate
+from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
-from gateway.messages import Message, Reply, cause_of
+from gateway.messages import Message, Reply, cause_of, people_of
 from gateway.sessions import Session
+from gateway.usage import TurnUsage, origin_of
+
+LONGEST_REASON, LONGEST_NAME = 500, 200
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +65,7 @@ class TurnJob:
 
     @property
     def person(self) -> str:
-        first = self.messages[0]
-        return f"{first.address.platform}:{first.user_id}"
+        return self.messages[0].sender
 
 
 class TurnClaim:
@@ -72,6 +76,7 @@ class TurnClaim:
         self.session = session
         self.job = job
         self.owed = owed
+        self.usage = TurnUsage(origin_of(job.messages[0], session.session_id))
         self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
@@ -123,12 +128,19 @@ class TurnClaim:
         """Give the turn back after a try that ended with an error."""
         await self._write(records.ClaimReleased(turn_id=self.job.turn_id, failed=True))
 
+    async def write_usage(self) -> None:
+        """What no further record of the turn has taken along: it was used all the same."""
+        if self.usage.waiting:
+            with anyio.move_on_after(self._context.settings.release, shield=True):
+                await self.usage.write(self._context.engine)
+
     def _end(self, result: LaneResult) -> records.TurnEnded:
         return records.TurnEnded(
             upto=self.job.on,
             turn_id=self.job.turn_id,
             status=result.status,
             entries=result.entries,
+            people=people_of(self.job.messages),
             usage=result.usage,
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),
@@ -136,25 +148,30 @@ class TurnClaim:
 
     def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
         job, key, now, cause = self.job, self.session.key, self._context.clock(), cause_of(self.job.messages)
-        return [records.make_reply_put(reply, key, job.turn_id, now, cause) for reply in replies]
+        return [records.make_reply_put(reply, key, job.turn_id, now, cause, job.person) for reply in replies]
 
     async def _write(self, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> None:
         """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
         async with self._one_at_a_time:
-            events = self.owed.waiting
+            events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
+            kept = (*make_decision_records(self.job.turn_id, decisions), *kept)
             extra = [*extra, *make_owed_puts(self.owed, self.session.key)]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
                     self.session = await append_until_written(
-                        lambda: self._context.sessions.append(self.session, *kept, extra=extra),
+                        partial(self._context.sessions.append, self.session, *kept, extra=[*extra, *counted]),
                         f"turn {self.job.turn_id}",
                     )
-                    self.owed.forget(events)
+                    self.owed.forget(events, decisions)
+                    self.usage.forget(counted)
                     return
                 except Conflict:
                     await self._look_again()
+                except Duplicate:  # an append that was cut off has written some of it after all
+                    await self.usage.write(self._context.engine)
+                    counted = ()
 
     async def _look_again(self) -> None:
         """Take in what others appended; the claim is lost if it is no longer the chain's last."""
@@ -169,9 +186,17 @@ async def gather_owed_events(context: LaneContext, session: Session, job: TurnJo
     """For the events of a turn that is about to be claimed; what an earlier run of it has written down is known."""
     if not job.resumed or not session.turn:
         return OwedEvents()
-    pattern = records.owed_event_pattern_of_token(records.token_of(session.key))
+    decided = [(one.event_id, one.hook, one.decision) for one in session.turn.decisions]
+    pattern = record_subjects.owed_event_pattern_of_token(record_subjects.token_of(session.key))
     found = records.read_all(context.engine, pattern, records.EmittedEvent, session.turn.first - 1)
-    return OwedEvents([str(event.fields.get("id")) async for _, event in found])
+    return OwedEvents([str(event.fields.get("id")) async for _, event in found], decided)
+
+
+def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> Iterator[records.DecisionRecord]:
+    """What hooks decided, for the chain; of long words the beginning."""
+    for one in decisions:
+        fields = one._asdict() | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
+        yield records.DecisionRecord(turn_id=turn_id, **fields)
 
 
 def make_owed_puts(owed: OwedEvents, session_key: str) -> list[NewRecord]:
@@ -181,5 +206,5 @@ def make_owed_puts(owed: OwedEvents, session_key: str) -> list[NewRecord]:
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:
     """The record by which an approval is asked for where it can be given."""
-    subject = records.approval_subject_of(request.mark, request.session_key)
+    subject = record_subjects.approval_subject_of(request.mark, request.session_key)
     return NewRecord(subject, records.encode(request), ttl=records.TRAFFIC_TTL)

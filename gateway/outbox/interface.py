@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import NewRecord
 from gateway.errors import GatewayError
 from gateway.messages import Address, Reply
@@ -50,9 +50,37 @@ class Transport(Protocol):
         """Looks for a part, and returns the ids if it did arrive; called only where `doubt` is `lookup`."""
 
 
+class JournalTransport:
+    """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
+
+    doubt: DoubtPolicy = "none"
+    can_edit = False
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+
+    def texts(self, _reply: Reply) -> int:
+        return 1
+
+    def parts(self, _reply: Reply) -> int:
+        return 1
+
+    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
+        return (reply.id,)
+
+    async def edit(self, _reply: Reply, _part: int, _message_ids: tuple[str, ...]) -> None:
+        """Nothing is shown before it is whole."""
+
+    async def delete(self, _address: Address, _message_ids: tuple[str, ...]) -> None:
+        """What was journalled stays."""
+
+    async def find(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
+        return (reply.id,)
+
+
 def nonce_of(reply_id: str, part: int) -> str:
     """Returns the name of one part of a reply, the same at every attempt to send it."""
-    return records.token_of(f"{reply_id}:{part}")
+    return record_subjects.token_of(f"{reply_id}:{part}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gateway import records
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.messages import LiteralText, Reply
-from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport
+from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream import Stream
@@ -65,15 +65,23 @@ class Outbox:
         (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock(), cause))
         return seq
 
+    async def say_now(self, reply: Reply) -> None:
+        """Try once to send what is not owed, past the journal: for when that cannot be written.
+
+        Raises:
+            AdapterError: its platform does not take it now.
+        """
+        transport = self._find_sender(reply.address.platform).transport
+        for part in range(transport.parts(reply)):
+            await transport.send(reply, part, nonce_of(reply.id, part))
+
     async def close_question(self, reply: Reply, message_ids: MessageIds, text: str) -> None:
         """Take the buttons away from a question that was sent, and write below it what became of it.
 
         Raises:
             AdapterError: its platform does not take that now.
         """
-        sender = self.platforms.get(reply.address.platform)
-        if sender is None:
-            raise AdapterError(f"{reply.address.platform} is not connected")
+        sender = self._find_sender(reply.address.platform)
         parts = sender.transport.parts
         last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
         words = (LiteralText(SETTLED, text),) if reply.literals else ()
@@ -83,6 +91,11 @@ class Outbox:
         else:
             closed = replace(reply, text=text, literals=words, attachments=(), buttons=())
             await sender.transport.edit(closed, 0, message_ids[last])
+
+    def _find_sender(self, platform: str) -> PlatformSender:
+        if (sender := self.platforms.get(platform)) is None:
+            raise AdapterError(f"{platform} is not connected")
+        return sender
 
     def stream(self, reply: Reply) -> Stream | None:
         """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.

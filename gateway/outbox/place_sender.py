@@ -27,7 +27,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
@@ -76,7 +76,7 @@ class PlaceSender:
         if not self._journal.is_loaded:
             await self._journal.load()
         waiting = await self._platform.engine.read(
-            records.reply_pattern_of_place(self._place), self._journal.position.upto, PAGE_SIZE
+            record_subjects.reply_pattern_of_place(self._place), self._journal.position.upto, PAGE_SIZE
         )
         for record in waiting:
             await self._deliver(record)
@@ -261,4 +261,4 @@ class ReplyDelivery:
             except AdapterError as error:
                 log.info("a superfluous part of reply %s stays: %s", reply.id, error)
         if shown:
-            await self._platform.engine.purge(records.send_subject_of(self._place, reply.id))
+            await self._platform.engine.purge(record_subjects.send_subject_of(self._place, reply.id))

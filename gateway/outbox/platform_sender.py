@@ -3,16 +3,17 @@
 import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import anyio
 import anyio.abc
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.backoff import Backoff
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
+from gateway.errors import EngineError
 from gateway.messages import Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
@@ -63,9 +64,10 @@ class PlatformSender:
         self._call_scopes: set[anyio.CancelScope] = set()
         self._streams: dict[str, Stream] = {}
         self._workers = KeyedWorkers(
-            lambda record: records.place_of_reply_subject(record.subject), lambda place: make_worker(place, self)
+            lambda record: record_subjects.place_of_reply_subject(record.subject),
+            lambda place: make_worker(place, self),
         )
-        self._consumer_name = f"out-{records.platform_token_of(transport.platform)}"
+        self._consumer_name = f"out-{record_subjects.platform_token_of(transport.platform)}"
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -73,7 +75,7 @@ class PlatformSender:
         consumer = await self.engine.consumer(
             ConsumerSpec(
                 self._consumer_name,
-                (records.reply_pattern_of_platform(self.transport.platform),),
+                (record_subjects.reply_pattern_of_platform(self.transport.platform),),
                 self.settings.ack_wait,
                 MAX_INFLIGHT,
             )
@@ -91,7 +93,8 @@ class PlatformSender:
     async def _report_progress(self) -> None:
         while True:
             await anyio.sleep(self.settings.ack_wait / 3)
-            await self._workers.progress()
+            with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
+                await self._workers.progress()
 
     async def depth(self) -> int:
         """Counts the deliveries that wait: a place that has something to send counts as one, at least."""

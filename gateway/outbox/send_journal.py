@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords, append_until_written
 from gateway.outbox.interface import MessageIds
 
@@ -75,7 +75,7 @@ async def read_shown_part(
     engine: Engine, place: str, reply_id: str
 ) -> records.SendIntent | records.SendSucceeded | None:
     """Reads the last thing that a stream of this reply wrote down; None where it showed nothing."""
-    last = await engine.last(records.send_subject_of(place, reply_id))
+    last = await engine.last(record_subjects.send_subject_of(place, reply_id))
     kept = records.decode(last.data) if last else None
     return kept if isinstance(kept, records.SendIntent | records.SendSucceeded) else None
 
@@ -92,7 +92,7 @@ class SendJournal:
         self.owed_on = ""
         self._engine = engine
         self._clock = clock
-        self._subject = records.send_subject_of(place)
+        self._subject = record_subjects.send_subject_of(place)
 
     async def load(self) -> None:
         self.position = position_from(await self._engine.last(self._subject))

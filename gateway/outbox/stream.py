@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
@@ -40,8 +40,8 @@ class Stream:
         self._transport = transport
         self._pause = settings.edit_pause
         self._delay = settings.stream_after
-        self._place = records.place_of(reply.address)
-        self._subject = records.send_subject_of(self._place, reply.id)
+        self._place = record_subjects.place_of(reply.address)
+        self._subject = record_subjects.send_subject_of(self._place, reply.id)
         self._text = ""
         self._ids: MessageIds | None = None
         self._failures = 0
@@ -82,8 +82,8 @@ class Stream:
     async def _has_earlier_replies(self) -> bool:
         """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
         try:
-            settled = position_from(await self._engine.last(records.send_subject_of(self._place))).upto
-            return bool(await self._engine.read(records.reply_pattern_of_place(self._place), settled, 1))
+            settled = position_from(await self._engine.last(record_subjects.send_subject_of(self._place))).upto
+            return bool(await self._engine.read(record_subjects.reply_pattern_of_place(self._place), settled, 1))
         except EngineError:
             return True
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -13,7 +14,12 @@ FORMAT = 1
 
 def as_json(session: Session) -> str:
     """The whole session as JSON, without a turn that is still under way."""
-    whole = {
+    return msgspec.json.format(msgspec.json.encode(as_fields(session)), indent=2).decode() + "\n"
+
+
+def as_fields(session: Session) -> dict[str, Any]:
+    """What is exported of it, by name."""
+    return {
         "format": FORMAT,
         "session_id": session.session_id,
         "session_key": session.key,
@@ -27,8 +33,8 @@ def as_json(session: Session) -> str:
         "usage": session.usage,
         "turns": session.turns,
         "entries": session.entries,
+        "decisions": session.decisions,
     }
-    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
 
 
 def as_markdown(session: Session) -> str:
@@ -42,10 +48,18 @@ def as_markdown(session: Session) -> str:
         "model": session.model,
     }
     head += [f"- {name}: {value}" for name, value in facts.items() if value]
-    return "\n".join([*head, *(line for entry in session.entries for line in _render_entry(entry))]) + "\n"
+    said = (line for at in range(len(session.entries)) for line in _render_entry(session, at))
+    return "\n".join([*head, *said]) + "\n"
 
 
-def _render_entry(entry: Entry) -> list[str]:
+def _render_entry(session: Session, at: int) -> list[str]:
+    entry = session.entries[at]
+    made = [one for one in session.decisions if one.entry == at]
+    decided = [f"> hook {one.hook}: {one.decision} at {one.event}: {' '.join(one.reason.split())}" for one in made]
+    return [*(["", *decided] if decided else []), *_render_words(entry)]
+
+
+def _render_words(entry: Entry) -> list[str]:
     if entry.role == "tool":
         return ["", f"### {entry.name or 'tool'}{' (failed)' if entry.error else ''}", "", *_fence(entry.content)]
     lines = ["", f"## {entry.role.capitalize()}"]

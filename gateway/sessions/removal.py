@@ -5,14 +5,14 @@ records before it are purged. So a crash in between loses nothing, and what it l
 `purge_forgotten`, which every reader of the chain may do again: it is the same every time.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict, EngineTooNew, RecordDamage, SessionError
 from gateway.messages import Message
@@ -22,7 +22,7 @@ from gateway.sessions.transitions import begin_session, open_from
 
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
-COPY_SUBJECTS = (records.EVENT_SUBJECTS, records.DEAD_SUBJECTS)
+COPY_SUBJECTS = (record_subjects.EVENT_SUBJECTS, record_subjects.DEAD_SUBJECTS)
 
 
 async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
@@ -35,7 +35,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=not gone)
-        newest = await _read_last_seq(engine, records.session_subject_of("in", key))
+        newest = await _read_last_seq(engine, record_subjects.session_subject_of("in", key))
         if not past.keys() >= set(gone) or (before.seq == 0 and not newest):
             return False
         if gone and before.turn is not None:
@@ -48,7 +48,30 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
             remains.append(replace(begin_session(before, sessions.now(), "forgotten"), previous=""))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
-            await purge_forgotten(engine, records.token_of(key), seq, upto)
+            await purge_forgotten(engine, record_subjects.token_of(key), seq, upto)
+            return True
+
+
+async def rewrite_sessions(
+    engine: Engine, sessions: SessionRepository, key: str, change: Callable[[Session], Session]
+) -> bool:
+    """Write every session of a key anew, as `change` leaves it; what was there before is gone. False: nothing is there.
+
+    Messages that wait, and replies and events of the conversation, stay.
+
+    Raises:
+        SessionError: a turn is under way in it.
+    """
+    while True:
+        before, past = await _read_sessions(engine, sessions, key, is_whole=False)
+        if before.turn is not None:
+            raise SessionError(f"a turn is under way in {key}: try again when it has ended")
+        if not past:
+            return False
+        end = records.TurnEnded(upto=before.upto, status="forgotten", is_partial=True)
+        remains = [_rewrite_session(change(old)) for old in past.values()]
+        if seq := await _rewrite_chain(engine, sessions, before, end, remains):
+            await purge_chain(engine, record_subjects.token_of(key), seq)
             return True
 
 
@@ -61,7 +84,7 @@ async def _read_sessions(
     except RecordDamage:
         if not is_whole:
             raise
-        return Session(key, seq=await _read_last_seq(engine, records.session_subject_of("turn", key))), {}
+        return Session(key, seq=await _read_last_seq(engine, record_subjects.session_subject_of("turn", key))), {}
 
 
 async def _read_last_seq(engine: Engine, subject: str) -> int:
@@ -85,7 +108,7 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
     end = records.TurnEnded(upto=before.upto, status="shortened")
     seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
     if seq:
-        await _purge_chain(engine, records.token_of(key), seq)
+        await purge_chain(engine, record_subjects.token_of(key), seq)
     return bool(seq)
 
 
@@ -101,14 +124,14 @@ async def _rewrite_chain(
         await sessions.append(before, end, *remains)
     except Conflict:
         return 0
-    (written,) = await engine.read(records.session_subject_of("turn", before.key), before.seq, 1)
+    (written,) = await engine.read(record_subjects.session_subject_of("turn", before.key), before.seq, 1)
     return written.seq
 
 
-async def _purge_chain(engine: Engine, conv: str, seq: int) -> None:
+async def purge_chain(engine: Engine, conv: str, seq: int) -> None:
     """Purge what stands before the end at `seq` of a chain."""
-    await engine.purge(records.session_subject_of_token("turn", conv), seq - 1)
-    await engine.purge(records.session_subject_of_token("sum", conv), seq - 1)
+    await engine.purge(record_subjects.session_subject_of_token("turn", conv), seq - 1)
+    await engine.purge(record_subjects.session_subject_of_token("sum", conv), seq - 1)
 
 
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
@@ -116,19 +139,21 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
     Their files go too, and the events that hooks are owed of them, but not those of the sessions that stay.
     """
-    async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
+    async for record in _read_until(engine, record_subjects.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
             for file in kept.message.attachments:
                 await _remove_file(kept.message, Path(file.path))
-    await _purge_chain(engine, conv, seq)
-    await engine.purge(records.session_subject_of_token("in", conv), upto)
-    await engine.purge(records.session_subject_of_token("bell", conv), seq)
-    await engine.purge(records.reply_pattern_of_token(conv), seq)
-    await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
-    await engine.purge(records.approval_pattern_of_token(conv), seq)
+    await purge_chain(engine, conv, seq)
+    await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
+    await engine.purge(record_subjects.session_subject_of_token("bell", conv), seq)
+    await engine.purge(record_subjects.session_subject_of_token("page", conv), seq)
+    await engine.purge(record_subjects.reply_pattern_of_token(conv), seq)
+    await engine.purge(record_subjects.session_subject_of_token("dead.turns", conv), seq)
+    await engine.purge(record_subjects.session_subject_of_token("shown", conv), seq)
+    await engine.purge(record_subjects.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
-    for pattern in (records.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
+    for pattern in (record_subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
@@ -148,7 +173,7 @@ async def _remove_file(message: Message, path: Path) -> None:
 async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
     """The ids of the sessions that a chain goes on with behind its end at `seq`."""
     staying, after = set[str](), seq
-    while page := await engine.read(records.session_subject_of_token("turn", conv), after, PAGE):
+    while page := await engine.read(record_subjects.session_subject_of_token("turn", conv), after, PAGE):
         found = (records.decode(record.data) for record in page)
         staying |= {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
         after = page[-1].seq
@@ -175,10 +200,10 @@ def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
         return _is_about(kept.data, conv, staying)
     if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_id") in staying:
         return False
-    return records.token_of(str(kept.fields.get("session_key", ""))) == conv
+    return record_subjects.token_of(str(kept.fields.get("session_key", ""))) == conv
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:
     """A session that stays, written anew."""
     opened = open_from(old, old, old.session_id, "kept")
-    return replace(opened, previous="", began=old.began, at=old.last_active)
+    return replace(opened, previous="", began=old.began, at=old.last_active, ahead=old.ahead)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import EngineError, EngineTooNew
 from gateway.sessions.session import STATE_VERSION, Session, apply_record, fold_record
@@ -49,12 +49,14 @@ class SessionRepository:
         engine: Engine,
         *,
         clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = float,
         budget: int = CACHE_BUDGET,
         idle: float = CACHE_IDLE,
         summary_every: int = SUMMARY_EVERY,
     ) -> None:
         self._engine = engine
         self.now = clock
+        self.ahead = ahead  # of the journal's clock
         self._budget = budget
         self._idle = idle
         self._summary_every = summary_every
@@ -82,9 +84,9 @@ class SessionRepository:
         Raises:
             Conflict: the chain has gone on meanwhile, and nothing was written.
         """
-        now = self.now()
-        kept = tuple(one if one.at else msgspec.structs.replace(one, at=now) for one in kept)
-        subject = records.session_subject_of("turn", session.key)
+        now, ahead = self.now(), self.ahead()
+        kept = tuple(one if one.at else msgspec.structs.replace(one, at=now, ahead=ahead) for one in kept)
+        subject = record_subjects.session_subject_of("turn", session.key)
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
@@ -108,7 +110,7 @@ class SessionRepository:
         return found
 
     async def _states(self, session: Session) -> AsyncIterator[Session]:
-        subject = records.session_subject_of("turn", session.key)
+        subject = record_subjects.session_subject_of("turn", session.key)
         while True:
             page = await self._engine.read(subject, session.seq, PAGE)
             for record in page:
@@ -118,7 +120,7 @@ class SessionRepository:
                 return
 
     async def _from_summary(self, key: str) -> tuple[Session, int]:
-        record = await self._engine.last(records.session_subject_of("sum", key))
+        record = await self._engine.last(record_subjects.session_subject_of("sum", key))
         if record is None:
             return Session(key), 0
         with suppress(msgspec.MsgspecError, EngineTooNew):
@@ -135,7 +137,7 @@ class SessionRepository:
         self._remember(session, summarised)
 
     async def _summarise(self, session: Session, summarised: int) -> int:
-        subject = records.session_subject_of("sum", session.key)
+        subject = record_subjects.session_subject_of("sum", session.key)
         summary = records.SessionSnapshot(
             upto=session.seq, shape=STATE_VERSION, state=msgspec.Raw(msgspec.json.encode(session)), at=self.now()
         )

@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 from anyio import to_thread
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.config.settings import JournalSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
@@ -118,7 +118,7 @@ class Retention:
         return len(rows) * gone
 
     async def _compact(self, key: str) -> None:
-        chain = await self._engine.read(records.session_subject_of("turn", key), 0, LONG_CHAIN)
+        chain = await self._engine.read(record_subjects.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
 

@@ -6,16 +6,16 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.sessions.removal import purge_forgotten
+from gateway.sessions.removal import purge_chain, purge_forgotten
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,9 @@ REST_SHARE, LONGEST_REST = 1.3, 1.0
 SEARCH_CURSOR = "search"
 
 T = TypeVar("T")
+ListCursor: TypeAlias = tuple[float, str]
+SearchCursor: TypeAlias = tuple[float, int]
+"""What stands last on a page, by what pages are ordered by: the next page begins behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ class SearchHit:
     role: str
     at: float
     snippet: str
+    number: int  # its place in the index
+
+    @property
+    def cursor(self) -> SearchCursor:
+        return self.at, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,10 @@ class SessionInfo:
     is_current: bool
     turns: int
     entries: int
+
+    @property
+    def cursor(self) -> ListCursor:
+        return self.last_active, self.session_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ class SessionSearch:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep up with the journal until cancelled."""
-        changes = self._engine.tail(records.TURN_SUBJECTS)
+        changes = self._engine.tail(record_subjects.TURN_SUBJECTS)
         task_status.started()
         try:
             await self._check_journal()
@@ -148,7 +160,7 @@ class SessionSearch:
         """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
         mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
         try:
-            subject = records.cursor_subject_of(SEARCH_CURSOR)
+            subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
             (seq,) = await self._engine.append(NewRecord(subject, records.encode(mark)))
             await self._engine.purge(subject, seq - 1)
             self.progress.end = seq
@@ -163,18 +175,23 @@ class SessionSearch:
         await self._query(SearchIndex.clear)
         return await self._read_on()
 
-    async def find(self, query: str, *, key: str = "", limit: int = 20) -> list[SearchHit]:
+    async def find(
+        self, query: str, *, key: str = "", limit: int = 20, after: SearchCursor | None = None
+    ) -> list[SearchHit]:
         """The entries that hold all the words of a query, the newest first; of one session key, or of all."""
         await self._read_on()
         wanted = parse_query(query)
         if not wanted.plain:
             return []
-        return await self._query(lambda index: _find_hits(index.db, wanted, key, limit))
+        return await self._query(lambda index: _find_hits(index.db, wanted, key, limit, after))
 
-    async def list_sessions(self, *, platform: str = "", limit: int = 50) -> list[SessionInfo]:
+    async def list_sessions(
+        self, *, platform: str = "", user_id: str = "", limit: int = 50, after: ListCursor | None = None
+    ) -> list[SessionInfo]:
         """Sessions, those last used first."""
-        where = "WHERE ? IN ('', platform) ORDER BY last_active DESC, id DESC LIMIT ?"
-        return await self._find_sessions(where, platform, limit)
+        behind = "AND (last_active, id) < (?, ?)" if after else ""
+        where = f"WHERE ? IN ('', platform) AND ? IN ('', user_id) {behind} ORDER BY last_active DESC, id DESC LIMIT ?"
+        return await self._find_sessions(where, platform, user_id, *(after or ()), limit)
 
     async def find_by_id_prefix(self, prefix: str) -> list[SessionInfo]:
         """The sessions whose id begins with this: how a person names one."""
@@ -212,7 +229,7 @@ class SessionSearch:
         while True:
             began = time.monotonic()
             after = await self._query(lambda index: index.upto)
-            page = await records.read_readable(self._engine, records.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
             if not page:
                 self.progress.reached = after
                 return count
@@ -230,7 +247,11 @@ class SessionSearch:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
-            await purge_forgotten(self._engine, records.token_of_subject(record.subject), record.seq, kept.upto)
+            conv = record_subjects.token_of_subject(record.subject)
+            if kept.is_partial:
+                await purge_chain(self._engine, conv, record.seq)
+            else:
+                await purge_forgotten(self._engine, conv, record.seq, kept.upto)
 
     async def _query(self, query: Callable[[SearchIndex], T]) -> T:
         """In a thread, one at a time: nothing synchronous on the loop."""
@@ -249,8 +270,10 @@ class SessionSearch:
             return query(self._index)
 
 
-def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int) -> list[SearchHit]:
-    possible = [
+def _find_hits(
+    db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int, after: SearchCursor | None
+) -> list[SearchHit]:
+    possible: list[tuple[str, Any]] = [
         ("entry.id IN (SELECT rowid FROM words WHERE words MATCH ?)", wanted.words),
         ("entry.id IN (SELECT rowid FROM grams WHERE grams MATCH ?)", wanted.grams),
         *(("entry.grams AND instr(entry.content, ?) > 0", term) for term in wanted.short),
@@ -258,15 +281,16 @@ def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int
     ]
     used = [(condition, value) for condition, value in possible if value]
     where = " AND ".join(condition for condition, _ in used) or "0"
+    where += " AND (entry.at, entry.id) < (?, ?)" if after else ""
     found = db.execute(
-        "SELECT session.id, key, title, role, entry.at, content FROM entry"  # noqa: S608 - the conditions are ours
+        "SELECT session.id, key, title, role, entry.at, content, entry.id FROM entry"  # noqa: S608 - the conditions are ours
         " JOIN session ON session.conv = entry.conv AND session.id = entry.session"
         f" WHERE {where} ORDER BY entry.at DESC, entry.id DESC LIMIT ?",
-        (*(value for _, value in used), limit),
+        (*(value for _, value in used), *(after or ()), limit),
     )
     return [
-        SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain))
-        for session_id, session_key, title, role, at, content in found
+        SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain), number)
+        for session_id, session_key, title, role, at, content, number in found
     ]
 
 

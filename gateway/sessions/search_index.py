@@ -18,9 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import astuple
-
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Record
 from gateway.sessions.keys import platform_of
 from gateway.transcript import Entry
@@ -94,7 +92,7 @@ class SearchIndex:
             for record in page:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
-                    change(self.db, records.token_of_subject(record.subject), kept, kept.at or record.ts)
+                    change(self.db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
@@ -218,10 +216,11 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
         return
     if not (current := _find_current(db, conv)):
         return
-    session, sizes = current
+    (session, sizes), used = current, kept.usage
+    sums = used.input_tokens, used.output_tokens, used.calls, used.cost
     db.execute(
         "INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (conv, session, at, kept.status, len(kept.entries), *astuple(kept.usage)[:-1]),
+        (conv, session, at, kept.status, len(kept.entries), *sums),
     )
     if kept.entries:
         sizes.append(len(kept.entries))
@@ -282,6 +281,7 @@ def has_no_spaces(text: str) -> bool:
 
 def parse_query(query: str) -> SearchTerms:
     """Every term must be there; one in double quotes is a phrase, and the last word may be unfinished."""
+    query = query.replace("\0", " ")  # no word has one, and FTS5 reads an expression no further than that
     plain = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
     spaced = [term for term in plain if not has_no_spaces(term) and re.search(r"\w", term)]
     dense = [term for term in plain if has_no_spaces(term)]

@@ -6,7 +6,9 @@ turn is claimed by a record; while the claim that a node wrote is the last one, 
 another session's beginning, or the turn's end, takes the claim away from whoever holds it.
 """
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +20,9 @@ from gateway.engine.interface import Record
 from gateway.events import AskedCall
 from gateway.transcript import Entry, Usage
 
-STATE_VERSION = 2  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 5  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
+DECISIONS_KEPT = 1000
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
 
@@ -47,11 +50,33 @@ class OpenTurn(msgspec.Struct, frozen=True):
     calls: Mapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
     answers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     until: float = 0.0
+    pauses: int = 0  # how often it has waited for answers
+    decisions: tuple[records.DecisionRecord, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
         """Does it need an answer before it can go on?"""
         return not self.by and bool(self.questions)
+
+    def asks(self, name: str, digest: str = "") -> bool:
+        """Is this question open, and is it the one that has this digest?"""
+        return name in self.questions and digest in ("", self.digest_of(name))
+
+    def digest_of(self, name: str) -> str:
+        """What tells a question, with the calls that a yes to it lets run, from anything else that is asked."""
+        calls = [[call.digest, *call.changed_by] for call in self.calls.get(name, ())]
+        asked = json.dumps([self.turn_id, name, self.questions[name], calls])
+        return hashlib.sha256(asked.encode()).hexdigest()
+
+
+class SessionDecision(msgspec.Struct, frozen=True):
+    """What a hook decided, before or at the entry of this number."""
+
+    entry: int
+    hook: str
+    event: str
+    decision: str
+    reason: str
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -70,12 +95,15 @@ class Session(msgspec.Struct, frozen=True):
     upto: int = 0
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
+    speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered; (): nobody wrote it down
     bag: Mapping[str, Any] = msgspec.field(default_factory=dict)
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
     usage: Usage = msgspec.field(default_factory=Usage)
     turn: OpenTurn | None = None
     last_active: float = 0.0
+    ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's then
     weight: int = 0
+    decisions: tuple[SessionDecision, ...] = ()  # of hooks, the last so many
 
     @property
     def title(self) -> str:
@@ -108,7 +136,11 @@ def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: floa
     """The state after a record that is already decoded. What does not belong into a chain changes nothing."""
     moved = replace(state, seq=seq, records=state.records + 1)
     change = CHANGES.get(type(kept))
-    return change(moved, kept, kept.at or ts) if change else moved
+    if change is None:
+        return moved
+    at, ahead = kept.at or ts, getattr(kept, "ahead", 0.0)
+    after = change(moved, kept, at)
+    return replace(after, ahead=ahead) if after.last_active == at and after.ahead != ahead else after
 
 
 def estimate_weight(entries: tuple[Entry, ...]) -> int:
@@ -130,7 +162,8 @@ def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Ses
         turn=None,
         last_active=at,
         weight=estimate_weight(start.entries),
-        **asdict(start),
+        decisions=(),
+        **asdict(start) | {"speakers": start.speakers or ((),) * len(start.turns)},
     )
 
 
@@ -160,7 +193,7 @@ def _wait_for_answers(turn: OpenTurn, kept: records.QuestionsAsked) -> OpenTurn:
     asked, calls = {**turn.asked, **kept.questions}, {**turn.calls, **kept.calls}
     counts_anew = replace(turn, by="", attempt=0, failures=0, deaths=0)
     waiting = replace(counts_anew, questions=kept.questions, asked=asked, calls=calls)
-    return replace(waiting, answers=answers, until=kept.until)
+    return replace(waiting, answers=answers, until=kept.until, pauses=turn.pauses + 1)
 
 
 def _release_claim(turn: OpenTurn, kept: records.ClaimReleased) -> OpenTurn:
@@ -187,12 +220,29 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
         upto=upto,
         entries=state.entries + kept.entries,
         turns=(*state.turns, len(kept.entries)) if kept.entries else state.turns,
+        speakers=(*state.speakers, kept.people) if kept.entries else state.speakers,
         bag=state.bag if kept.bag is None else kept.bag,
         usage=state.usage + kept.usage,
         turn=None,
         last_active=at,
         weight=state.weight + estimate_weight(kept.entries),
+        decisions=(*state.decisions, *_place_decisions(state, kept.entries))[-DECISIONS_KEPT:],
     )
+
+
+def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[SessionDecision]:
+    """Where each belongs among what its turn adds: at its call, at the answer of its hop, else after the one before."""
+    answers = [at for at, entry in enumerate(entries) if entry.role == "assistant"]
+    results = {entry.call_id: at for at, entry in enumerate(entries) if entry.role == "tool"}
+    at = 0
+    for one in state.turn.decisions if state.turn else ():
+        if one.event == "agent:end":
+            at = max(len(entries) - 1, 0)
+        elif one.call_id in results:
+            at = results[one.call_id]
+        elif 0 < one.hop <= len(answers):
+            at = answers[one.hop - 1]
+        yield SessionDecision(len(state.entries) + at, one.hook, one.event, one.decision, one.reason)
 
 
 def _apply_changed(state: Session, kept: records.SettingChanged, _at: float) -> Session:
@@ -203,7 +253,9 @@ def _apply_changed(state: Session, kept: records.SettingChanged, _at: float) -> 
 def _apply_undone(state: Session, kept: records.TurnsUndone, at: float) -> Session:
     rest = state.turns[: max(0, len(state.turns) - kept.turns)]
     entries = state.entries[: sum(rest)]
-    return replace(state, turns=rest, entries=entries, last_active=at, weight=estimate_weight(entries))
+    decisions = tuple(one for one in state.decisions if one.entry < len(entries))
+    changed = {"turns": rest, "speakers": state.speakers[: len(rest)], "entries": entries, "decisions": decisions}
+    return replace(state, **changed, last_active=at, weight=estimate_weight(entries))
 
 
 _add_step = _change_turn(lambda turn, kept: replace(turn, steps=(*turn.steps, kept)))
@@ -215,6 +267,7 @@ CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyT
         records.LlmStep: _add_step,
         records.ToolStarted: _add_step,
         records.ToolFinished: _add_step,
+        records.DecisionRecord: _change_turn(lambda turn, kept: replace(turn, decisions=(*turn.decisions, kept))),
         records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
         records.ClaimReleased: _change_turn(_release_claim),
         records.QuestionsAsked: _change_turn(_wait_for_answers),

@@ -103,18 +103,20 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
 
 
 def get_reset_reason(
-    session: Session, settings: SessionSettings, now: float, zone: tzinfo | None = None
+    session: Session, settings: SessionSettings, now: float, zone: tzinfo | None = None, *, ahead: float = 0.0
 ) -> Literal["idle", "daily"] | None:
     """The reason that a message which comes now begins a new session, or None. An open turn is never cut.
 
-    The day begins by the clock of the zone; None is the machine's.
+    The day begins by the clock of the zone; None is the machine's. `ahead`: by how much `now` is ahead of the journal's
+    clock, by which it is told for how long nobody spoke.
     """
     if settings.reset == "none" or not session.session_id or session.turn is not None:
         return None
-    if settings.reset in ("idle", "both") and now - session.last_active >= settings.idle:
+    silent = (now - ahead) - (session.last_active - session.ahead)
+    if settings.reset in ("idle", "both") and silent >= settings.idle:
         return "idle"
     here = datetime.fromtimestamp(now, zone).astimezone(zone)
     boundary = here.replace(hour=settings.daily_at, minute=0, second=0, microsecond=0)
     if boundary > here:
         boundary -= timedelta(days=1)
-    return "daily" if settings.reset in ("daily", "both") and session.last_active < boundary.timestamp() else None
+    return "daily" if settings.reset in ("daily", "both") and silent > now - boundary.timestamp() else None

@@ -2,15 +2,18 @@
 
 import gc
 import tracemalloc
+from dataclasses import replace
 
 import anyio
+import pytest
 
+from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.lanes.lanes import make_inbound_put
 from tests.lanes.desk import Watched, echo, served
-from tests.spine import key, lane_settings, message
+from tests.spine import chain, key, lane_settings, message, until
 
 WAITING = 2000
 FEW = lane_settings(sessions=SessionSettings(turns=4, turns_per_person=2), patience=3600.0)
@@ -45,6 +48,31 @@ async def test_who_comes_now_is_answered_before_what_waited(engine: Engine) -> N
         await desk.running(50)  # and what waited gets on
 
 
+class Held(Watched):
+    """No turn ends."""
+
+    async def __call__(self, turn: LaneTurn) -> LaneResult:
+        self.runs.append(turn)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_who_waits_is_told_the_place_in_the_line_also_before_the_lane_begins(engine: Engine) -> None:
+    await leave_waiting(engine, 100)
+
+    async def is_told() -> bool:
+        out = await chain(engine, record_subjects.OUT_SUBJECTS)
+        told[:] = [int(one.reply.text.split("number ")[1].split()[0]) for one in out]
+        return len(told) >= 60
+
+    told: list[int] = []
+    async with served(engine, Held(), replace(FEW, patience=0.05)) as desk:
+        await until(is_told, "60 places")
+        assert len(desk.work.runs) <= 4
+    assert len(told) == len(set(told)), "each has a place of its own, and hears it once"
+    assert max(told) <= 100
+
+
 async def test_a_session_with_a_backlog_is_begun_at_once_when_its_person_writes(engine: Engine) -> None:
     await leave_waiting(engine, WAITING)
     async with served(engine, Slow(), FEW) as desk:
@@ -65,6 +93,7 @@ async def test_the_backlog_of_one_person_does_not_hold_up_that_of_others(engine:
         assert {"p0", "p1", "p2"} < set(people)
 
 
+@pytest.mark.timeout(120)  # all memory is traced, which takes ten times as long
 async def test_a_session_that_waits_costs_less_than_five_kilobytes(engine: Engine) -> None:
     await leave_waiting(engine, WAITING)
     work = Watched()

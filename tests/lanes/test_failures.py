@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.errors import Conflict, EngineError
 from gateway.lanes import LaneResult, LaneTurn
@@ -50,7 +50,7 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
         session = await desk.answered(await desk.say("next"))
     assert [turn.open.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
     assert await replies(engine) == ["so sorry", "re next"]
-    (dead,) = await chain(engine, records.DEAD_TURN_SUBJECTS)
+    (dead,) = await chain(engine, record_subjects.DEAD_TURN_SUBJECTS)
     assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
     inbound = records.decode(dead.data)
     assert isinstance(inbound, records.InboundMessage)
@@ -172,7 +172,7 @@ async def test_a_turn_whose_messages_are_gone_is_closed(engine: Engine) -> None:
         seq = await desk.say("work")
         await desk.running(1)
         await desk.lanes.drain(0)
-    await engine.purge(records.session_subject_of("in", key()))
+    await engine.purge(record_subjects.session_subject_of("in", key()))
     async with served(engine) as desk:
         await desk.answered(await desk.say("next"))
         assert desk.work.texts == ["next"]

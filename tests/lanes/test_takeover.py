@@ -5,7 +5,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.transcript import Entry
@@ -60,7 +60,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
             said.start_soon(one.say, "work")
             await wake.wait()
             async with served(engine, Watched({"work": heir}), NODES, node="b") as two:
-                (record,) = await engine.read(records.session_subject_of("in", key()))
+                (record,) = await engine.read(record_subjects.session_subject_of("in", key()))
                 await two.answered(record.seq)
                 gate.go_on()
                 await until(lambda: one.work.now == 0)

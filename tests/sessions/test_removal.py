@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages import Reply
@@ -20,15 +20,15 @@ async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Sess
     """A new session with one turn: the message, its answer in the chain, the reply, a dead letter."""
     said = message(text)
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
-    (seq,) = await engine.append(NewRecord(records.session_subject_of("in", key()), inbound))
+    (seq,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound))
     out = records.OwedReply(reply=Reply("r", said.address, text), session_key=key())
     dead = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
     session = await sessions.open(key())
     opened = transitions.begin_session(session, 0.0, "new", message=said)
     done = records.TurnEnded(upto=seq, entries=(Entry("user", text),))
     extra = [
-        NewRecord(records.reply_subject_of(said.address, key()), records.encode(out)),
-        NewRecord(records.session_subject_of("dead.turns", key()), records.encode(dead)),
+        NewRecord(record_subjects.reply_subject_of(said.address, key()), records.encode(out)),
+        NewRecord(record_subjects.session_subject_of("dead.turns", key()), records.encode(dead)),
     ]
     return await sessions.append(session, opened, done, extra=extra)
 
@@ -37,7 +37,7 @@ async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engin
     sessions = SessionRepository(engine, summary_every=1)
     before = await spoken(engine, sessions, SECRET)
     waiting = records.encode(records.InboundMessage(session_key=key(), message=message(SECRET)))
-    (newest,) = await engine.append(NewRecord(records.session_subject_of("in", key()), waiting))
+    (newest,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), waiting))
     assert await forget_sessions(engine, sessions, key())
     assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
     for session in (await sessions.open(key()), await SessionRepository(engine).open(key())):
@@ -77,11 +77,14 @@ async def test_hooks_are_still_owed_the_events_of_the_sessions_that_stay(engine:
         event = records.EmittedEvent(name="agent:end", fields=fields)
         data = records.encode(event)
         lost = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=data)
-        await engine.append(NewRecord(records.owed_event_subject_of(event.name, key()), data))
+        await engine.append(NewRecord(record_subjects.owed_event_subject_of(event.name, key()), data))
         await engine.append(records.make_event_put(event))  # as 0.1 wrote it
         await engine.append(NewRecord("gw.dead.hooks.x", records.encode(lost)))
     assert await forget_sessions(engine, sessions, key(), first.session_id)
-    owed = [await chain(engine, subjects) for subjects in (records.EVENT_SUBJECTS, records.OWED_EVENT_SUBJECTS)]
+    owed = [
+        await chain(engine, subjects)
+        for subjects in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
+    ]
     dead: list[Any] = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
     assert [[event.fields["response"] for event in events] for events in (*owed, dead)] == [["second"]] * 3
 
@@ -101,7 +104,7 @@ async def test_what_is_not_there_cannot_be_forgotten(engine: Engine) -> None:
     assert not await forget_sessions(engine, sessions, key())
     await spoken(engine, sessions, "x")
     assert not await forget_sessions(engine, sessions, key(), "20200101_000000_none")
-    assert await chain(engine, records.session_subject_of("turn", key()))
+    assert await chain(engine, record_subjects.session_subject_of("turn", key()))
 
 
 async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> None:

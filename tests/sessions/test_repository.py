@@ -4,7 +4,7 @@ import anyio
 import msgspec
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.sessions import Session, SessionRepository, transitions
@@ -75,9 +75,9 @@ async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:
     sessions = SessionRepository(engine, summary_every=10)
     for number in range(25):
         session = await sessions.append(await sessions.open(KEY), done(str(number)))
-    summaries = await chain(engine, records.session_subject_of("sum", KEY))
+    summaries = await chain(engine, record_subjects.session_subject_of("sum", KEY))
     assert len(summaries) == 1, "older summaries are removed"
-    await engine.purge(records.session_subject_of("turn", KEY), summaries[0].upto)
+    await engine.purge(record_subjects.session_subject_of("turn", KEY), summaries[0].upto)
     again = await SessionRepository(engine).open(KEY)
     assert again == session
 
@@ -91,7 +91,7 @@ async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> No
         b'{"kind":"summary","v":99,"upto":1,"state":{}}',
         b"not json",
     ):
-        await engine.append(NewRecord(records.session_subject_of("sum", KEY), data))
+        await engine.append(NewRecord(record_subjects.session_subject_of("sum", KEY), data))
         assert await SessionRepository(engine).open(KEY) == session
 
 

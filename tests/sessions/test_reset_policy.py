@@ -7,7 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
+from gateway.engine.journal_clock import DAY
 from gateway.sessions import OpenTurn, Session, get_reset_reason
+from tests.engine.conftest import JUMPS
 
 
 def at(text: str, zone: str = "UTC") -> float:
@@ -35,6 +37,17 @@ def test_the_next_message_begins_a_new_session_when_it_is_time(
     mode: str, last: str, now: str, reason: str | None
 ) -> None:
     assert get_reset_reason(last_spoken(last), SessionSettings(reset=mode), at(now), UTC) == reason  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_was_set_resets_nothing_and_what_is_silent_is_reset_all_the_same(jump: float) -> None:
+    settings, last = SessionSettings(reset="both"), at("2026-01-01T12:00")
+    spoken = last_spoken("2026-01-01T12:00")
+    assert get_reset_reason(spoken, settings, last + 60 + jump, UTC, ahead=jump) is None
+    before = replace(spoken, last_active=last + jump, ahead=jump)
+    assert get_reset_reason(before, settings, last + 60, UTC) is None, "it was set, and is right again"
+    assert get_reset_reason(before, settings, last + 2 * DAY, UTC) == "idle"
+    assert get_reset_reason(spoken, settings, last + 2 * DAY + jump, UTC, ahead=jump) == "idle"
 
 
 def test_the_day_begins_by_the_clock_of_the_place() -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, Record
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
@@ -65,10 +65,13 @@ async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine
     assert await found(search, "stat") == ["Behind the station."], "the last word may be unfinished"
     assert await found(search, '"behind the"') == ["Behind the station."]
     assert await found(search, '"the behind"') == []
+    assert await found(search, "behind\0station") == ["Behind the station."], "a NUL parts words, as a space does"
     assert await found(search, "station café") == [], "all words must stand in one message"
 
 
-@pytest.mark.parametrize("query", ["", "   ", '"', "*", "AND OR NOT", "a:b", "(", "NEAR(a b)", "-x", '"" ""', "^x"])
+@pytest.mark.parametrize(
+    "query", ["", "   ", '"', "*", "AND OR NOT", "a:b", "(", "NEAR(a b)", "-x", '"" ""', "^x", "a\0b"]
+)
 async def test_no_query_is_an_error(engine: Engine, search: SessionSearch, query: str) -> None:
     talk = Talk(engine)
     await talk.begin()
@@ -248,12 +251,12 @@ async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, se
     inbound = records.encode(
         records.InboundMessage(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
     )
-    await engine.append(NewRecord(records.session_subject_of("in", session.key), inbound))
+    await engine.append(NewRecord(record_subjects.session_subject_of("in", session.key), inbound))
     end = records.TurnEnded(upto=99, status="forgotten")
     await talk.sessions.append(session, end)
     assert await found(search, "swordfish") == []
-    assert len(await engine.read(records.session_subject_of("turn", session.key))) == 1
-    assert await engine.read(records.session_subject_of("in", session.key)) == []
+    assert len(await engine.read(record_subjects.session_subject_of("turn", session.key))) == 1
+    assert await engine.read(record_subjects.session_subject_of("in", session.key)) == []
 
 
 def test_a_snippet_shows_the_place() -> None:
@@ -273,6 +276,6 @@ def test_every_record_of_a_chain_is_folded_or_is_none_that_a_search_looks_at() -
     """A session is folded twice, as a value and as rows: a new kind of record must be thought of in both."""
     kinds = {kind for kind in records.RECORD_KINDS if issubclass(kind, records.TurnRecord)}
     within_a_turn = {records.LlmStep, records.ToolStarted, records.ToolFinished, records.InterimReply}
-    within_a_turn |= {records.ClaimReleased, records.QuestionsAsked, records.QuestionAnswered}
+    within_a_turn |= {records.ClaimReleased, records.QuestionsAsked, records.QuestionAnswered, records.DecisionRecord}
     assert set(FOLDED) == kinds
     assert set(INDEXED) == kinds - within_a_turn
