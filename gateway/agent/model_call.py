@@ -1,17 +1,18 @@
 """One answer of the model: asked for, streamed through the interceptors, judged by them, asked for again if need be."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from gateway.agent.model import Chunk, ModelRequest, ToolSpec, estimate_tokens
+from gateway.agent.model import CHARACTERS, Chunk, Model, ModelRequest, ToolSpec, estimate_tokens
 from gateway.agent.operation import Operation, OperationResult
+from gateway.agent.ports import UsagePort
 from gateway.agent.turn_state import Fields, TurnEnding, TurnState
-from gateway.errors import ModelError
+from gateway.errors import BudgetRefusal, ModelError
 from gateway.events import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
@@ -58,7 +59,12 @@ class ModelCall(Operation[Chunk]):
             request = _request_from(request, event, state.agent.model.name)
         # A tool that the hooks took from the request cannot be called, even if the model names it all the same.
         state.offered = frozenset(spec.name for spec in request.tools)
-        return await _stream(state, await fit_request(state, request))
+        try:
+            return await _stream(state, await fit_request(state, request))
+        except BudgetRefusal as refusal:
+            said = next((entry.content for entry in reversed(state.new_entries) if entry.role == "assistant"), "")
+            state.finish = TurnEnding(f"{said}\n\n{refusal}".strip(), stop="budget")
+            return Chunk(stop="budget")
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
         response = self._response_of(result)
@@ -70,9 +76,7 @@ class ModelCall(Operation[Chunk]):
         }
 
     def take(self, result: OperationResult) -> None:
-        """Each try costs what it costs, whether or not its answer is the one that is kept."""
         response = self._response_of(result)
-        self.state.usage += response.usage or Usage()
         if result.after_event is not None:
             response = _apply_rewrite(response, result.after_event)
         if not self.state.end(result.outcome, self.before) and isinstance(result.outcome, Deny):
@@ -133,10 +137,43 @@ def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
     return replace(response, text=text, tool_calls=calls, stop=stop)
 
 
+async def call_model(
+    model: Model, request: ModelRequest, usage: UsagePort, add: Callable[[Usage], None]
+) -> AsyncGenerator[Chunk]:
+    """The pieces of an answer. Each call costs what it costs, whether or not its answer is heard to its end or kept.
+
+    Raises:
+        BudgetRefusal: it may not be made.
+    """
+    name, tokens = request.name or model.name, estimate_tokens(request)
+    if refusal := await usage.ask(name, tokens):
+        raise BudgetRefusal(refusal)
+    used, length, is_failed = None, 0, False
+    try:
+        async with aclosing(model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
+            async for chunk in chunks:
+                length += len(chunk.text)
+                used = chunk.usage or used
+                yield chunk
+    except ModelError:
+        is_failed = True
+        raise
+    finally:
+        if used is not None:
+            used = msgspec.structs.replace(used, calls=1, model=used.model or name)
+        elif length or not is_failed:  # cut off, or nobody said what it took
+            used = Usage(tokens, length // CHARACTERS, calls=1, model=name, estimated=1)
+        add(usage.count(used or Usage(), name, tokens))
+
+
+def _call_own_model(state: TurnState, request: ModelRequest) -> AsyncGenerator[Chunk]:
+    return call_model(state.agent.model, request, state.ports.usage, state.add_usage)
+
+
 async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
     calls: list[ToolCall] = []
-    usage, stop, index = Usage(calls=1, model=request.name or state.agent.model.name), "", 0
-    async with aclosing(state.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
+    before, stop, index = state.usage, "", 0
+    async with aclosing(_call_own_model(state, request)) as chunks:
         async for chunk in chunks:
             if chunk.text:
                 text = await _filter_chunk(state, chunk.text, index)
@@ -147,11 +184,8 @@ async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
             if state.finish is not None:  # a hook of `llm:chunk` ended the turn: closing the stream stops the model
                 break
             calls += chunk.tool_calls
-            if chunk.usage:
-                model = chunk.usage.model or usage.model
-                usage = msgspec.structs.replace(chunk.usage, calls=1, model=model)
             stop = chunk.stop or stop
-    return Chunk(state.partial, tuple(calls), usage, stop)
+    return Chunk(state.partial, tuple(calls), state.usage - before, stop)
 
 
 async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
@@ -232,10 +266,8 @@ async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> s
     parts: list[str] = []
     try:
         asked = ModelRequest((Entry("user", text),), SUMMARY_PROMPT, name=state.model_name)
-        async with aclosing(state.agent.model.stream(asked)) as chunks:  # type: ignore[type-var]  # an async generator
-            async for chunk in chunks:
-                parts.append(chunk.text)
-                state.usage += chunk.usage or Usage()
+        async with aclosing(_call_own_model(state, asked)) as chunks:
+            parts += [chunk.text async for chunk in chunks]
     except ModelError as error:
         log.warning("a conversation could not be summed up (%s); its older part is left out", error)
         return f"{before}\n{LEFT_OUT}".strip()

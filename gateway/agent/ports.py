@@ -25,6 +25,26 @@ class EventEmitter(Protocol):
     def __call__(self, name: str, /, **fields: Any) -> None: ...
 
 
+class UsagePort(Protocol):
+    """What is asked before each call of a model, and told after it."""
+
+    async def ask(self, model: str, tokens: int) -> str:
+        """May it be called, with about so many tokens? Returns why not, for the person; empty: it may."""
+
+    def count(self, usage: Usage, model: str, tokens: int) -> Usage:
+        """A call that was asked for with this model and so many tokens has used that; returns it with what it cost."""
+
+
+class IgnoredUsage:
+    """For turns whose usage nobody adds up."""
+
+    async def ask(self, _model: str, _tokens: int) -> str:
+        return ""
+
+    def count(self, usage: Usage, _model: str, _tokens: int) -> Usage:
+        return usage
+
+
 async def ignore_step(step: Step) -> None:
     """For turns that need not survive a crash."""
 
@@ -54,6 +74,7 @@ class Ports:
         went with it.
     chat: the conversation, where there is one that tools may speak in.
     grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more.
+    usage: counts the calls of the model, and says which may not be made.
     redact: takes secrets out of an error before anybody is told of it.
     """
 
@@ -80,6 +101,7 @@ class Ports:
     chat: ChatPort | None = None
     grant: Callable[[Tool], Tool | None] = lambda tool: tool
     redact: Callable[[str], str] = str
+    usage: UsagePort = field(default_factory=IgnoredUsage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +109,8 @@ class TurnResult:
     """The result of a turn. With `questions`, the turn is paused: it is run again once they are answered.
 
     entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
-    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `seconds`, or
-        the status.
+    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `budget`, `seconds`,
+        or the status.
     """
 
     reply: str = ""

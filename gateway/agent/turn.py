@@ -42,6 +42,7 @@ from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tool_call import call_tool
 from gateway.agent.tools import choose_sources, find_tool
 from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
+from gateway.agent.turn_tools import make_skill_tools
 from gateway.events import Deny, Pause, Question
 from gateway.steps import Step
 from gateway.transcript import Entry, ToolCall
@@ -190,7 +191,7 @@ async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
     state = TurnState(replace(agent, sources=sources), ports, (), Replay())
     try:
         gate = BatchGate((call.id,), ports.open_questions)
-        entry, _ = await call_tool(state, call, await collect_tools(state), gate)
+        entry, _ = await call_tool(state, call, await collect_tools(state, make_skill_tools(state)), gate)
     except StepNotRecorded as refusal:
         raise refusal.error from None
     return entry

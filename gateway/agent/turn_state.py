@@ -111,6 +111,9 @@ class TurnState:
         """The entries that this invocation has added so far, which the view does not hold."""
         return self.entries[self.base :]
 
+    def add_usage(self, used: Usage) -> None:
+        self.usage += used
+
     async def fire(self, name: str, fields: dict[str, Any]) -> tuple[Fields, Outcome | None]:
         """The event as its hooks leave it; without hooks, the fields as they are."""
         if not self.ports.wants(name):

@@ -10,7 +10,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,20 +21,29 @@ from anyio.abc import ObjectReceiveStream
 
 from gateway import __version__
 from gateway.agent.libraries import load_library
-from gateway.agent.mcp.message_limiter import MessageLimiter, MessageParser, remove_output_schemas
+from gateway.agent.mcp.message_limiter import (
+    MessageLimiter,
+    MessageParser,
+    make_error_response,
+    remove_output_schemas,
+)
 from gateway.agent.mcp.server_process import ParseMessage, run_server
 from gateway.agent.mcp.trust import NEVER_SEEN, SnapshotStore, ToolSnapshot, ToolTrust, describe_change, snapshot_of
 from gateway.agent.tools import Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
+from gateway.worker.process_marks import env_of
 from gateway.worker.tool_names import FORBIDDEN_CHARACTERS, MARK_DIGITS
 
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 30.0
 MAX_TOOLS = 1000
+MAX_PAGES = 100  # of the list of them
+MAX_WARNINGS = 10  # of one connection, of lines that are no message
 LONGEST_LINE = 2000
+LONGEST_REASON = 200
 CONNECTION_CLOSED = -32000  # the library's code for a connection that ended under a call
 LONGEST_NAME = 64  # so many characters models allow
 LONGEST_DESCRIPTION = 4000
@@ -46,7 +54,8 @@ class McpSpec:
     """A server and what it may do here.
 
     A program sees PATH, HOME and the like, and of all else only its `env`; it runs in `folder`. `output_limit` is how
-    much of a call's result the model gets to see. `is_inherited`: see `ToolTrust`.
+    much of a call's result the model gets to see. `is_inherited`: see `ToolTrust`. By its `mark` it is found after a
+    crash.
     """
 
     name: str
@@ -55,6 +64,7 @@ class McpSpec:
     output_limit: int
     parser: MessageParser
     is_inherited: bool = False
+    mark: str = ""
 
     @property
     def trust(self) -> ToolTrust:
@@ -84,10 +94,10 @@ class McpConnection:
         if self._tools is None:
             found: list[Any] = []
             cursor = None
-            while len(found) < MAX_TOOLS:
+            for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 found += page.tools
-                if not (cursor := page.next_cursor):
+                if not (cursor := page.next_cursor) or len(found) >= MAX_TOOLS:
                     break
             wanted = self._spec.settings.tools
             offered = [one for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted]
@@ -183,8 +193,8 @@ async def connect(
     async with anyio.create_task_group() as tasks:
         transport: AbstractAsyncContextManager[Any]
         if spec.settings.command:
-            environ = stdio.get_default_environment() | _reveal(spec.settings.env)
-            parse = partial(_parse_message, shared.SessionMessage, types.jsonrpc_message_adapter.validate_json)
+            environ = stdio.get_default_environment() | _reveal(spec.settings.env) | env_of(spec.mark)
+            parse = MessageDecoder(spec.name, shared.SessionMessage, types.jsonrpc_message_adapter.validate_json).decode
             transport = _connect_program(spec, environ, limiter, parse, on_line, tasks)
         else:
             transport = _connect_url(spec, limiter, http, httpx2)
@@ -269,13 +279,30 @@ async def _connect_url(spec: McpSpec, limiter: MessageLimiter, http: Any, httpx2
         yield streams
 
 
-def _parse_message(wrap: Callable[[Any], Any], validate: Callable[..., Any], line: bytes) -> Any:
-    """What the library's client expects of a line; an error in its place is told to whoever listens."""
-    try:
-        return wrap(validate(line, by_name=False))
-    except ValueError as error:
-        log.warning("a tool server wrote what is no message: %s", str(error)[:200])
-        return error
+class MessageDecoder:
+    """`decode` makes of a line what the library's client expects."""
+
+    def __init__(self, server: str, wrap: Callable[[Any], Any], validate: Callable[..., Any]) -> None:
+        self._server = server
+        self._wrap = wrap
+        self._validate = validate
+        self._warnings = 0
+
+    def decode(self, line: bytes) -> Any:
+        """Of a line that is no message, an error for whoever waits for it; else one that is told to who listens."""
+        try:
+            return self._wrap(self._validate(line, by_name=False))
+        except ValueError as error:
+            why = " ".join(str(error).split())[:LONGEST_REASON]
+            self._warn(why)
+            response = make_error_response(line, f"the answer of {self._server} could not be read: {why}")
+            return self._wrap(self._validate(response, by_name=False)) if response else error
+
+    def _warn(self, why: str) -> None:
+        self._warnings += 1
+        if self._warnings <= MAX_WARNINGS:
+            more = "; more is not told" if self._warnings == MAX_WARNINGS else ""
+            log.warning("the tool server %s wrote what is no message: %s%s", self._server, why, more)
 
 
 async def _read_lines(output: Any, on_line: Callable[[str], None]) -> None:

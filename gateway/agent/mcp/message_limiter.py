@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.errors import AgentError
-from gateway.worker.json_decoder import MAX_LINE_VALUES, has_too_many_values
+from gateway.worker.json_decoder import why_hard
 
 USUAL_BYTES = 256_000  # that are decoded where everything else is done
 MAX_BYTES = 8_000_000  # that are kept of one message
+ENDLESS_BYTES = 200_000_000  # after which nobody waits for the end of a message any more
 END_BYTES = 200  # at both ends of a message, in which its id stands
-TOO_LONG = -32001  # the code of the error in its place
+UNREADABLE = -32001  # the code of the error in its place
 FIRST_ID = re.compile(
     rb'\s{0,9}\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,18})\b'
 )
@@ -82,6 +83,7 @@ class MessageLimiter:
                 yield await self._bound(buffer, prefix)
                 buffer = PartialMessage()
             buffer.add(rest)
+            self._check_end(buffer)
         if buffer.length:
             yield await self._bound(buffer, prefix)
 
@@ -90,7 +92,12 @@ class MessageLimiter:
         buffer = PartialMessage()
         async for piece in pieces:
             buffer.add(piece)
+            self._check_end(buffer)
         return await self._bound(buffer, b"")
+
+    def _check_end(self, buffer: PartialMessage) -> None:
+        if buffer.length > ENDLESS_BYTES:
+            raise AgentError(f"an answer of {self.server} has {ENDLESS_BYTES / 1e6:.0f} MB, and no end")
 
     async def _bound(self, buffer: PartialMessage, prefix: bytes) -> bytes:
         length, message = buffer.length, buffer.kept
@@ -102,16 +109,23 @@ class MessageLimiter:
                 most = f"{MAX_BYTES / 1e6:.0f} MB are read at most"
                 raise AgentError(f"the answer of {self.server} has {length / 1e6:.0f} MB, and {most}: ask for less")
             short = await self.parser.compact(message, self.output_limit + 1)
-            if has_too_many_values(short):
-                most = f"of more than {MAX_LINE_VALUES} values"
-                raise AgentError(f"the answer of {self.server} is made {most}: ask for less")
+            if reason := why_hard(short):
+                raise AgentError(f"the answer of {self.server} is made of {reason}: ask for less")
             return prefix + short
         except AgentError as error:
-            found = FIRST_ID.match(message) or LAST_ID.search(message[-END_BYTES:])
-            if found is None:
+            response = make_error_response(message, str(error))
+            if response is None:
                 raise
-            instead: dict[str, Any] = {"jsonrpc": "2.0", "id": int(found[1])}
-            return prefix + msgspec.json.encode(instead | {"error": {"code": TOO_LONG, "message": str(error)}})
+            return prefix + response
+
+
+def make_error_response(message: bytes, why: str) -> bytes | None:
+    """For whoever waits for this message; None where it does not show who that is."""
+    found = FIRST_ID.match(message) or LAST_ID.search(message[-END_BYTES:])
+    if found is None:
+        return None
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": int(found[1])}
+    return msgspec.json.encode(response | {"error": {"code": UNREADABLE, "message": why}})
 
 
 def remove_output_schemas(message: Any) -> None:

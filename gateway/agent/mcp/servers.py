@@ -12,7 +12,7 @@ from typing import Literal
 import anyio
 import anyio.abc
 
-from gateway.agent.mcp.client import McpConnection, McpSpec, connect
+from gateway.agent.mcp.client import CONNECT_TIMEOUT, McpConnection, McpSpec, connect
 from gateway.agent.mcp.trust import MemorySnapshots, SnapshotStore
 from gateway.agent.tools import Tool
 from gateway.backoff import Attempts, Backoff
@@ -89,7 +89,8 @@ class McpServer:
         self.state, self._last_line, was_up = "starting", "", False
         try:
             async with connect(self.spec, self._note_line, self._snapshots) as connection:
-                await connection.tools()
+                with anyio.fail_after(CONNECT_TIMEOUT):
+                    await connection.tools()
                 was_up = True
                 self._connection, self.state, self.reason = connection, "up", ""
                 self._tried.set()

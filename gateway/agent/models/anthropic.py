@@ -15,6 +15,7 @@ from gateway.agent.models.provider import (
 )
 from gateway.errors import ModelError
 from gateway.transcript import Entry, Usage
+from gateway.worker.json_decoder import JsonDecoder
 
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
 ERROR_KINDS = {
@@ -68,7 +69,7 @@ class MessageStreamEvent(msgspec.Struct):
     error: _StreamError | None = None
 
 
-_decoder = msgspec.json.Decoder(MessageStreamEvent)
+_decoder = JsonDecoder[MessageStreamEvent](MessageStreamEvent)
 
 
 class MessageAccumulator(StreamedAnswer):
@@ -92,7 +93,7 @@ class MessageAccumulator(StreamedAnswer):
                 return event.content_block.text
             case "content_block_delta" if event.delta:
                 if event.index in self._calls:
-                    self._calls[event.index].text += event.delta.partial_json
+                    self._calls[event.index].pieces.append(event.delta.partial_json)
                 return event.delta.text
             case "message_delta":
                 self.stop = (event.delta and event.delta.stop_reason) or self.stop
@@ -103,12 +104,16 @@ class MessageAccumulator(StreamedAnswer):
         return ""
 
     def _count(self, usage: _MessageUsage) -> None:
-        """Counts are of the whole answer so far; those of the cache are part of what was read."""
+        """Counts are of the whole answer so far; those of the cache stand beside what was read, at their own prices."""
         known = self.usage or Usage()
-        read = usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+        cached = max(known.cached_tokens, usage.cache_read_input_tokens or 0)
+        cache_written = max(known.cache_written_tokens, usage.cache_creation_input_tokens or 0)
+        plain = known.input_tokens - known.cached_tokens - known.cache_written_tokens
         self.usage = self.price.usage_of(
-            max(known.input_tokens, sum(count or 0 for count in read)),
+            max(plain, usage.input_tokens or 0) + cached + cache_written,
             max(known.output_tokens, usage.output_tokens or 0),
+            cached=cached,
+            cache_written=cache_written,
         )
 
 

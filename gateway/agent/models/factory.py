@@ -17,7 +17,8 @@ from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.demo import DemoModel
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
-from gateway.agent.models.provider import HttpModel, TokenPrice
+from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
+from gateway.agent.models.provider import HttpModel
 from gateway.agent.models.script import read_script
 from gateway.agent.ports import EventRunner
 from gateway.errors import ConfigError, ModelError
@@ -33,6 +34,7 @@ class ModelSpec:
     api_key: str = field(default="", repr=False)
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     price: TokenPrice = field(default_factory=TokenPrice)
+    prices: Mapping[str, TokenPrice] = field(default_factory=dict)  # of other models of this provider, by their names
 
 
 ModelMaker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
@@ -124,7 +126,11 @@ def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
 
 
 def _http(kind: type[HttpModel]) -> ModelMaker:
-    return lambda spec, model, kwargs: kind(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
+    def make(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
+        price = spec.price if model == spec.model else spec.prices.get(model, UNKNOWN_PRICE)
+        return kind(model, **{"api_key": spec.api_key, "price": price, "prices": spec.prices, **kwargs})
+
+    return make
 
 
 MODEL_MAKERS: Mapping[str, ModelMaker] = {

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from gateway.agent.model import ModelRequest
+from gateway.agent.models.prices import TokenPrice
 from gateway.agent.models.provider import (
     HttpModel,
     PartialToolCall,
@@ -13,7 +14,8 @@ from gateway.agent.models.provider import (
     decode_event,
 )
 from gateway.errors import ModelError
-from gateway.transcript import Entry
+from gateway.transcript import Entry, Usage
+from gateway.worker.json_decoder import JsonDecoder
 
 DONE_MARKER = b"[DONE]"
 OPTIONS = frozenset(
@@ -46,9 +48,21 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _CompletionDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class _CompletionUsage(msgspec.Struct):
+    """What stands in the details is part of the two counts."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
 
 
 class CompletionChunk(msgspec.Struct):
@@ -59,7 +73,7 @@ class CompletionChunk(msgspec.Struct):
     error: Any = None
 
 
-_decoder = msgspec.json.Decoder(CompletionChunk)
+_decoder = JsonDecoder[CompletionChunk](CompletionChunk)
 
 
 class CompletionAccumulator(StreamedAnswer):
@@ -76,7 +90,7 @@ class CompletionAccumulator(StreamedAnswer):
         if piece.error:
             raise _error_from(piece.error)
         if piece.usage:
-            self.usage = self.price.usage_of(piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0)
+            self.usage = _count(piece.usage, self.price)
         text = ""
         for choice in (piece.choices or ())[:1]:
             self.has_begun = True
@@ -94,13 +108,20 @@ class CompletionAccumulator(StreamedAnswer):
             if call.function:
                 growing.name = growing.name or call.function.name or ""
                 arguments = call.function.arguments
-                growing.text += arguments if isinstance(arguments, str) else _encode_arguments(arguments)
+                growing.pieces.append(arguments if isinstance(arguments, str) else _encode_arguments(arguments))
 
     def _place(self, call: _ToolCallDelta) -> int:
         """Some servers do not number the calls: a new id or name begins a new one."""
         last = max(self._calls, default=-1)
         begins = bool(call.id and (last < 0 or self._calls[last].id != call.id))
         return last + 1 if begins or last < 0 else last
+
+
+def _count(used: _CompletionUsage, price: TokenPrice) -> Usage:
+    cached = used.prompt_tokens_details and used.prompt_tokens_details.cached_tokens
+    thought = used.completion_tokens_details and used.completion_tokens_details.reasoning_tokens
+    read, written = used.prompt_tokens or 0, used.completion_tokens or 0
+    return price.usage_of(read, written, cached=cached or 0, reasoning=thought or 0)
 
 
 def _message(entry: Entry) -> dict[str, Any]:

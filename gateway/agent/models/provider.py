@@ -21,7 +21,8 @@ import anyio.to_thread
 import msgspec
 
 from gateway.agent.libraries import load_library
-from gateway.agent.model import Chunk, ModelRequest
+from gateway.agent.model import Chunk, ModelRequest, estimate_tokens
+from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
 from gateway.agent.tools import RAW_ARGS
 from gateway.config.providers import list_other_urls
 from gateway.config.settings import ModelSettings
@@ -45,7 +46,8 @@ TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum context|too m
 NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing")
 FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
 LONGEST_ERROR = 500
-LONGEST_LINE = 16_000_000
+LONGEST_EVENT = 8_000_000
+LONGEST_STREAM = 100_000_000  # bytes: 128,000 tokens come in half of that
 PROBE_SECONDS = 5.0
 SHORTEST_SECRET = 6
 DRAIN_SECONDS = 0.5  # for what may still come after the last word
@@ -55,24 +57,12 @@ Decoded = TypeVar("Decoded")
 _decode = JsonDecoder[Any]().decode
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
-    """The price of a million tokens, in the currency of the person's account."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-    def usage_of(self, read: int, written: int) -> Usage:
-        """So many tokens, and what they cost."""
-        return Usage(read, written, cost=(read * self.input + written * self.output) / 1_000_000)
-
-
 @dataclass(slots=True)
 class HttpModel(ABC):
     """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
 
     A provider's class says which library it needs, how a request is encoded (of its options only those in `options`),
-    and what puts an answer together.
+    and what puts an answer together. `prices` are those of other models that the endpoint has.
     """
 
     name: str
@@ -83,6 +73,7 @@ class HttpModel(ABC):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
     price: TokenPrice = field(default_factory=TokenPrice)
+    prices: Mapping[str, TokenPrice] = field(default_factory=dict)
     _client: Any = field(default=None, init=False, repr=False)
     _response: Any = field(default=None, init=False, repr=False)
 
@@ -108,7 +99,8 @@ class HttpModel(ABC):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        answer = self.answer_type(self.price)
+        name, length = request.name or self.name, 0
+        answer = self.answer_type(self.price if name == self.name else self.prices.get(name, UNKNOWN_PRICE))
         try:
             response = await self._post(self.encode_request(request))
         except Exception as error:
@@ -117,6 +109,7 @@ class HttpModel(ABC):
         try:
             async for data in events:
                 if text := answer.add(data):
+                    length += len(text)
                     yield Chunk(text)
                 if answer.is_over:
                     break
@@ -129,7 +122,9 @@ class HttpModel(ABC):
         if answer.stop == self.filter_stop:
             raise ModelError("the model's provider withheld the answer", kind="filter")
         stop = self.stop_names.get(answer.stop, answer.stop)
-        usage = msgspec.structs.replace(answer.usage or Usage(), model=request.name or self.name)
+        usage = msgspec.structs.replace(
+            answer.usage or answer.price.estimate(estimate_tokens(request), length), model=name
+        )
         yield Chunk(tool_calls=answer.calls(), usage=usage, stop=stop)
 
     async def aclose(self) -> None:
@@ -208,50 +203,74 @@ async def _close_response(response: Any, events: AsyncIterator[bytes] | None) ->
 def _read_events(response: Any) -> AsyncIterator[bytes]:
     """The data of the response's events. A server that does not stream sends one: the whole answer."""
     is_stream = "event-stream" in response.headers.get("content-type", "event-stream")
-    return read_sse(response.aiter_bytes()) if is_stream else _read_whole(response)
+    pieces = limit_stream(response.aiter_bytes())
+    return read_sse(pieces) if is_stream else read_whole(pieces)
 
 
-async def _read_whole(response: Any) -> AsyncIterator[bytes]:
-    yield await response.aread()
+async def limit_stream(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    length = 0
+    async for piece in pieces:
+        length += len(piece)
+        if length > LONGEST_STREAM:
+            raise ValueError(f"it has {LONGEST_STREAM // 1_000_000} MB, and no end")
+        yield piece
+
+
+async def read_whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """All as one piece. Raises ValueError when it is too long."""
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+        _check_length(len(body))
+    yield bytes(body)
 
 
 async def read_sse(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each of the server-sent events in these pieces. Raises ValueError when a line has no end."""
-    rest, event = b"", list[bytes]()
+    """The data of each of the server-sent events in these pieces. Raises ValueError when one has no end."""
+    rest, event, length = bytearray(), list[bytes](), 0
     async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > LONGEST_LINE:
-            raise ValueError("a line of the stream has no end")
-        for line in lines:
-            line = line.removesuffix(b"\r")
+        *ends, begin = piece.split(b"\n")
+        for end in ends:
+            line = bytes(rest + end).removesuffix(b"\r")
+            rest.clear()
             if line.startswith(b"data:"):
                 event.append(line[5:].removeprefix(b" "))
+                length += len(line)
+                _check_length(length)
             elif not line and event:
                 yield b"\n".join(event)
-                event = []
+                event, length = [], 0
+        rest += begin
+        _check_length(len(rest))
     if rest.startswith(b"data:"):
-        event.append(rest[5:].strip())
-    if last := b"\n".join(event) or rest:
+        event.append(bytes(rest[5:].strip()))
+    if last := b"\n".join(event) or bytes(rest):
         yield last  # what came without the end of its event
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_EVENT:
+        raise ValueError("a line of the stream has no end")
 
 
 @dataclass(slots=True)
 class PartialToolCall:
-    """A tool call that is still streaming in; `text` are its arguments so far."""
+    """A tool call that is still streaming in; `pieces` are those of its arguments so far."""
 
     id: str = ""
     name: str = ""
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
 
     def complete(self) -> ToolCall:
         """The call, now that all of it is there. Arguments that are no JSON object are kept as they came."""
         args: Any = {}
-        if self.text.strip():
+        text = "".join(self.pieces)
+        if text.strip():
             try:
-                args = _decode(self.text.encode())
+                args = _decode(text.encode())
             except ValueError:
                 args = None
-        return ToolCall(self.id, self.name, args if isinstance(args, dict) else {RAW_ARGS: self.text})
+        return ToolCall(self.id, self.name, args if isinstance(args, dict) else {RAW_ARGS: text})
 
 
 @dataclass(slots=True)
@@ -274,11 +293,11 @@ class StreamedAnswer(ABC):
         return tuple(call.complete() for call in self._calls.values())
 
 
-def decode_event(decoder: "msgspec.json.Decoder[Decoded]", data: bytes) -> Decoded:
+def decode_event(decoder: JsonDecoder[Decoded], data: bytes) -> Decoded:
     """One event of a stream. Raises ModelError when it has another shape."""
     try:
         return decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
 
 

@@ -1,5 +1,7 @@
 """Read, write, edit and list files: those of the workspace that the turn has."""
 
+import time
+from collections.abc import Callable
 from typing import Annotated
 
 import anyio.to_thread
@@ -33,26 +35,26 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
 
     async def write_file(path: str, content: str, context: ToolContext) -> str:
         """Write a text file; what was in it before is replaced."""
-        is_new = await anyio.to_thread.run_sync(find_workspace(context.facts).write, path, content.encode())
-        return f"{'Created' if is_new else 'Replaced'} {path} ({len(content)} characters)."
+        before = await anyio.to_thread.run_sync(find_workspace(context.facts).write, path, content.encode())
+        if before is None:
+            return f"Created {path} ({len(content)} characters)."
+        ago = max(time.time() - before.st_mtime, 0.0)
+        replaced = f"{before.st_size} bytes that were written {ago:.0f} s before"
+        return f"Replaced {path} ({len(content)} characters); gone are {replaced}."
 
     async def edit_file(
         path: str, old: Annotated[str, Meta(min_length=1)], new: str, context: ToolContext, every: bool = False
     ) -> str:
         """Replace a piece of a text file. The old piece must be there exactly, and once unless `every` is true."""
-        workspace = find_workspace(context.facts)
+        workspace, count = find_workspace(context.facts), 0
 
-        def edit() -> int:
-            text = _text(workspace.read(path), path)
-            count = text.count(old)
-            if count == 0:
-                raise AgentError(f"{path} does not contain that text; read it, and give a piece exactly as it is")
-            if count > 1 and not every:
-                raise AgentError(f"{path} contains that text {count} times; give more of it, or set every to true")
-            workspace.write(path, text.replace(old, new).encode())
-            return count
+        def replace(read: Callable[[], bytes]) -> bytes:
+            nonlocal count
+            text = _text(read(), path)
+            count = _count_places(text, old, path, every=every)
+            return text.replace(old, new).encode()
 
-        count = await anyio.to_thread.run_sync(edit)
+        await anyio.to_thread.run_sync(workspace.change, path, replace)
         return f"Edited {path} ({count} {'place' if count == 1 else 'places'})."
 
     async def list_files(context: ToolContext, path: str = ".") -> str:
@@ -69,6 +71,15 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         tool_from(edit_file),
         tool_from(list_files, repeatable=True, read_only=True),
     )
+
+
+def _count_places(text: str, old: str, path: str, *, every: bool) -> int:
+    count = text.count(old)
+    if count == 0:
+        raise AgentError(f"{path} does not contain that text; read it, and give a piece exactly as it is")
+    if count > 1 and not every:
+        raise AgentError(f"{path} contains that text {count} times; give more of it, or set every to true")
+    return count
 
 
 def _text(content: bytes, path: str) -> str:

@@ -39,6 +39,12 @@ class FileMemory:
         found = [text for score, _, text in sorted(scored, reverse=True) if score or not words]
         return found[:MOST]
 
+    async def forget(self, owner: str) -> int:
+        """Nothing is remembered for them any more; returns how many texts that were."""
+        texts = await anyio.to_thread.run_sync(self._read, owner)
+        await anyio.Path(self._path(owner)).unlink(missing_ok=True)
+        return len(texts)
+
     def _append(self, owner: str, text: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         line = msgspec.json.encode({"text": text}) + b"\n"

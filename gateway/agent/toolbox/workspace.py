@@ -10,17 +10,22 @@ whoever talks the agent into something once has the next turns too, and those of
 """
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gateway.errors import AgentError
 
 LARGEST = 10_000_000
+LOCK_PATIENCE = 5.0  # seconds
+LOCK_PAUSE = 0.01
 # Files that agents take instructions from, and folders whose settings run programs or steer agents; in small letters.
 INSTRUCTIONS = frozenset(
     {
@@ -63,13 +68,17 @@ class Workspace:
             root, parts = self._find_root(path)
         return root.joinpath(*parts)
 
-    def write(self, path: str, content: bytes) -> bool:
-        """Put a file there, whole or not at all; missing directories are made. Was there none before?"""
-        if len(content) > LARGEST:
-            raise AgentError(f"that is more than {LARGEST:,} bytes")
+    def write(self, path: str, content: bytes) -> os.stat_result | None:
+        """Put a file there, whole or not at all; missing directories are made. What was there before? None: nothing."""
+        return self.change(path, lambda _: content)
+
+    def change(self, path: str, make: Callable[[Callable[[], bytes]], bytes]) -> os.stat_result | None:
+        """The same with what `make` makes of the content, which it may read; nobody else changes it meanwhile."""
         self._check_may_write(path)
-        with self._parent(path, make=True) as (folder, name):
-            mode, is_new = 0o600, True
+        with self._parent(path, make=True) as (folder, name), _lock_folder(folder, path):
+            content, before, mode = make(partial(self.read, path)), None, 0o600
+            if len(content) > LARGEST:
+                raise AgentError(f"that is more than {LARGEST:,} bytes")
             with suppress(FileNotFoundError):
                 before = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 self._check_is_free(before, path)
@@ -77,9 +86,9 @@ class Workspace:
                     raise AgentError(NOT_WRITTEN.format(path=path))
                 if not stat.S_ISREG(before.st_mode):
                     raise AgentError(f"{path} is no regular file")
-                mode, is_new = stat.S_IMODE(before.st_mode), False
+                mode = stat.S_IMODE(before.st_mode)
             _replace_file(folder, name, content, mode)
-            return is_new
+            return before
 
     def list(self, path: str) -> list[tuple[str, bool, int]]:
         """The entries of a directory, sorted: name, whether it is a directory, size."""
@@ -170,6 +179,21 @@ class Workspace:
 
     def _taken(self) -> set[tuple[int, int]]:
         return _find_inodes(self.forbidden)
+
+
+@contextmanager
+def _lock_folder(folder: int, path: str) -> Iterator[None]:
+    """Nobody else of ours writes below it meanwhile. A command that holds the lock holds up no more than this."""
+    limit = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > limit:
+                raise AgentError(f"{path} is being written by somebody else; try again later") from None
+            time.sleep(LOCK_PAUSE)
+    yield  # closing the folder unlocks it
 
 
 def _is_below(real: Path, places: Iterable[Path]) -> bool:

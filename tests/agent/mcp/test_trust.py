@@ -77,7 +77,7 @@ async def asked(stage, servers, call, role="owner", **more):
         ({"trust": "none", "allow": ("price",)}, False, True),
     ],
 )
-@pytest.mark.parametrize("role", ["owner", "user"])
+@pytest.mark.parametrize("role", ["owner", "user", "guest"])
 async def test_what_runs_without_a_question(stage, keep, settings, asks_to_read, asks_otherwise, role):
     servers = await keep(**settings)
     assert await asked(stage, servers, PRICE, role) is asks_to_read

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from gateway.agent.models.anthropic import AnthropicModel
-from gateway.agent.models.provider import TokenPrice
+from gateway.agent.models.prices import TokenPrice
 from gateway.transcript import Entry, ToolCall, Usage
 
 

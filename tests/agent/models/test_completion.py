@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
 from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel
-from gateway.agent.models.provider import TokenPrice, read_sse
+from gateway.agent.models.prices import TokenPrice
+from gateway.agent.models.provider import limit_stream, read_sse, read_whole
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall
 
@@ -53,6 +54,39 @@ def test_an_event_without_its_end_is_not_lost():
 def test_a_line_without_end_is_refused():
     with pytest.raises(ValueError, match="no end"):
         events_in(b"x" * 16_000_001)
+
+
+@pytest.mark.parametrize("read", [read_whole, read_sse])
+def test_an_answer_without_end_is_given_up_before_it_fills_the_memory(read):
+    given = 0
+
+    async def sent():
+        nonlocal given
+        while True:
+            given += 1 << 16
+            yield b"data:1\n" * (1 << 13)
+
+    async def take():
+        async for _ in read(sent()):
+            pass
+
+    with pytest.raises(ValueError, match="no end"):
+        anyio.run(take)
+    assert given < 20_000_000
+
+
+@pytest.mark.timeout(120)  # a hundred megabytes, piece by piece
+def test_a_stream_without_end_is_given_up():
+    async def sent():
+        while True:
+            yield b"data: 1\n\n" * (1 << 14)
+
+    async def take():
+        async for _ in read_sse(limit_stream(sent())):
+            pass
+
+    with pytest.raises(ValueError, match="100 MB, and no end"):
+        anyio.run(take)
 
 
 def test_text_calls_usage_and_cost_are_put_together():

@@ -1,11 +1,15 @@
 """The agent's files: only those below its roots, and never what would give it power over the gateway."""
 
 import contextlib
+import fcntl
 import itertools
 import os
+import re
 import threading
 import time
+from functools import partial
 
+import anyio
 import pytest
 
 from gateway.agent.toolbox.files import make_file_tools
@@ -49,6 +53,32 @@ async def test_a_file_is_written_read_edited_and_listed(use, home):
     assert await use("list_files") == "deep/\nnote.txt (14)"
     assert await use("list_files", path="deep/new") == "a.txt (9)"
     assert (home / "work/deep/new/a.txt").stat().st_mode & 0o777 == 0o600
+
+
+async def test_who_edits_one_file_at_the_same_time_takes_nothing_from_each_other(use):
+    places = [f"<{number}>" for number in range(30)]
+    await use("write_file", path="shared.txt", content="\n".join(places))
+    async with anyio.create_task_group() as tasks:
+        for number, place in enumerate(places):
+            tasks.start_soon(partial(use, "edit_file", path="shared.txt", old=place, new=f"done {number}."))
+    assert await use("read_file", path="shared.txt") == "\n".join(f"done {number}." for number in range(30))
+
+
+async def test_who_replaces_a_file_is_told_what_is_gone(use):
+    await use("write_file", path="shared.txt", content="from one")
+    said = await use("write_file", path="shared.txt", content="from another")
+    assert re.fullmatch(r"Replaced shared.txt \(12 characters\); gone are 8 bytes that were written \d s before.", said)
+
+
+async def test_a_command_that_holds_a_folder_does_not_hold_up_the_agent(use, home):
+    folder = os.open(home / "work", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    began = time.monotonic()
+    with pytest.raises(AgentError, match="being written by somebody else"):
+        await use("write_file", path="a.txt", content="x")
+    assert time.monotonic() - began < 30
+    os.close(folder)
+    assert "Created" in await use("write_file", path="a.txt", content="x")
 
 
 async def test_a_file_can_be_read_in_parts(use):

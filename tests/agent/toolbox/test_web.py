@@ -154,14 +154,20 @@ async def test_redirects_are_followed_and_have_an_end(server, web_options):
 
 async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server, web_options):
     port, answers, _ = server
-    web = web_options(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
+    here = frozenset({"127.0.0.1"})
+    web = web_options(here, largest=5000, output_limit=100)
     answers["/long"] = page("x" * 100_000, "text/plain")
     answers["/image"] = page(b"\x89PNG", "image/png")
     answers["/gone"] = page("gone for good", "text/plain", "410 Gone")
     assert (await fetch_page(web, f"http://127.0.0.1:{port}/long")).endswith("x\n[cut after 100 characters]")
-    for path, words in (("image", "which is no text"), ("gone", "410: gone for good"), ("slow", "longer than 0.5")):
+    hurried = web_options(here, timeout=0.5)
+    for options, path, words in (
+        (web, "image", "which is no text"),
+        (web, "gone", "410: gone for good"),
+        (hurried, "slow", "longer than 0.5"),
+    ):
         with pytest.raises(AgentError, match=words):
-            await fetch_page(web, f"http://127.0.0.1:{port}/{path}")
+            await fetch_page(options, f"http://127.0.0.1:{port}/{path}")
 
 
 def test_a_page_that_is_badly_written_still_has_its_text():

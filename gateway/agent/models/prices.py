@@ -1,0 +1,119 @@
+"""What models cost: the prices of the configuration, else those of a few models at their providers' own endpoints.
+
+The table says what the providers' pages said at its date, in US dollars. It is no promise: a price in the configuration
+wins over it, and a model that stands in neither has no known price, which is said and never taken for nothing.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gateway.agent.model import CHARACTERS
+from gateway.config.providers import PROVIDERS
+from gateway.config.settings import ModelSettings, Settings
+from gateway.transcript import Usage
+
+MILLION = 1_000_000
+PRICES_DATE = "2026-11"
+SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")  # behind the name of a model: one state of it
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """The price of a million tokens, in the currency of the person's account.
+
+    What comes out of the provider's cache and goes into it costs as much as other tokens where nothing else is said.
+    """
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+    cache_write: float | None = None
+    is_known: bool = True
+
+    def usage_of(
+        self, read: int, written: int, *, cached: int = 0, cache_written: int = 0, reasoning: int = 0
+    ) -> Usage:
+        """So many tokens, those of the cache and the thoughts among them, and what they cost."""
+        plain = max(read - cached - cache_written, 0)
+        cost = plain * self.input + written * self.output
+        cost += cached * (self.input if self.cached is None else self.cached)
+        cost += cache_written * (self.input if self.cache_write is None else self.cache_write)
+        return Usage(
+            read,
+            written,
+            cost=cost / MILLION,
+            cached_tokens=cached,
+            cache_written_tokens=cache_written,
+            reasoning_tokens=reasoning,
+            unpriced=0 if self.is_known else 1,
+        )
+
+    def estimate(self, read: int, length: int) -> Usage:
+        """Of a call whose endpoint says nothing of it, or that was cut off after so many characters of its answer."""
+        return replace(self.usage_of(read, length // CHARACTERS), calls=1, estimated=1)
+
+
+UNKNOWN_PRICE = TokenPrice(is_known=False)
+
+PRICES: Mapping[str, Mapping[str, TokenPrice]] = {
+    "demo": {"": TokenPrice(), "demo": TokenPrice(), "script": TokenPrice()},  # nobody is paid for it
+    "openai": {
+        "gpt-5": TokenPrice(1.25, 10.0, 0.125),
+        "gpt-5-mini": TokenPrice(0.25, 2.0, 0.025),
+        "gpt-5-nano": TokenPrice(0.05, 0.4, 0.005),
+        "gpt-5.4": TokenPrice(2.5, 15.0, 0.25),
+        "gpt-5.4-mini": TokenPrice(0.75, 4.5, 0.075),
+        "gpt-4.1": TokenPrice(2.0, 8.0, 0.5),
+        "gpt-4.1-mini": TokenPrice(0.4, 1.6, 0.1),
+    },
+    "anthropic": {
+        "claude-opus-4-5": TokenPrice(5.0, 25.0, 0.5, 6.25),
+        "claude-opus-4-6": TokenPrice(5.0, 25.0, 0.5, 6.25),
+        "claude-sonnet-4-5": TokenPrice(3.0, 15.0, 0.3, 3.75),
+        "claude-sonnet-4-6": TokenPrice(3.0, 15.0, 0.3, 3.75),
+        "claude-haiku-4-5": TokenPrice(1.0, 5.0, 0.1, 1.25),
+    },
+}
+"""By provider and the model's name there."""
+
+
+def find_price(model: ModelSettings) -> TokenPrice:
+    """Of a model as it is configured; what was said of it wins over the table."""
+    listed = _find_listed(model)
+    if not (listed.is_known or model.input_price or model.output_price):
+        return UNKNOWN_PRICE
+    cached, cache_write = model.cached_price, model.cache_write_price
+    if not model.input_price:  # the table's prices of the cache belong to the table's own
+        cached = listed.cached if cached is None else cached
+        cache_write = listed.cache_write if cache_write is None else cache_write
+    return TokenPrice(model.input_price or listed.input, model.output_price or listed.output, cached, cache_write)
+
+
+def _find_listed(model: ModelSettings) -> TokenPrice:
+    listed = _list_known(model)
+    return listed.get(model.name) or listed.get(SNAPSHOT.sub("", model.name)) or UNKNOWN_PRICE
+
+
+def _list_known(model: ModelSettings) -> Mapping[str, TokenPrice]:
+    """The table for the provider's own endpoint; others have prices of their own."""
+    offer = PROVIDERS.get(model.provider)
+    is_own = offer is None or model.base_url in ("", offer.base_url)
+    return PRICES.get(model.provider, {}) if is_own else {}
+
+
+def list_prices(settings: Settings, model: ModelSettings) -> dict[str, TokenPrice]:
+    """Those that are known at the endpoint of this model, by name: of the table, and over it those that are set."""
+    found = dict(_list_known(model))
+    for other in (*settings.models.values(), settings.model):
+        if (other.provider, other.base_url) == (model.provider, model.base_url):
+            found[other.name] = find_price(other)
+    return found
+
+
+def find_price_by_name(settings: Settings, name: str) -> TokenPrice:
+    """Of the model that is called so at a provider which is configured; unknown where there is none."""
+    prices = (list_prices(settings, model).get(name) for model in (settings.model, *settings.models.values()))
+    return next(filter(None, prices), UNKNOWN_PRICE)
