@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 import anyio
 import anyio.abc
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.agent.tool_approval import UNREACHABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_places import (
@@ -53,7 +53,7 @@ class ApprovalRequests:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """See to those that are open, and to those that come."""
-        new = self._engine.tail(records.APPROVAL_SUBJECTS)
+        new = self._engine.tail(record_subjects.APPROVAL_SUBJECTS)
         self._attended.clear()
         async with anyio.create_task_group() as tasks:
             task_status.started()
@@ -65,7 +65,7 @@ class ApprovalRequests:
 
     async def find(self, mark: str) -> ApprovalRequest | None:
         """The request of the question that carries this mark; None: it is settled, or there was none."""
-        found = await self._engine.read(records.approval_subject_of(mark), limit=1) if mark.isalnum() else []
+        found = await self._engine.read(record_subjects.approval_subject_of(mark), limit=1) if mark.isalnum() else []
         kept = records.decode(found[0].data) if found else None
         return kept if isinstance(kept, ApprovalRequest) else None
 
@@ -104,7 +104,7 @@ class ApprovalRequests:
         return request is None or not await self.is_open(request)
 
     async def _read_all(self) -> AsyncIterator[tuple[int, ApprovalRequest]]:
-        async for record, request in records.read_all(self._engine, records.APPROVAL_SUBJECTS, ApprovalRequest):
+        async for record, request in records.read_all(self._engine, record_subjects.APPROVAL_SUBJECTS, ApprovalRequest):
             yield record.seq, request
 
     async def _find_turn(self, request: ApprovalRequest) -> OpenTurn | None:
@@ -120,7 +120,7 @@ class ApprovalRequests:
     async def _attend(self, mark: str) -> None:
         """See to what is asked under one mark; a turn that crashed asks the same once more."""
         try:
-            while found := await self._engine.read(records.approval_subject_of(mark), limit=1):
+            while found := await self._engine.read(record_subjects.approval_subject_of(mark), limit=1):
                 request = records.decode(found[0].data)
                 assert isinstance(request, ApprovalRequest)
                 await self._see_through(found[0].seq, request)
@@ -131,7 +131,7 @@ class ApprovalRequests:
             self._attended.discard(mark)
 
     async def _see_through(self, seq: int, request: ApprovalRequest) -> None:
-        chain = self._engine.tail(records.session_subject_of("turn", request.session_key))
+        chain = self._engine.tail(record_subjects.session_subject_of("turn", request.session_key))
         async with anyio.create_task_group() as tasks:
             if await self.is_open(request):
                 if not request.is_own:
@@ -171,7 +171,7 @@ class ApprovalRequests:
 
     async def _describe_end(self, seq: int, request: ApprovalRequest) -> str:
         """What became of it, in words."""
-        where = records.session_subject_of("turn", request.session_key)
+        where = record_subjects.session_subject_of("turn", request.session_key)
         async for _, kept in records.read_all(self._engine, where, records.QuestionAnswered, seq):
             if (kept.turn_id, kept.name) == (request.turn_id, request.name):
                 return describe_answer(kept)

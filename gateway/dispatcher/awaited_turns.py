@@ -9,7 +9,7 @@ import math
 import anyio
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.errors import GatewayError
@@ -53,7 +53,7 @@ class AwaitedTurns:
             GatewayError: the gateway stops.
         """
         # Before the message is accepted, so that no end is missed.
-        tail = self._engine.tail(records.session_subject_of("turn", key))
+        tail = self._engine.tail(record_subjects.session_subject_of("turn", key))
         seq = await self._lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)
@@ -64,7 +64,8 @@ class AwaitedTurns:
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
-            await self._lanes.interrupt(key)
+            if await self._lanes.interrupt(key) == "nothing" and self._is_over:
+                raise GatewayError("the gateway stops")  # before the turn has begun
             ended = await self._wait_for_end(tail, key, seq)
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
@@ -88,6 +89,6 @@ class AwaitedTurns:
 
     async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
         """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
-        found = records.read_all(self._engine, records.reply_pattern_of_session(key), records.OwedReply, after)
+        found = records.read_all(self._engine, record_subjects.reply_pattern_of_session(key), records.OwedReply, after)
         replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)

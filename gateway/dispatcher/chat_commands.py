@@ -6,23 +6,26 @@ text alone.
 """
 
 import dataclasses
-import time
 from dataclasses import dataclass
 
-from gateway import records
+from msgspec import structs
+
+from gateway import record_subjects
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
-from gateway.dispatcher.question_rights import as_answer, find_rights
+from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
-from gateway.errors import SessionError
-from gateway.events import Deny
+from gateway.dispatcher.usage_report import describe_usage
+from gateway.errors import AccessError, AdapterError, HookError, SessionError
+from gateway.events import Deny, is_yes
 from gateway.hooks.scope import HookScope
 from gateway.lanes import Lanes
 from gateway.messages import Message
-from gateway.roles import Role, is_admin
+from gateway.records import ActivityRecord
+from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import Session, transitions
 
 MOST_LISTED = 20
@@ -33,6 +36,9 @@ NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
+NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
+LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
+NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 
 
@@ -66,7 +72,8 @@ def _check_rights(context: DispatcherContext, command: Command | None, role: Rol
     if command is None or is_admin(role) or command.rights == "everyone":
         return command
     listed = context.access.rules.user_commands
-    is_allowed = command.rights == "user" if listed is None else command.name in listed
+    is_open = listed is None or command.rights == "operator"  # the list is of what users have
+    is_allowed = (is_open and command.is_for(role)) or (listed is not None and command.name in listed)
     return command if is_allowed else None
 
 
@@ -95,13 +102,32 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
             return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")
         call, command = dataclasses.replace(call, typed=typed), other
     try:
-        return await command.run(call)
+        ran = await command.run(call)
     except SessionError as error:
         return CommandResult(str(error))
+    if ran.activity:
+        await write_activity(call.context, call.message, ran.activity)
+    return ran
+
+
+async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord) -> None:
+    """It is recorded as done by whoever wrote this."""
+    at = message.address
+    who, place = f"{at.platform}:{message.user_id}", f"{at.platform}:{at.chat_id}"
+    await context.activity.write(structs.replace(done, who=who, place=place))
+
+
+async def write_refusal(context: DispatcherContext, message: Message, word: str) -> None:
+    """Whoever wrote this has typed a command that is not for them; of what users do not have it is recorded."""
+    command = context.commands.get(word)
+    if command and not command.is_for("user"):
+        await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"))
 
 
 async def begin_session(call: CommandCall) -> CommandResult:
-    opened = transitions.begin_session(call.session, time.time(), "new", message=call.message, keep=KEPT_SETTINGS)
+    opened = transitions.begin_session(
+        call.session, call.context.sessions.now(), "new", message=call.message, keep=KEPT_SETTINGS
+    )
     return CommandResult(
         "A new session begins. I remember nothing of the one before; /resume brings it back.", (opened,)
     )
@@ -171,14 +197,14 @@ async def run_approvals(call: CommandCall) -> CommandResult:
 
 
 async def branch_session(call: CommandCall) -> CommandResult:
-    opened = transitions.branch_session(call.session, call.session, time.time(), call.args)
+    opened = transitions.branch_session(call.session, call.session, call.context.sessions.now(), call.args)
     return CommandResult(
         f"This is a copy now, {opened.session_id}; /resume {call.session.session_id} goes back.", (opened,)
     )
 
 
 async def show_help(call: CommandCall) -> CommandResult:
-    return CommandResult(call.context.commands.help(admin=is_admin(call.role)))
+    return CommandResult(call.context.commands.help(call.role))
 
 
 async def say_hello(_call: CommandCall) -> CommandResult:
@@ -206,11 +232,8 @@ async def stop_turn(call: CommandCall) -> CommandResult:
 
 
 async def show_usage(call: CommandCall) -> CommandResult:
-    used = call.session.usage
-    cost = f", for {used.cost:.4f}" if used.cost else ""
-    return CommandResult(
-        f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model{cost}."
-    )
+    person, is_all = call.message.payer, is_admin(call.role)
+    return CommandResult(await describe_usage(call.context.usage, call.session.usage, person, is_all=is_all))
 
 
 async def show_queue(call: CommandCall) -> CommandResult:
@@ -220,14 +243,34 @@ async def show_queue(call: CommandCall) -> CommandResult:
 
 
 async def show_hooks(call: CommandCall) -> CommandResult:
-    return CommandResult(await call.context.reports.hooks())
+    return CommandResult(await call.context.reports.hooks(call.role))
+
+
+async def run_letters(call: CommandCall) -> CommandResult:
+    """What hooks could not be told, or have one told it again. Why one cannot be is told in words to admins alone."""
+    verb, _, rest = call.args.partition(" ")
+    if not verb:
+        return CommandResult(await call.context.reports.letters())
+    name = rest.strip()
+    if verb != "retry" or not name:
+        return CommandResult("/letters takes `retry NAME`, or nothing.")
+    try:
+        count = await call.context.reports.retry(name)
+    except HookError as error:
+        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}." if is_admin(call.role) else NO_SUCH_HOOK)
+    told = f"{count} dead letters of {name} are told again." if count else f"{name} has no dead letters."
+    return CommandResult(told, activity=ActivityRecord(what="hooks.dead_retry", on=name))
 
 
 async def steer_platforms(call: CommandCall) -> CommandResult:
     if not call.args:
-        return CommandResult(call.context.reports.platforms())
+        return CommandResult(call.context.reports.platforms(call.role))
     verb, _, name = call.args.partition(" ")
-    return CommandResult(await call.context.reports.steer(verb, name.strip()))
+    try:
+        told = await call.context.reports.steer(verb, name.strip())
+    except AdapterError as error:
+        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    return CommandResult(told, activity=ActivityRecord(what="platform.steer", on=f"{verb} {name.strip()}"))
 
 
 async def run_pairing(call: CommandCall) -> CommandResult:
@@ -235,14 +278,28 @@ async def run_pairing(call: CommandCall) -> CommandResult:
     if at.chat_type != "dm" and call.args.startswith("approve"):
         return CommandResult(NOT_IN_GROUPS)
     by = f"{at.platform}:{call.message.user_id}"
-    return CommandResult(
-        await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.platform)
-    )
+    return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.platform)
 
 
 async def restart_gateway(call: CommandCall) -> CommandResult:
     call.context.reports.restart()
-    return CommandResult("The gateway starts again; what is running is finished or taken up afterwards.")
+    told = "The gateway starts again; what is running is finished or taken up afterwards."
+    return CommandResult(told, activity=ActivityRecord(what="restart"))
+
+
+async def open_page(call: CommandCall) -> CommandResult:
+    at, person = call.message.address, f"{call.message.address.platform}:{call.message.user_id}"
+    if at.chat_type != "dm" or call.message.kind == "internal":
+        return CommandResult(NOT_FOR_MANY)
+    if at.platform in OWN_PLATFORMS:
+        return CommandResult("Here it is `hermes-gateway open`, where the gateway runs, that gives a link.")
+    if rank_of(call.role) < rank_of("operator"):
+        return CommandResult("The page is for those who look after the gateway.")
+    try:
+        link = call.context.reports.open_page(call.role, person)
+    except AccessError as error:
+        return CommandResult(f"There is no link: {error}.")
+    return CommandResult(LINK.format(link=link, role=call.role), activity=ActivityRecord(what="/open"))
 
 
 async def approve_question(call: CommandCall) -> CommandResult:
@@ -272,12 +329,21 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
     answered = [await call.lanes.answer(call.session.key, name, counts[name], by, by_name=by_name) for name in names]
     if any(one != answer for one in counts.values()):
         done = ONLY_ONCE
-    return CommandResult(done if any(answered) else gone)
+    approvals = [name for name, is_taken in zip(names, answered, strict=True) if is_taken and is_approval(turn, name)]
+    said = describe_answer(call.session, approvals[0], answer) if approvals else None
+    return CommandResult(done if any(answered) else gone, activity=said)
+
+
+def describe_answer(session: Session, question: str, answer: str) -> ActivityRecord:
+    """That an approval was given or not; what else was said stays in the conversation."""
+    given = "allow" if is_yes(answer) else "deny"
+    turn_id = session.turn.turn_id if session.turn else ""
+    return ActivityRecord(what="approvals.answer", on=f"{given} {question_token_of(turn_id, question)}")
 
 
 def question_token_of(turn_id: str, question: str) -> str:
     """Returns a short name of the question, unlike that of any other: an old button must not answer the next one."""
-    return records.token_of(f"{turn_id}:{question}")[:12]
+    return record_subjects.token_of(f"{turn_id}:{question}")[:12]
 
 
 def first_words_of(session: Session) -> str:
@@ -300,9 +366,17 @@ BUILT_IN = (
     Command("sessions", "list the sessions of this chat", list_sessions),
     Command("resume", "go back to an earlier session", resume_session, usage="ID"),
     Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",)),
-    Command("usage", "tokens that this session has used", show_usage, urgent=True),
+    Command("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
     Command("queue", "messages that wait in this session", show_queue, urgent=True),
     Command("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
+    Command(
+        "letters",
+        "what hooks could not be told",
+        run_letters,
+        usage="[retry NAME]",
+        rights="operator",
+        urgent=True,
+    ),
     Command(
         "approve",
         "say yes to the question that is open",
@@ -323,8 +397,7 @@ BUILT_IN = (
         "the platforms, and how they fare",
         steer_platforms,
         usage="[pause|resume|restart NAME]",
-        rights="admin",
-        urgent=True,
+        rights="operator",  # not urgent: it may end what brings it, which would bring it again were it not kept
     ),
     Command(
         "pairing",
@@ -334,5 +407,6 @@ BUILT_IN = (
         rights="admin",
         urgent=True,
     ),
+    Command("open", "a link to the page, for you alone", open_page, urgent=True),
     Command("restart", "start the gateway again", restart_gateway, rights="admin", urgent=True),
 )

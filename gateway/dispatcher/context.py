@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.access import INTERNAL, AccessControl
+from gateway.access import API, INTERNAL, WEB, AccessControl
+from gateway.activity import Activity
 from gateway.agent import Agent, Skill
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
@@ -16,8 +17,12 @@ from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Message
 from gateway.outbox import Outbox
+from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
+from gateway.usage import UsageJournal
 
+# Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.
+OWN_PLATFORMS = (INTERNAL, API, "terminal", WEB)
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
@@ -55,15 +60,21 @@ class GatewayFacts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GatewayReports:
-    """What the rest of the gateway says of itself when a person asks in a chat."""
+    """What the rest of the gateway says of itself when a person asks in a chat.
+
+    `open_page` gives a link to the page for somebody (`PLATFORM:ID`) of this role. Raises AccessError: there is none.
+    """
 
     status: DescribeState
-    hooks: Callable[[], Awaitable[str]]
-    platforms: DescribeState
+    hooks: Callable[[Role], Awaitable[str]]  # errors may quote what was said: for admins alone
+    letters: Callable[[], Awaitable[str]]
+    retry: Callable[[str], Awaitable[int]]
+    platforms: Callable[[Role], str]
     models: Callable[[], Sequence[str]]
     restart: Callable[[], None]
     about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
+    open_page: Callable[[Role, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +95,21 @@ class DispatcherContext:
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval
     unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved
+    activity: Activity
+    usage: UsageJournal
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
+
+    def list_homes(self) -> list[Address]:
+        """The home channels of the networks that are served."""
+        networks = self.reports.about().networks
+        return [Address(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
+
+    def list_admins(self) -> list[Address]:
+        """The direct chats of those who decide for others; where no network has one, the home channels."""
+        served = self.outbox.platforms.keys() - set(OWN_PLATFORMS)
+        direct = [Address(*who) for who in self.access.list_approvers() if who[0] in served]
+        return direct or self.list_homes()
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.

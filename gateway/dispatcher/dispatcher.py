@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio.abc
 
 from gateway import records
-from gateway.access import INTERNAL
+from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
@@ -29,10 +29,12 @@ from gateway.dispatcher.chat_commands import (
     question_token_of,
     run_command,
     wait_for_command,
+    write_refusal,
 )
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
+from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import list_refusals
@@ -48,6 +50,7 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.transcript import Entry
+from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
 
@@ -62,12 +65,18 @@ class Dispatcher:
         self, context: DispatcherContext, make_lanes: Callable[[RunTurn, NoteClaim], Lanes], tasks: anyio.abc.TaskGroup
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
-        self.reminders = Reminders(context.engine, self.lanes.accept)
+        self.reminders = Reminders(context.engine, self.lanes.accept, ahead=context.engine.clock.calculate_difference)
         self.approvals = ApprovalRequests(context, self.lanes)
+        self.questions = OpenQuestions(context, self.lanes, self.approvals)
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
-        self.receive = Ingress(context, self.lanes, self.approvals).receive
+        self._ingress = Ingress(context, self.lanes, self.approvals)
+        self.receive = self._ingress.receive
+
+    def list_waiting(self) -> list[Message]:
+        """The messages whose senders wait for an answer from this process."""
+        return [*self._ingress.arriving.values(), *self.lanes.list_waiting()]
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
@@ -76,6 +85,8 @@ class Dispatcher:
 
     def note_claim(self, claimed: TurnStart) -> None:
         """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
+
+        Of one that is given up all hooks are told that it is over.
 
         What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
         record.
@@ -88,6 +99,11 @@ class Dispatcher:
             agent = self._context.choose(message, claimed.session)
             fields = message_events.build_turn_fields(claimed, message, role, agent.name)
             view = self._context.registry.scope(fields, owed=claimed.owed)
+            if claimed.error:
+                if not parse_command(message.text):
+                    model, redact = agent.model.name, self._context.redact
+                    view.emit("agent:end", **message_events.build_failed_fields(claimed, message, model, redact))
+                return
             if claimed.begins_session:
                 fire_session_switch(claimed.session, view.note)
             if not any(hook.intercepts for hook in self._context.registry.at("message:received")):
@@ -131,6 +147,7 @@ class Dispatcher:
         answers = self._find_answers(turn.open)
         answers = {name: False if answer in NOBODY else answer for name, answer in answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers, owed=turn.owed)
+        view.pauses = turn.open.pauses
         if turn.begins_session:
             fire_session_switch(turn.session, view.emit)
         try:
@@ -154,6 +171,7 @@ class Dispatcher:
         message, session, word = call.message, call.session, call.typed.word
         command = await wait_for_command(self._context, word, call.role)
         if command is None:
+            await write_refusal(self._context, message, word)
             unknown = describe_unknown_command(self._context, word)
             return make_text_result(turn, message, unknown, status="command")
         ran = await run_command(call, command, view)
@@ -203,6 +221,7 @@ class Dispatcher:
                 session=view.bags.session,
                 facts={**view.fields, FOLDER: message_events.find_files(self._context.files, message, session)},
                 redact=self._context.redact,
+                usage=CallUsage(self._context.usage.totals, turn.usage, self._make_budget_port(message, role, view)),
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
         if is_approver:
@@ -215,6 +234,12 @@ class Dispatcher:
         text = "\n\n".join(filter(None, [said, *refused]))
         replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
+
+    def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
+        """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""
+        is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
+        place = message.address if is_told else None
+        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins)
 
     def _find_answers(self, turn: OpenTurn) -> dict[str, Any]:
         return answers_of_turn(turn, self._context.engine.clock.latest_possible())
@@ -270,6 +295,10 @@ def make_question_result(
     An approval that is not theirs to give goes to somebody else instead, by its request.
     """
     asked = {question.id: question for question in questions}
+    prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
+    calls = {question.id: question.calls for question in asked.values() if question.is_approval}
+    if message.address.platform == API:  # a program waits, and nobody else is asked in its stead
+        return LaneResult(questions=prompts, calls=calls, wait=0.0)
     is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
         Reply(
@@ -306,6 +335,4 @@ def make_question_result(
         wait = context.unattended()
     elif message.address.platform == INTERNAL:
         wait = 0.0  # where nobody can answer, it is no at once
-    prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
-    calls = {question.id: question.calls for question in asked.values() if question.is_approval}
     return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait, requests=requests)

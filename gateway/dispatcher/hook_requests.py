@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.access import INTERNAL
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
-from gateway.hooks.cause import RIGHTS
+from gateway.hooks.cause import RIGHTS, find_person
 from gateway.lanes import Lanes
 from gateway.messages import Address, Message, Reply
 
@@ -113,6 +113,7 @@ class HookRequests:
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
             role=RIGHTS.get(),
+            person=find_person(hook),
         )
         if asked.wait:
             answered = await self.waiting.answer(message, key, asked.wait)
@@ -134,7 +135,7 @@ class HookRequests:
         await self._context.registry.recorders.settled()
 
     async def _get(self, hook: str, asked: StoreRequest) -> Any:
-        where = records.hook_store_subject_of(hook, asked.key)
+        where = record_subjects.hook_store_subject_of(hook, asked.key)
         _, kept = await records.read_last(self._context.engine, where, records.StoredValue)
         return kept.value if kept else asked.default
 
@@ -142,32 +143,39 @@ class HookRequests:
         data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
         if len(data) > VALUE_LIMIT:
             raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
-        subject = records.hook_store_subject_of(hook, asked.key)
+        subject = record_subjects.hook_store_subject_of(hook, asked.key)
         (seq,) = await self._context.engine.append(NewRecord(subject, data))
         await self._context.engine.purge(subject, seq - 1)
 
     async def _delete(self, hook: str, asked: StoreRequest) -> Any:
-        return bool(await self._context.engine.purge(records.hook_store_subject_of(hook, asked.key)))
+        return bool(await self._context.engine.purge(record_subjects.hook_store_subject_of(hook, asked.key)))
 
     async def _keys(self, hook: str, _asked: dict[str, Any]) -> list[str]:
-        found = records.read_all(self._context.engine, records.hook_store_subject_of(hook), records.StoredValue)
+        found = records.read_all(self._context.engine, record_subjects.hook_store_subject_of(hook), records.StoredValue)
         return sorted([kept.key async for _, kept in found])
 
     async def _find_place(self, to: str) -> tuple[Address, str]:
-        """Returns the address of `to`, and the key of the session that it belongs to, if it names one."""
-        if to.startswith("agent:"):
-            address = await self._address_of(to)
-            if address is None:
-                raise HookError(f"send: nobody ever wrote in the session {to}")
-            return address, to
         try:
-            return self._context.resolve_destination(to), ""
+            return await self.find_place(to)
         except AdapterError as error:
             raise HookError(f"send: {error}") from None
 
+    async def find_place(self, to: str) -> tuple[Address, str]:
+        """Returns the address of `to`, and the key of the session that it belongs to, if it names one.
+
+        Raises:
+            AdapterError: there is no such place.
+        """
+        if to.startswith("agent:"):
+            address = await self._address_of(to)
+            if address is None:
+                raise AdapterError(f"nobody ever wrote in the session {to}")
+            return address, to
+        return self._context.resolve_destination(to), ""
+
     async def _address_of(self, key: str) -> Address | None:
         """Returns the address that a session's last message came from."""
-        where = records.session_subject_of("in", key)
+        where = record_subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
         return kept.message.address if kept else None
 

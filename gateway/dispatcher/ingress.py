@@ -7,35 +7,42 @@ something (fetching files, moving a cursor) is done by `complete`, which is call
 import dataclasses
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from gateway.access import INTERNAL
+import anyio
+
 from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.chat_commands import CommandCall, find_command, run_command
-from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.chat_commands import (
+    CommandCall,
+    describe_answer,
+    find_command,
+    run_command,
+    write_activity,
+)
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
-from gateway.dispatcher.question_places import QUESTION_SIGN, TERMINAL
+from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
-from gateway.engine import NewRecord
-from gateway.errors import RecordDamage
+from gateway.engine import Engine, NewRecord
+from gateway.errors import EngineError, GatewayError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
-from gateway.lanes import Lanes, message_id_of
+from gateway.lanes import DAMAGED, Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply
-from gateway.records import ApprovalRequest
+from gateway.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
 from gateway.sessions import Session, session_key_of
 
 log = logging.getLogger(__name__)
 
 TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
+LOOK_SECONDS = 1.0
+NOT_NOW = "this cannot be answered now: {}"
 NOT_YOURS = "That question is for somebody else to decide."
-DAMAGED = (
-    "What is kept of this conversation was damaged on the disk, so I cannot go on with it. Whoever runs me sees in the "
-    "status what to do."
-)
+FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
 NO_WORDS = frozenset({"n", "no", "deny"})
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
@@ -46,6 +53,7 @@ class Ingress:
     """Takes messages. What must act at once acts here; all else waits in its session's lane."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests) -> None:
+        self.arriving: dict[int, Message] = {}  # of those who may speak, and wait from now on
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
@@ -68,11 +76,38 @@ class Ingress:
             Conflict: a record of `extra` came too late; nothing was written.
             EngineError: the journal takes nothing now; the network must keep the message.
         """
-        if message.address.platform not in (INTERNAL, TERMINAL) and message.kind != "internal":
+        if message.address.platform not in OWN_PLATFORMS and message.kind != "internal":
             self._context.engine.clock.learn(message.sent_at)  # what a network says with a message is its own time
         role = self._context.access.find_role(message)
-        if role is None:
-            return await self._turn_away(message)
+        async with self._holding(message, is_known=role is not None):
+            if role is None:
+                return await self._turn_away(message)
+            receipt = await self._take(message, role, *extra, bot=bot, asked=asked, complete=complete)
+            if receipt.decision == "forbidden":
+                await write_activity(self._context, message, FORBIDDEN)
+            return receipt
+
+    @asynccontextmanager
+    async def _holding(self, message: Message, *, is_known: bool) -> AsyncIterator[None]:
+        """A message that an ill journal does not take is held until it is well, and then given back to its network.
+
+        So the line to that stays up, on which people are told.
+        """
+        if is_known:
+            self.arriving[id(message)] = message
+        try:
+            yield
+        except EngineError:
+            while self._context.engine.failure():  # noqa: ASYNC110 - it tells nobody
+                await anyio.sleep(LOOK_SECONDS)
+            raise
+        finally:
+            self.arriving.pop(id(message), None)
+
+    async def _take(
+        self, message: Message, role: Role, *extra: NewRecord, bot: str, asked: str, complete: CompleteMessage | None
+    ) -> Receipt:
+        """Take what somebody does who may speak."""
         request = await self._find_request(message)
         if request:
             message = dataclasses.replace(message, session=request.session_key)
@@ -174,6 +209,8 @@ class Ingress:
         )
         if not taken:
             return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)
+        if is_approval(session.turn, name):
+            await write_activity(self._context, message, describe_answer(session, name, answer))
         return Receipt(session.key, session.turn.on)
 
     async def _say(self, key: str, message: Message, text: str) -> None:
@@ -216,3 +253,26 @@ class Ingress:
         )
         await self._context.registry.recorders.settled()
         return Receipt("", settled="", decision="stranger")
+
+
+async def receive_until_failure(engine: Engine, receive: Callable[[], Awaitable[Receipt]]) -> Receipt:
+    """The receipt of a message that somebody waits with: it is in the journal, or settled.
+
+    Raises:
+        GatewayError: the journal takes nothing now, or does not say.
+    """
+
+    async def look() -> None:
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            if why := engine.failure():
+                raise GatewayError(NOT_NOW.format(why))
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            receipt = await receive()
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as error:
+        raise unwrap_error(error) from None
+    return receipt

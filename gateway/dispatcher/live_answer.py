@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import records
+from gateway import record_subjects
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from gateway.outbox import Stream
@@ -51,7 +51,7 @@ class LiveAnswer:
         self._is_held = is_held
         self._stream = stream
         self._engine = engine
-        self._subject = records.delta_subject_of(session_key)
+        self._subject = record_subjects.delta_subject_of(session_key)
         self._turn_id = turn_id
         self._tasks = tasks
         self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)

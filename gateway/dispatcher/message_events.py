@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 
 from gateway import records
+from gateway.agent.invocation import HERMES_TEXT_LIMIT
+from gateway.agent.operation import error_as_fields
 from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
 from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
 from gateway.engine import NewRecord
+from gateway.errors import AgentError
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
@@ -25,6 +28,7 @@ from gateway.outbox.interface import DeliveryCallbacks
 from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
 from gateway.steps import TurnStatus
+from gateway.transcript import Usage
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +40,25 @@ def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, 
     fields = build_place_fields(message, role, turn.session)
     fields |= {"turn_id": turn.turn_id, "agent": agent}
     return fields | ({"resumed": True} if turn.resumed else {})
+
+
+def build_failed_fields(
+    given_up: TurnStart, message: Message, model: str, redact: Callable[[str], str]
+) -> dict[str, Any]:
+    """The fields of `agent:end`, of a turn that did not come to one by itself, however often it was tried."""
+    return {
+        "message": message.text[:HERMES_TEXT_LIMIT],
+        "message_full": message.text,
+        "response": given_up.apology[:HERMES_TEXT_LIMIT],
+        "response_full": given_up.apology,
+        "error": error_as_fields(AgentError(given_up.error), redact),
+        "stop": "failed",
+        "hook_ended": "",
+        "model": model,
+        "usage": msgspec.to_builtins(Usage()),
+        "completed": False,
+        "interrupted": False,
+    }
 
 
 def find_files(files: Path, message: Message, session: Session) -> Path:
@@ -51,6 +74,7 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
         "platform": at.platform,
         "user_id": message.user_id,
         "user_name": message.user_name,
+        "person": message.payer,
         "scope": scope_of(role),
         "role": role,
         "chat_id": at.chat_id,

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from gateway.commands import CommandResult
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages import Address, Message, Reply
-from gateway.records import PairingUser
+from gateway.records import ActivityRecord, PairingUser
 from gateway.roles import ROLES, Role, rank_of
 
 UNKNOWN = """\
@@ -35,12 +36,14 @@ async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
     return "no rule names this person, who was given a pairing code"
 
 
-async def approve_pairing(context: DispatcherContext, code: str, role: Role, by: str, giver: Role) -> PairingUser:
+async def approve_pairing(
+    context: DispatcherContext, code: str, role: Role, by: str, giver: Role, *, is_listed: bool = False
+) -> PairingUser:
     """Let in whoever has this code with this role, and tell them; or give the role to somebody who was let in.
 
     `giver` is the role of whoever says so.
 
-    Where the gateway runs, `#3` is as good as the code of the third who asks: the list there shows who that is.
+    Where `is_listed` who asks, `#3` is as good as the code of the third: whoever says it sees who that is.
 
     Raises:
         AccessError: nobody has the code, or the role is not theirs to give or to take.
@@ -52,7 +55,7 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
     before = context.access.pairings.find_person(code)
     if before and rank_of(before.role) > rank_of(giver):
         raise AccessError(f"{describe_guest(before)} is {before.role} here, which is more than you are")
-    if (numbered := NUMBER.fullmatch(code)) and by == HOST_OPERATOR:
+    if (numbered := NUMBER.fullmatch(code)) and is_listed:
         guest = await context.access.pairings.approve_number(int(numbered[1]), role)
     else:
         guest = await context.access.pairings.approve(code, by, role)
@@ -70,6 +73,18 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
     return guest
 
 
+async def remove_pairing(context: DispatcherContext, platform: str, user_id: str, giver: Role) -> PairingUser:
+    """Let somebody in no more.
+
+    Raises:
+        AccessError: they were not let in by a code, or are more than whoever says so.
+    """
+    before = context.access.pairings.find_person(f"{platform}:{user_id}")
+    if before and rank_of(before.role) > rank_of(giver):
+        raise AccessError(f"{describe_guest(before)} is {before.role} here, which is more than you are")
+    return await context.access.pairings.revoke(platform, user_id)
+
+
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
     """Returns everybody who was let in and everybody who has asked, without the marks of their codes."""
     pairings, of_askers = context.access.pairings, {"number", "told"}
@@ -83,28 +98,37 @@ def list_fields(guest: PairingUser, without: set[str]) -> dict[str, Any]:
     return {name: value for name, value in msgspec.to_builtins(guest).items() if name not in without}
 
 
-async def run_pairing_command(context: DispatcherContext, args: str, by: str, giver: Role, platform: str) -> str:
-    """Run `/pairing` for an admin in a chat; returns the answer."""
+async def run_pairing_command(
+    context: DispatcherContext, args: str, by: str, giver: Role, platform: str
+) -> CommandResult:
+    """Run `/pairing` for an admin in a chat."""
     verb, _, rest = args.partition(" ")
     try:
         if verb == "approve" and (asked := APPROVED_AS.fullmatch(rest.strip())):
             role = next((one for one in GIVEN_ROLES if one == (asked["role"] or "user").lower()), None)
             if role is None:
-                return f"There is no role {asked['role'][:20]}; there is {', '.join(GIVEN_ROLES)}."
+                return CommandResult(f"There is no role {asked['role'][:20]}; there is {', '.join(GIVEN_ROLES)}.")
             guest = await approve_pairing(context, asked["code"], role, by, giver)
-            return f"{describe_guest(guest)} may speak now, as {guest.role}."
+            return _tell_done(verb, guest, f"may speak now, as {guest.role}.")
         if verb == "revoke" and rest:
-            return f"{describe_guest(await context.access.pairings.revoke(platform, rest.strip()))} may speak no more."
+            gone = await remove_pairing(context, platform, rest.strip(), giver)
+            return _tell_done(verb, gone, "may speak no more.")
         if verb:
-            return "/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, or nothing."
+            return CommandResult("/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, or nothing.")
         found = list_pairings(context)
     except AccessError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}."
+        refused = ActivityRecord(what=f"pairing.{verb}", outcome="refused")
+        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}.", activity=refused)
     rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks to be let in" for one in found["asking"]]
     rows += [
         f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
     ]
-    return "\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code."
+    return CommandResult("\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code.")
+
+
+def _tell_done(verb: str, guest: PairingUser, what: str) -> CommandResult:
+    done = ActivityRecord(what=f"pairing.{verb}", on=f"{guest.platform}:{guest.user_id} {guest.role}")
+    return CommandResult(f"{describe_guest(guest)} {what}", activity=done)
 
 
 def describe_guest(guest: PairingUser) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gateway import records
-from gateway.access import INTERNAL
+from gateway.access import WEB
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
-from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
 from gateway.logs.signs import show_signs
@@ -18,7 +18,6 @@ from gateway.messages import Address, Button, LiteralText, Reply
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
-TERMINAL = "terminal"  # nobody looks at it unless they are there: they have `hermes-gateway approvals`
 QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
 ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."
 HIDDEN = (
@@ -37,11 +36,14 @@ class Place(NamedTuple):
 def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
     """The places for a request, the first one first."""
     here, networks = request.address.platform, context.reports.about().networks
-    direct = [Address(*who) for who in context.access.list_approvers() if who[0] not in (INTERNAL, TERMINAL)]
+    approvers = context.access.list_approvers()
+    direct = [Address(*who) for who in approvers if who[0] not in OWN_PLATFORMS]
     homes = [Address(one.name, one.home_channel) for one in networks if one.home_channel]
     places = [Place(address, is_private=True) for address in sorted(direct, key=lambda at: at.platform != here)]
+    named = [Address(*who) for who in approvers if who[0] == WEB and who[1] != "owner"]  # they have no other place
     others = sorted(set(homes) - set(direct), key=lambda at: (at.platform != here, at.platform))
-    return [*places, *(Place(address, is_private=False) for address in others)]
+    public = (Place(address, is_private=False) for address in others)
+    return [*places, *public, *(Place(address, is_private=True) for address in named)]
 
 
 def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:

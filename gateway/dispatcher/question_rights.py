@@ -7,7 +7,8 @@ which way the answer comes (a button, a text, a command), makes no difference.
 import re
 from typing import NamedTuple
 
-from gateway import records
+from gateway import record_subjects, records
+from gateway.access import API
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine
 from gateway.events import is_yes
@@ -30,7 +31,7 @@ class AnswerRights(NamedTuple):
 async def find_rights(context: DispatcherContext, session: Session, message: Message, role: Role) -> AnswerRights:
     """Returns what the sender of this message may answer in a session."""
     turn = session.turn
-    if turn is None or not turn.questions:
+    if turn is None or not turn.questions or message.address.platform == API:
         return AnswerRights((), is_own=False)
     asker = await find_sender(context.engine, session)
     is_own = asker is not None and asker.kind != "internal" and is_same_person(asker, message)
@@ -64,6 +65,6 @@ def list_refusals(turn: OpenTurn) -> tuple[str, ...]:
 
 async def find_sender(engine: Engine, session: Session) -> Message | None:
     """Returns the first message that the open turn of a session answers."""
-    waiting = await engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+    waiting = await engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
     kept = records.decode(waiting[0].data) if waiting else None
     return kept.message if isinstance(kept, records.InboundMessage) else None

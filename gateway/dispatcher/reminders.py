@@ -4,9 +4,11 @@ A reminder is a record of the journal, and becomes a message to the agent when i
 
 It comes as a message of the person for whom it was set, with their rights at that time, or, set by what a hook had the
 agent do, with the rights of that. It has an id of its own, so that it comes once, also when the gateway ends between
-its coming and its removal; what became due while the gateway was down comes at the start.
+its coming and its removal; what became due while the gateway was down comes at the start. Whoever sets the wall clock
+makes none come sooner or later: they are due by the journal's clock.
 """
 
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -14,8 +16,9 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import anyio.abc
 import msgspec
+from msgspec.structs import replace
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
@@ -41,15 +44,24 @@ class Reminder(msgspec.Struct, frozen=True):
     address: Address
     user_id: str
     role: Role | Literal[""] = ""  # where a hook's work set it: with whose rights it comes
+    person: str = ""  # whose doing it is, where that is not who it comes from
+    ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's when it was set
 
 
 class Reminders:
     """All reminders. They come while `run` runs."""
 
-    def __init__(self, engine: Engine, accept: AcceptMessage, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        accept: AcceptMessage,
+        clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = float,
+    ) -> None:
         self._engine = engine
         self._accept = accept
         self._clock = clock
+        self._ahead = ahead
         self._news = anyio.Event()
 
     async def add(self, reminder: Reminder) -> None:
@@ -60,8 +72,11 @@ class Reminders:
         """
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
+        reminder = replace(reminder, ahead=self._ahead())
         kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self._engine.append(NewRecord(records.hook_store_subject_of(OWNER, reminder.id), records.encode(kept)))
+        await self._engine.append(
+            NewRecord(record_subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept))
+        )
         self._news.set()
 
     async def of(self, session_key: str) -> list[Reminder]:
@@ -72,7 +87,7 @@ class Reminders:
         """Take one back; False when this session has no such one."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
-        return bool(await self._engine.purge(records.hook_store_subject_of(OWNER, number)))
+        return bool(await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -84,20 +99,21 @@ class Reminders:
     async def look(self) -> float:
         """Send what is due; returns the seconds until the next one."""
         for one in await self._all():
-            if (left := one.at - self._clock()) > 0:
+            if (left := one.at - one.ahead - (self._clock() - self._ahead())) > 0:
                 return left
             text = DUE_TEXT.format(one.text)
             kind: MessageKind = "internal" if one.role else "text"
             name, key = f"reminder-{one.id}", one.session_key
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
+            message = dataclasses.replace(message, person=one.person)
             await self._accept(message, one.session_key)
-            await self._engine.purge(records.hook_store_subject_of(OWNER, one.id))
+            await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = records.read_all(self._engine, records.hook_store_subject_of(OWNER), records.StoredValue)
+        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
-        return sorted(kept.values(), key=lambda one: one.at)
+        return sorted(kept.values(), key=lambda one: one.at - one.ahead)
 
 
 class TurnChat:
@@ -126,10 +142,10 @@ class TurnChat:
         return "It is being sent."
 
     async def remind(self, text: str, at: float, key: str) -> str:
-        number = records.token_of(f"{self._turn.turn_id}/{key}")[:6]
+        number = record_subjects.token_of(f"{self._turn.turn_id}/{key}")[:6]
         key_, address = self._turn.session.key, self._message.address
-        role = self._message.role
-        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id, role))
+        role, person = self._message.role, self._message.person
+        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id, role, person))
         return number
 
     async def list_reminders(self) -> Sequence[tuple[str, float, str]]:

@@ -4,13 +4,14 @@ What was shown is what is owed to chats under names of ours, and how that went i
 So nothing of it is kept here, and who comes after a crash sees the same.
 """
 
+import itertools
 import logging
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.backoff import Backoff
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
@@ -23,8 +24,8 @@ from gateway.records import ApprovalRequest
 KIND = "approval"  # begins the ids of replies that put the question to somebody else; a question may come twice
 PLACE_PATIENCE = 8.0  # seconds for one place, before the next is tried as well
 LINGER = 10.0  # for a question that is just being sent while it is settled
-CLOSE_PAUSES = Backoff(1.0, 16.0)
-CLOSE_TRIES = 5
+CLOSE_PAUSES = Backoff(1.0, 60.0)
+CLOSE_PATIENCE = 86_400.0  # seconds in which a network takes it; by then nobody looks for it
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +40,10 @@ class ShownQuestion(NamedTuple):
 class ShownQuestions:
     """Shows questions and closes them."""
 
-    def __init__(self, engine: Engine, outbox: Outbox) -> None:
+    def __init__(self, engine: Engine, outbox: Outbox, pauses: Backoff = CLOSE_PAUSES) -> None:
         self._engine = engine
         self._outbox = outbox
+        self._pauses = pauses
 
     async def list(self, since: int, request: ApprovalRequest) -> "list[ShownQuestion]":
         """Those of one request, which stands at `since` in the journal."""
@@ -58,7 +60,7 @@ class ShownQuestions:
 
     async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
         """Tell the person who wants it how far it is, once."""
-        number = f"{KIND}-note:{request.mark}:{since}:{records.token_of(text)[:6]}"
+        number = f"{KIND}-note:{request.mark}:{since}:{record_subjects.token_of(text)[:6]}"
         if not [one async for one in self._read(since, request) if one.reply.id == number]:
             note = Reply(number, request.address, text, reply_to=request.message_id)
             await self._outbox.post(note, request.session_key)
@@ -73,29 +75,34 @@ class ShownQuestions:
         return ids_of(ended) or ()
 
     async def close(self, shown: ShownQuestion, text: str) -> None:
-        """Take its buttons away and say below it what came of it. A button that stays after all does nothing."""
+        """Take its buttons away and say below it what came of it, as soon as its network can be reached.
+
+        Until then, and where it is refused, a button that is pressed does nothing.
+        """
         ids = await self.find_ids(shown)
-        for attempt in range(1, CLOSE_TRIES + 1 if any(ids) else 1):
-            try:
-                await self._outbox.close_question(shown.reply, ids, text)
-                return
-            except AdapterError as error:
-                log.info("a question in %s is not closed: %s", shown.reply.address.chat_id, error)
-                if error.permanent:
+        with anyio.move_on_after(CLOSE_PATIENCE):
+            for attempt in itertools.count(1) if any(ids) else ():
+                try:
+                    await self._outbox.close_question(shown.reply, ids, text)
                     return
-            await anyio.sleep(CLOSE_PAUSES.pause_after(attempt))
+                except AdapterError as error:
+                    if attempt == 1 or error.permanent:
+                        log.info("a question in %s is not closed: %s", shown.reply.address.chat_id, error)
+                    if error.permanent:
+                        return
+                await anyio.sleep(self._pauses.pause_after(attempt))
 
     async def _read(self, since: int, request: ApprovalRequest) -> AsyncIterator[ShownQuestion]:
-        pattern = records.reply_pattern_of_session(request.session_key)
+        pattern = record_subjects.reply_pattern_of_session(request.session_key)
         async for record, kept in records.read_all(self._engine, pattern, records.OwedReply, since):
             yield ShownQuestion(record.seq, kept.reply)
 
     def _tail(self, reply: Reply) -> Tail:
-        return self._engine.tail(records.send_subject_of(records.place_of(reply.address)))
+        return self._engine.tail(record_subjects.send_subject_of(record_subjects.place_of(reply.address)))
 
     async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
         """How its sending ended, as far as it has."""
-        where = records.send_subject_of(records.place_of(shown.reply.address))
+        where = record_subjects.send_subject_of(record_subjects.place_of(shown.reply.address))
         async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
             if is_end_of(kept, shown):
                 return kept
@@ -109,14 +116,14 @@ class ShownQuestions:
         return None
 
     async def _is_under_way(self, shown: ShownQuestion) -> bool:
-        last = await self._engine.last(records.send_subject_of(records.place_of(shown.reply.address)))
+        last = await self._engine.last(record_subjects.send_subject_of(record_subjects.place_of(shown.reply.address)))
         kept = records.decode(last.data) if last else None
         return isinstance(kept, records.SendIntent) and kept.out == shown.owed
 
 
 def own_reply_id_of(turn_id: str, question: str) -> str:
     """The id of the reply that puts a question to whoever wrote the message of this turn."""
-    return f"{turn_id}:ask:{records.token_of(question)}"
+    return f"{turn_id}:ask:{record_subjects.token_of(question)}"
 
 
 def is_end_of(kept: records.SendRecord, shown: ShownQuestion) -> bool:

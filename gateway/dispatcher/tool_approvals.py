@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.dispatcher.question_text import to_code_line
 from gateway.engine import Engine, NewRecord
@@ -43,21 +43,21 @@ class ToolApprovals:
                 owner = self._owner(how)
                 kept = records.encode(records.StoredValue(hook=owner, key=key, value=how))
                 put = NewRecord(
-                    records.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
+                    record_subjects.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
                 )
                 await self.engine.append(put)
 
     async def revoke(self, key: str) -> None:
         """Take an approval back: from now on it is asked for again."""
         for owner in (*self._owners(SESSION), *self._owners(ALWAYS)):
-            await self.engine.purge(records.hook_store_subject_of(owner, key))
+            await self.engine.purge(record_subjects.hook_store_subject_of(owner, key))
 
     async def _keys(self, how: str) -> list[str]:
         return [
             kept.key
             for owner in self._owners(how)
             async for _, kept in records.read_all(
-                self.engine, records.hook_store_subject_of(owner), records.StoredValue
+                self.engine, record_subjects.hook_store_subject_of(owner), records.StoredValue
             )
         ]
 
@@ -79,7 +79,7 @@ def approvals_of(engine: Engine, message: Message, session: Session) -> ToolAppr
 
 async def expire_approvals(engine: Engine, access: AccessControl) -> None:
     """Take back what stands for people who may approve nothing, as the first version let them."""
-    found = [one async for one in records.read_all(engine, records.HOOK_STORE_SUBJECTS, records.StoredValue)]
+    found = [one async for one in records.read_all(engine, record_subjects.HOOK_STORE_SUBJECTS, records.StoredValue)]
     for record, kept in found:
         mark, _, person = kept.hook.partition("/")
         if mark != OWNER or person.startswith(f"{SESSION}/"):

@@ -1,7 +1,8 @@
 """A room on a network of our own, with the real lanes, outbox, hooks and agent on a journal in memory."""
 
 import math
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 import anyio
 
 from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.activity import Activity
 from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
@@ -22,8 +24,10 @@ from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
 from gateway.records import OwedReply
+from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
+from gateway.usage import RunningTotals, UsageJournal
 from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")
@@ -111,8 +115,35 @@ async def no_tools(*_: Any) -> tuple[str, ...]:
     return ()
 
 
-async def no_hooks() -> str:
+async def no_letters() -> str:
+    return "no letters"
+
+
+async def retry_nothing(_name: str) -> int:
+    return 0
+
+
+async def no_hooks(_role: Role) -> str:
     return "no hooks"
+
+
+def make_usage(engine: MemoryEngine) -> UsageJournal:
+    return UsageJournal(engine, RunningTotals(time.time))
+
+
+def make_reports(restart: Callable[..., None], about: Any) -> GatewayReports:
+    return GatewayReports(
+        status=lambda: "all is well",
+        hooks=no_hooks,
+        letters=no_letters,
+        retry=retry_nothing,
+        platforms=lambda _role: "net: up",
+        models=lambda: ["default"],
+        restart=restart,
+        about=about,
+        steer=steer_nothing,
+        open_page=lambda role, person: f"https://page/open?code={role}-{person}",
+    )
 
 
 @asynccontextmanager
@@ -145,7 +176,7 @@ async def chat(
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
-    given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf}
+    given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
     given |= house_facts
     house = DispatcherContext(
         engine=engine,
@@ -156,12 +187,11 @@ async def chat(
             AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers)), Pairings(engine)
         ),
         commands=CommandTable(BUILT_IN),
-        reports=GatewayReports(
-            lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about, steer_nothing
-        ),
+        reports=make_reports(restart, about),
         keys=SessionSettings(),
         run_id="this run",
         files=Path("/nowhere"),
+        activity=Activity(engine),
         **given,
     )
     async with hooks, anyio.create_task_group() as tasks:

@@ -1,17 +1,21 @@
 """Whoever may not allow a tool asks somebody who may: where that goes, whose answer counts, and how it ends."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.agent import tool
+from gateway.backoff import Backoff
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 from gateway.dispatcher.question_rights import is_approval
+from gateway.dispatcher.shown_questions import ShownQuestion, ShownQuestions
 from gateway.engine import NewRecord
+from gateway.errors import AdapterError
 from gateway.messages import Address, Message, Reply
 from gateway.sessions import OpenTurn
+from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
 
@@ -230,7 +234,7 @@ async def test_an_approval_that_the_first_version_left_open_is_for_approvers_too
         session = await room.house.sessions.open(KEY)
         message = records.InboundMessage(session_key=KEY, message=Message("1", ROOM, "7", "list"))
         (seq,) = await room.house.engine.append(
-            NewRecord(records.session_subject_of("in", KEY), records.encode(message))
+            NewRecord(record_subjects.session_subject_of("in", KEY), records.encode(message))
         )
         claim = records.Claim(turn_id="t", by="", on=seq)
         asked = records.QuestionsAsked(turn_id="t", questions={"c1/run/approve": "May I?"}, until=9e9)
@@ -259,5 +263,32 @@ async def test_who_may_not_answer_writes_nothing_into_the_session_of_whoever_ask
         await until(lambda: bool(told(room)))
         receipt = await room.write("yes", user="8", address=lobby, reply_to="m1")
         assert receipt.decision == "forbidden"
-        assert len(await room.house.engine.read(records.session_subject_of("in", KEY))) == 1
+        assert len(await room.house.engine.read(record_subjects.session_subject_of("in", KEY))) == 1
         assert not await ran(room)
+
+
+class FarOutbox:
+    """Of a network that cannot be reached for a while."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.closed: list[str] = []
+
+    async def close_question(self, _reply: Reply, _ids: object, text: str) -> None:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise AdapterError("net is not connected")
+        self.closed.append(text)
+
+
+async def test_what_is_shown_as_open_is_closed_however_long_its_network_is_gone() -> None:
+    async with MemoryEngine() as engine:
+        reply, outbox = Reply("approval:1", ADMIN_CHAT, "May I?"), FarOutbox(40)
+        owed = await engine.append(records.make_reply_put(reply, KEY, "", 1.0))
+        sent = records.SendSucceeded(out=owed[0], reply_id=reply.id, message_ids=(("m1",),), at=1.0)
+        await engine.append(
+            NewRecord(record_subjects.send_subject_of(record_subjects.place_of(ADMIN_CHAT)), records.encode(sent))
+        )
+        questions = ShownQuestions(engine, cast(Any, outbox), Backoff(0.001, 0.001))
+        await questions.close(ShownQuestion(owed[0], reply), "Allowed by Ann.")
+        assert outbox.closed == ["Allowed by Ann."]

@@ -8,12 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.tools import tool_from
 from gateway.hooks import Deny, End
 from gateway.messages import Address, Message
-from gateway.records import delta_subject_of
-from tests.dispatcher.room import KEY, ROOM, answer, chat
-from tests.spine import until
+from gateway.record_subjects import delta_subject_of
+from tests.dispatcher.room import KEY, ROOM, Chat, answer, chat
+from tests.spine import lane_settings, until
 
 
 async def test_a_message_is_answered_and_told_once_each() -> None:
@@ -174,8 +175,8 @@ async def test_an_admins_command_is_unknown_to_others() -> None:
         assert (
             await room.hear() == "There is no command /restart for you here. /restart?" or "/help" in await room.hear()
         )
-        settled = await room.write("/platform", user="1")
-        assert settled.settled == "net: up"
+        await room.write("/platform", user="1")
+        assert await room.hear(2) == "net: up"
 
 
 async def test_new_begins_a_session_and_resume_brings_the_old_one_back() -> None:
@@ -302,3 +303,33 @@ async def test_who_writes_too_much_is_told_once_and_the_rest_is_not_accepted() -
         await room.hear(2)
         assert len([reply for reply in room.net.sent if "a minute" in reply.text]) == 1
         assert await room.told("agent:start") == []
+
+
+async def test_the_end_of_a_turn_that_is_given_up_is_told() -> None:
+    async with chat({"text": "never"}, lanes=lane_settings(attempts=0, apology="so sorry")) as room:
+        await room.write("poison")
+        assert await room.hear() == "so sorry"
+        (end,) = await room.told("agent:end")
+    assert end["id"] == f"{end['turn_id']}/agent:end/main"
+    assert (end["message"], end["response"], end["stop"], end["completed"]) == ("poison", "so sorry", "failed", False)
+    assert end["error"]["message"] == "it failed each time"
+
+
+async def test_each_wait_of_a_turn_for_an_answer_is_an_event_of_its_own() -> None:
+    places = [{"text": "hello", "to": f"net:{room}"} for room in ("kitchen", "hall")]
+    calls = [{"tool_calls": [{"name": "send_message", "args": place}]} for place in places]
+    turn = {"user": "tell", "answers": [*calls, {"text": "told"}]}
+    async with chat(turn, tools=make_chat_tools()) as room:
+        await room.write("tell both")
+        for count in (1, 2):
+            assert "send_message" in await room.hear(2 * count - 1)
+            await until(lambda: is_asked(room), "the question")
+            await room.write("yes")
+        await until(lambda: "told" in [reply.text for reply in room.net.sent])
+        ends = await room.told("agent:end")
+    where = f"{ends[0]['turn_id']}/agent:end/main"
+    assert [end["id"] for end in ends] == [f"{where}/paused", f"{where}/paused#2", where]
+
+
+async def is_asked(room: Chat) -> bool:
+    return (await room.house.sessions.open(KEY)).is_waiting

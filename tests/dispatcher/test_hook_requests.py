@@ -3,11 +3,12 @@
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
-from gateway.errors import HookError
+from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
+from gateway.lanes import LaneSettings
 from gateway.messages import Message
 from gateway.sessions import session_key_of
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
@@ -71,7 +72,7 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
     assert session_key_of(Message("1", ROOM, "7", "x"), SessionSettings()) == KEY
-    assert records.token_of(KEY) != records.token_of("agent:main:internal:dm:room")
+    assert record_subjects.token_of(KEY) != record_subjects.token_of("agent:main:internal:dm:room")
 
 
 async def test_a_hook_may_wait_for_the_answer_and_gets_it_with_how_it_ended() -> None:
@@ -97,6 +98,26 @@ async def test_what_is_waited_for_too_long_or_when_the_gateway_stops_is_stopped(
 
 async def give_up_once_it_runs(room: Chat, grant: HookRequests) -> None:
     await room.when("agent:start")
+    grant.waiting.give_up()
+
+
+async def test_nobody_waits_at_a_stop_for_a_turn_that_has_not_begun() -> None:
+    one = LaneSettings(sessions=SessionSettings(turns=1))
+    async with (
+        chat({"answers": [{"text": "never", "delay": 60}]}, lanes=one) as room,
+        anyio.create_task_group() as tasks,
+    ):
+        grant = await grants(room)
+        await room.write("hello")
+        await room.when("agent:start")
+        tasks.start_soon(give_up_once_it_waits, room, grant)
+        with anyio.fail_after(2), pytest.raises(GatewayError, match="the gateway stops"):
+            await grant("daily", "submit", {"text": "think", "wait": 60}, "")
+
+
+async def give_up_once_it_waits(room: Chat, grant: HookRequests) -> None:
+    while not room.dispatcher.lanes.waiting:  # noqa: ASYNC110 - nothing tells of it
+        await anyio.sleep(0.01)
     grant.waiting.give_up()
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from gateway import records
+from gateway import record_subjects
 from gateway.engine import NewRecord
 from gateway.messages import Address, Message
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
@@ -41,7 +41,7 @@ async def test_an_answer_that_is_delivered_again_is_no_message() -> None:
         assert await room.hear(2) == "one"
         again = await room.dispatcher.receive(answer)
         assert (again.decision, again.seq) == ("queued", 0)
-        assert len(await room.house.engine.read(records.session_subject_of("in", KEY))) == 1
+        assert len(await room.house.engine.read(record_subjects.session_subject_of("in", KEY))) == 1
 
 
 async def test_files_are_fetched_for_those_alone_who_may_speak() -> None:

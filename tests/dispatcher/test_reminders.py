@@ -3,14 +3,16 @@
 from typing import Any
 
 import anyio
+import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
 from gateway.messages import Address, Message
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, chat
+from tests.engine.conftest import JUMPS
 from tests.spine import until
 
 
@@ -55,7 +57,9 @@ async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is
         after = (await room.told("tool:after"))[-1]
         assert "'pigeon' is not served here; served: net, slack" in str(after["error"])
         assert (
-            await room.house.engine.read(records.reply_pattern_of_place(records.place_of(Address("pigeon", "roof"))))
+            await room.house.engine.read(
+                record_subjects.reply_pattern_of_place(record_subjects.place_of(Address("pigeon", "roof")))
+            )
             == []
         )
 
@@ -72,6 +76,27 @@ async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:
         assert await room.hear(2) == "your tea!"
         assert room.net.sent[1].address == ROOM
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_reminder_comes_in_its_time_whoever_sets_the_clock(jump: float) -> None:
+    engine, came, now, ahead = MemoryEngine(), list[str](), 1e9, 0.0
+
+    async def accept(message: Message, _key: str) -> int:
+        came.append(message.id)
+        return 1
+
+    reminders = Reminders(engine, accept, lambda: now, lambda: ahead)
+    await reminders.add(Reminder("before", now + 100, "the tea", KEY, ROOM, "7"))
+    now, ahead = now + jump, ahead + jump
+    assert await reminders.look() == pytest.approx(100)
+    await reminders.add(Reminder("after", now + 200, "the cake", KEY, ROOM, "7"))
+    now += 150
+    assert await reminders.look() == pytest.approx(50)
+    now, ahead = now + 51 - jump, ahead - jump
+    await reminders.look()
+    assert came == ["reminder-before", "reminder-after"]
+    await engine.close()
 
 
 async def test_a_reminder_survives_a_restart_comes_once_and_can_be_taken_back() -> None:
