@@ -6,24 +6,24 @@ in the session. So a terminal is never out of reach, and closing one loses nothi
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 import anyio
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.config.settings import SessionSettings
+from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_failure
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
-from gateway.outbox import DoubtPolicy
 from gateway.sessions import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
-LOOK_SECONDS = 1.0  # who waits for an answer hears of a journal that fails
 ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
@@ -61,7 +61,7 @@ class Terminal:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         message = message_of(typed, self._engine.clock.latest())
         heard = self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
-        receipt = await self._receive(message)
+        receipt = await receive_until_failure(self._engine, partial(self._receive, message))
         if receipt.settled is not None:
             return SayResult(typed.session, receipt.settled, "command")
         if receipt.seq:
@@ -72,39 +72,29 @@ class Terminal:
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
-        where = records.session_subject_of("in", key)
+        where = record_subjects.session_subject_of("in", key)
         async for record, kept in records.read_all(self._engine, where, records.InboundMessage):
             if kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
 
 
-class JournalTransport:
-    """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
+async def listen_until_failure(engine: Engine, heard: AsyncIterator[Record]) -> AsyncIterator[Record]:
+    """What is heard, until the journal can take no answer any more.
 
-    doubt: DoubtPolicy = "none"
-    can_edit = False
-
-    def __init__(self, platform: str) -> None:
-        self.platform = platform
-
-    def texts(self, _reply: Reply) -> int:
-        return 1
-
-    def parts(self, _reply: Reply) -> int:
-        return 1
-
-    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
-        return (reply.id,)
-
-    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        """Nothing is shown before it is whole."""
-
-    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
-        """What was journalled stays."""
-
-    async def find(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
-        return (reply.id,)
+    Raises:
+        GatewayError: it cannot, and why.
+    """
+    while True:
+        with anyio.move_on_after(LOOK_SECONDS) as look:
+            try:
+                record = await anext(heard)
+            except StopAsyncIteration:
+                return
+        if not look.cancelled_caught:
+            yield record
+        elif why := engine.failure():
+            raise GatewayError(NOT_NOW.format(why))
 
 
 def show_reply(reply: Reply) -> str:
@@ -139,14 +129,14 @@ class TerminalWatcher:
 
     async def ended(self) -> SayResult | None:
         """How it was answered before now, if it was."""
-        where = records.session_subject_of("turn", self._receipt.session_key)
+        where = record_subjects.session_subject_of("turn", self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self._receipt.seq):
             if kept.upto >= self._receipt.seq:
                 return await self._said(kept.status, kept.turn_id, kept.error)
         return None
 
     async def until_done(self, heard: AsyncIterator[Record]) -> SayResult:
-        async for record in self._listen(heard):
+        async for record in listen_until_failure(self._engine, heard):
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
                 continue
@@ -159,26 +149,9 @@ class TerminalWatcher:
                     return await self._said(done.status, done.turn_id, done.error)
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
-    async def _listen(self, heard: AsyncIterator[Record]) -> AsyncIterator[Record]:
-        """What is heard, until the journal can take no answer any more.
-
-        Raises:
-            GatewayError: it cannot, and why.
-        """
-        while True:
-            with anyio.move_on_after(LOOK_SECONDS) as look:
-                try:
-                    record = await anext(heard)
-                except StopAsyncIteration:
-                    return
-            if not look.cancelled_caught:
-                yield record
-            elif why := self._engine.failure():
-                raise GatewayError(f"this cannot be answered now: {why}")
-
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
-        pattern = records.reply_pattern_of_session(self._receipt.session_key)
+        pattern = record_subjects.reply_pattern_of_session(self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._receipt.seq):
             await self._show(kept)
         texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
@@ -199,4 +172,8 @@ def message_of(typed: SayRequest, now: float) -> Message:
 def subjects_of(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
     key = session_key_of(message, SessionSettings())
-    return records.session_subject_of("turn", key), records.reply_pattern_of_session(key), records.delta_subject_of(key)
+    return (
+        record_subjects.session_subject_of("turn", key),
+        record_subjects.reply_pattern_of_session(key),
+        record_subjects.delta_subject_of(key),
+    )

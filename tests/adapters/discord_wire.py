@@ -55,6 +55,7 @@ class DiscordWire:
     """Fills `Wire`. `calls` has everything that the bot asked for; `ills` are told to the next calls that match."""
 
     network: str = "discord"
+    settings: str = ""
     limit: int = 2000
     shown: list[Shown] = field(default_factory=list)
     calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """A gateway in the test's own loop, behind a network's wire: real journal, lanes, hooks, outbox and library."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,18 +66,28 @@ class House:
 
 @asynccontextmanager
 async def housed(
-    wire: Wire, root: Path, *script: Mapping[str, Any], settings: str = "", environ: Mapping[str, str] | None = None
+    wire: Wire,
+    root: Path,
+    *script: Mapping[str, Any],
+    settings: str = "",
+    environ: Mapping[str, str] | None = None,
+    beside: Sequence[Wire] = (),
 ) -> AsyncIterator[House]:
-    """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's."""
+    """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's.
+
+    It serves the wires `beside` too, and does not wait for them.
+    """
     started = GatewayProcess(root)
+    settings += "".join(one.settings for one in (wire, *beside))
     if any(line.startswith("model:") for line in settings.splitlines()):
         started.configure(settings)
     else:
         started.script(*(script or SCRIPT), settings=settings)
-    people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(wire.known_as(one) for one in (ANN, BEN))}
-    configuration = load_configuration(
-        load_settings_schema(), started.home, {**started.environ, **people, **wire.environ, **(environ or {})}
-    )
+    served = dict(started.environ)
+    for one in (wire, *beside):
+        people = ",".join(one.known_as(person) for person in (ANN, BEN))
+        served |= {f"{one.network.upper()}_ALLOWED_USERS": people, **one.environ}
+    configuration = load_configuration(load_settings_schema(), started.home, {**served, **(environ or {})})
     prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
     async with open_gateway(started.home, configuration, Shutdown(2.5), build_verbs) as gateway:

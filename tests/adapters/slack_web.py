@@ -72,6 +72,19 @@ def open_chat(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     return {"channel": {"id": wire.place(str(asked["users"]).removeprefix("U0000"))}}
 
 
+def person(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    """One without a display name has a real name."""
+    if asked["user"] not in wire.names:
+        raise Refused("user_not_found")
+    return {"user": {"id": asked["user"], "profile": {"display_name": "", "real_name": wire.names[asked["user"]]}}}
+
+
+def channel(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    if asked["channel"] not in wire.names:
+        raise Refused("channel_not_found")
+    return {"channel": {"id": asked["channel"], "name": wire.names[asked["channel"]]}}
+
+
 def history(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     return page(wire, asked, lambda one: one.get("thread_ts", one["ts"]) == one["ts"])
 
@@ -145,6 +158,8 @@ METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
     "chat.update": update,
     "chat.delete": delete,
     "chat.postEphemeral": whisper,
+    "users.info": person,
+    "conversations.info": channel,
     "conversations.list": own_chats,
     "conversations.open": open_chat,
     "conversations.history": history,

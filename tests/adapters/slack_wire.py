@@ -29,6 +29,7 @@ class SlackWire:
     """Fills `Wire`. `calls` has everything that the app asked for; `ills` are told to the next calls of a method."""
 
     network: str = "slack"
+    settings: str = ""
     limit: int = 11_000
     shown: list[Shown] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -39,6 +40,8 @@ class SlackWire:
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
     answers: list[dict[str, Any]] = field(default_factory=list)
     forbidden: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
     tokens: tuple[str, ...] = (BOT_TOKEN, APP_TOKEN)
     scopes: str = ",".join(SCOPES)
     connections: int = 0
@@ -245,6 +248,8 @@ class SlackWire:
         method = request.match_info["method"]
         body = await sent(request)
         self.calls.append((method, body))
+        if method in self.silent:
+            await asyncio.Event().wait()
         headers = {"X-OAuth-Scopes": self.scopes}
         try:
             if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:

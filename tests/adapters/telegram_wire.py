@@ -31,6 +31,7 @@ class TelegramWire:
     """Fills `Wire`. `calls` has everything that the bot asked for; `ills` are told to the next calls of a method."""
 
     network: str = "telegram"
+    settings: str = ""
     limit: int = 4096
     shown: list[Shown] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

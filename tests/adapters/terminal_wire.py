@@ -26,6 +26,7 @@ class TerminalWire:
 
     root: Path
     network: str = "terminal"
+    settings: str = ""
     limit: int = LONGEST
     shown: list[Shown] = field(default_factory=list)
     _turns: dict[str, Shown] = field(default_factory=dict)

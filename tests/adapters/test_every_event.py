@@ -2,22 +2,30 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from gateway.agent import Chunk, ModelRequest
+from gateway.control_socket.client import call_gateway
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing import GatewayProcess
-from tests.adapters.house import housed
+from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.spine import until
+from tests.web.visits import send
 
+SECRET = "a secret of forty characters and a few more"
 SETTINGS = """\
   context_window: 1000
 models: {{other: {{provider: ollama, name: parrot}}}}
 access: {{admins: {{telegram: ['{ann}']}}}}
+budgets: {{people: {{"telegram:{stranger}": {{day: {{tokens: 1}}}}}}}}
+webhooks: {{bell: {{secret_env: BELL, verify: token}}}}
+web: {{listen: "127.0.0.1:0"}}
 tools: {{shell: ask, approvers: [asker]}}
 agents:
   main: {{agents: [helper], tools: [shell, calculate], skills: [coffee]}}
@@ -42,7 +50,7 @@ SCRIPT = (
     {"user": "brew", "answers": [calling("load_skill", skill="coffee"), {"text": "brewed"}]},
     {"user": "help me", "answers": [calling("delegate", agent="helper", task="a task"), {"text": "I was helped"}]},
     {"user": "word", "text": "I listen."},
-    {"text": "I heard you."},
+    *({"text": "I heard you.", "usage": {"calls": 1, "input_tokens": 5}},) * 4,
 )
 
 
@@ -72,13 +80,28 @@ def set_up(root: Path) -> None:
     (skill / "SKILL.md").write_text("---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n")
 
 
+async def spend_and_ring(house: House) -> None:
+    """Whoever was let in uses their budget up, a webhook is called, and somebody is forgotten."""
+    for name in ("budget:warning", "budget:exceeded"):
+        await house.wire.write("hello", by=STRANGER)
+        await until(lambda name=name: any(told == name for told, _ in house.events), name)  # type: ignore[misc]
+    await until(lambda: bool(house.gateway.web and house.gateway.web.port.url), "the port")
+    assert house.gateway.web
+    headers = {"Content_Type": "application/json", "Authorization": f"Bearer {SECRET}"}
+    ring = partial(send, house.gateway.web.port.url, "/webhooks/bell", "POST", b"{}", **headers)
+    assert (await to_thread.run_sync(ring)).status == 202
+    forget = partial(call_gateway, house.gateway.home.socket, "people.forget", person="telegram:404")
+    await to_thread.run_sync(forget)
+
+
 @pytest.mark.process
 @pytest.mark.timeout(90)
 async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_path: Path) -> None:
     root, fired = tmp_path / "home", set[str]()
     wire = TelegramWire()
     set_up(root)
-    async with wire.serving(), housed(wire, root, *SCRIPT, settings=SETTINGS.format(ann=wire.known_as(ANN))) as house:
+    settings = SETTINGS.format(ann=wire.known_as(ANN), stranger=wire.known_as(STRANGER))
+    async with wire.serving(), housed(wire, root, *SCRIPT, settings=settings, environ={"BELL": SECRET}) as house:
         house.gateway.registry.watch("*", lambda name, fields: fired.add(name))  # to the very end
         house.gateway.registry.on("model:create", lambda event: {"result": Parrot()})
         for text, answer in (("brew", "brewed"), ("help me", "I was helped"), ("hello", "I heard you")):
@@ -96,6 +119,7 @@ async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_pat
         (shown,) = await house.shows("pairing code")
         await wire.write(f"/pairing approve {shown.text.split('code is ')[1][:8]}")
         await house.hears("access:paired")
+        await spend_and_ring(house)
         for number in range(5):
             await wire.write("word " * 300)
             await house.shows("I listen.", number + 1)

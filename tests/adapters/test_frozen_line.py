@@ -12,6 +12,8 @@ from gateway.daemon.alerts import ALERT_AFTER
 from tests.adapters.house import housed
 from tests.adapters.line import line_to
 from tests.adapters.payloads import PAYLOADS
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import GROUP
 from tests.adapters.wires import WIRES
 from tests.spine import until
 
@@ -44,6 +46,29 @@ async def test_a_frozen_line_is_noticed_within_half_a_minute_and_mends(tmp_path:
             tasks.start_soon(partial(freeze, network, tmp_path / network, noticed))
     assert set(noticed) == set(PAYLOADS)
     assert max(noticed.values()) <= NOTICED, noticed
+
+
+@pytest.mark.timeout(200)
+async def test_a_frozen_line_is_told_in_the_home_channel_of_another_network_and_so_is_its_return(
+    tmp_path: Path,
+) -> None:
+    wire: Any = WIRES["slack"](tmp_path)
+    other, home = TelegramWire(), f"platforms: {{telegram: {{home_channel: '{GROUP}'}}}}\n"
+
+    def hears(words: str) -> bool:
+        return any(words in one.text for one in other.shown)
+
+    async with wire.serving(), other.serving(), line_to(wire.url) as (url, line):
+        wire.url = url
+        async with housed(wire, tmp_path / "home", settings=home, beside=[other]) as house:
+            await until(lambda: all(one.presence.facts.up for one in house.gateway.platforms), "both networks", 60)
+            line.flows.clear()
+            await until(lambda: not house.presence.up, "the news", 2 * NOTICED)
+            noticed = time.monotonic()
+            await until(lambda: hears("slack is down"), "the alert", 2 * ALERTED)
+            assert time.monotonic() - noticed <= ALERTED
+            line.flows.set()
+            await until(lambda: hears("slack works again"), "the good news", 60)
 
 
 def test_what_is_down_is_told_in_time() -> None:

@@ -182,6 +182,24 @@ async def test_a_button_is_for_whoever_is_asked_and_dead_after_use(home: House, 
 
 
 @pytest.mark.row("T30")
+async def test_people_and_channels_have_their_names_and_are_asked_for_once(home: House, wire: SlackWire) -> None:
+    wire.names = {wire.known_as(ANN): "Ann Marlow", CHANNEL: "garden"}
+    await wire.mention("and you?")
+    await wire.write("and you?")
+    told = await home.hears("message:received", 2)
+    assert {(one["user_name"], one["chat_name"]) for one in told} == {("Ann Marlow", "garden"), ("Ann Marlow", "")}
+    assert (len(wire.asked("users.info")), len(wire.asked("conversations.info"))) == (1, 1)
+
+
+async def test_a_message_is_taken_without_names_where_slack_does_not_tell_them(home: House, wire: SlackWire) -> None:
+    wire.silent = {"users.info"}
+    await wire.mention("and you?")
+    await wire.mention("what is it?")
+    told = await home.hears("message:received", 2)
+    assert [(one["user_name"], one["chat_name"]) for one in told] == [("", ""), ("", "")]
+    assert len(wire.asked("users.info")) == 1, "the second message waits for nothing"
+
+
 async def test_nobody_is_called_together_and_code_stays_as_it_is(home: House, wire: SlackWire) -> None:
     """The wire refuses what would call."""
     await say(home, IN_GROUP, "<!channel> and @here, but `@here`\n```\necho ok\n```")

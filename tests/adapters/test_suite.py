@@ -1,6 +1,7 @@
 """What holds for every chat network, shown on each with its real library against a server on loopback.
 
-The terminal is one of them, behind the gateway's own socket; what cannot be there is listed, with the reason.
+The terminal is one of them, behind the gateway's own socket, and the page's chat behind its port; what cannot be there
+is listed, with the reason.
 """
 
 import dataclasses
@@ -12,12 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.daemon.platforms import steer_platform
+from gateway.daemon.platforms import PROBE_SECONDS, steer_platform
 from gateway.errors import AdapterError
 from gateway.events import Event
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Wire
-from tests.adapters.wires import LEFT_OUT, WIRES
+from tests.adapters.wires import LEFT_OUT, WIRES, name_owner
 from tests.spine import until
 
 LETTER = b"%PDF-1.4 a letter"
@@ -155,7 +156,7 @@ ASKS = (
 
 def may_ask(wire: Wire) -> str:
     """Ann is the owner, who decides for herself whether a tool may run."""
-    return f"tools: {{shell: ask}}\naccess: {{owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
+    return f"tools: {{shell: ask}}\n{name_owner(wire, ANN)}"
 
 
 async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, tmp_path: Path) -> None:
@@ -434,3 +435,15 @@ async def test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile(ho
     await house.shows("I heard you.")
     with pytest.raises(AdapterError, match="there is no network 'telegraph'"):
         steer_platform(house.gateway.platforms, "pause", "telegraph")
+
+
+async def test_a_network_says_when_it_is_asked_whether_it_answers(house: House) -> None:
+    part = next(one for one in house.gateway.platforms if one.name == house.wire.network)
+    await house.is_up()
+    before = house.presence.last_probe
+    assert 0 < await part.probe() < PROBE_SECONDS
+    assert house.presence.last_probe > before
+    steer_platform(house.gateway.platforms, "pause", house.wire.network)
+    await until(lambda: house.part.state == "paused", "the pause")
+    with pytest.raises(AdapterError, match="is not connected: paused"):
+        await part.probe()

@@ -35,6 +35,11 @@ class Wire(Protocol):
     shown: list[Shown]
 
     @property
+    def settings(self) -> str:
+        """The YAML that a gateway needs to be served here, beside these."""
+        ...
+
+    @property
     def environ(self) -> Mapping[str, str]:
         """The variables by which a gateway finds this server."""
         ...

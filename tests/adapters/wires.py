@@ -4,17 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.adapters import discord_facts, slack_wire
 from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.page_wire import PageWire
 from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.terminal_wire import TerminalWire
+from tests.adapters.wire import GROUP
 
 WIRES: dict[str, Callable[[Path], Any]] = {
     "telegram": lambda _root: TelegramWire(),
     "discord": lambda _root: DiscordWire(),
     "slack": lambda _root: SlackWire(),
     "terminal": TerminalWire,
+    "web": PageWire,
 }
+ROOMS = {"telegram": GROUP, "discord": discord_facts.CHANNEL, "slack": slack_wire.CHANNEL}
+"""By which id each network knows the group."""
 NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "nobody but the owner reaches its socket": (
         "test_a_stranger_is_denied_by_every_way_in",
@@ -44,6 +50,40 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
         "test_the_network_sees_that_somebody_is_at_work",
         "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
+        "test_a_network_says_when_it_is_asked_whether_it_answers",
     ),
 }
-LEFT_OUT = {"terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names]}
+NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
+    "the port lets in nobody without a role, and nobody is paired there": (
+        "test_a_stranger_is_denied_by_every_way_in",
+        "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
+    ),
+    "it has no groups, no bots and no reactions": (
+        "test_in_a_group_nobody_answers_in_somebody_elses_stead",
+        "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
+        "test_reactions_are_told",
+    ),
+    "there is no network between, with limits, tokens and moods": (
+        "test_a_network_says_when_it_is_asked_whether_it_answers",
+        "test_a_network_proves_itself_by_what_comes_and_goes",
+        "test_a_long_answer_comes_in_whole_pieces",
+        "test_an_answer_is_so_many_messages_and_the_rest_a_file",
+        "test_too_many_messages_wait_as_long_as_they_are_told",
+        "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
+        "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
+        "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
+    ),
+}
+LEFT_OUT = {
+    "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
+    "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
+}
+
+
+def name_owner(wire: Any, person: str) -> str:
+    """The settings by which this person owns the gateway there."""
+    if isinstance(wire, PageWire):
+        wire.roles[wire.known_as(person)] = "owner"
+        return ""
+    return f"access: {{owners: {{{wire.network}: ['{wire.known_as(person)}']}}}}\n"

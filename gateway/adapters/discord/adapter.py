@@ -99,6 +99,7 @@ class DiscordAdapter:
             tasks.start_soon(listen, line)
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()
+            presence.probe = partial(probe, line)
             presence.up(detail_of(line))
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
             tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.parts.registry)
@@ -144,6 +145,11 @@ def is_open(line: DiscordClient) -> bool:
 def detail_of(line: discord.Client) -> str:
     count = len(line.guilds)
     return f"{line.user}, on {count} server{'' if count == 1 else 's'}, by the gateway"
+
+
+async def probe(line: DiscordClient) -> None:
+    with ERRORS.translated():
+        await line.http.request(discord.http.Route("GET", "/users/@me"))
 
 
 ADAPTER = DiscordAdapter

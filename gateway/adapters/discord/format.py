@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from discord.utils import escape_markdown
 
 from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, split_markdown
+from gateway.adapters.shared.markdown_table import fit_columns
 from gateway.messages import LiteralText
 
 LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
@@ -71,8 +72,4 @@ def title_of(heading: str) -> str:
 def render_table(rows: list[str]) -> list[str]:
     """A code block, with the columns one below the other and a line under their heads."""
     cells = [[MARKS.sub("", cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
-    count = max(len(row) for row in cells)
-    cells = [[*row, *[""] * (count - len(row))] for row in cells]
-    widths = [max(len(row[column]) for row in cells) for column in range(count)]
-    shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return ["```", shown[0], "  ".join("-" * width for width in widths), *shown[1:], "```"]
+    return ["```", *("  ".join(row).rstrip() for row in fit_columns(cells)), "```"]

@@ -6,7 +6,7 @@ it starts it again, with growing pauses. So an adapter has no back-off of its ow
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,7 @@ class Presence:
         self._redact = redact  # takes secrets out of an error
         self._unreadable = unreadable
         self._told_unreadable = -UNREADABLE_PAUSE  # by the steady clock
+        self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""

@@ -22,7 +22,7 @@ import anyio.to_thread
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, AttachmentKind
-from gateway.records import token_of
+from gateway.record_subjects import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 PATIENCE = 60.0  # seconds for one file to come in

@@ -1,8 +1,9 @@
 """Messages that were read, into the journal: in their order in a channel, each once, with its files and its marks."""
 
 import dataclasses
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
 
@@ -13,6 +14,7 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
 from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
 from gateway.engine import NewRecord
+from gateway.errors import EngineError
 from gateway.messages import Attachment, Message
 
 MOST_TAKEN = 10_000  # ids of messages that are known to be taken
@@ -21,13 +23,15 @@ MAX_RAW = 32_000  # bytes of what a network sent for one message
 FetchFile: TypeAlias = Callable[[FileT, Path], Awaitable[Attachment | str]]
 """Puts a file into a folder; gives it, or says in words why it is not there."""
 
+AddNames: TypeAlias = Callable[[Message], Awaitable[Message]]
+
 
 class Inbox(Generic[FileT]):
     """Takes the messages of one bot. Nothing of a stranger's is written or fetched.
 
     `note` is called with each message of those who may speak, before its files are fetched. `threads_of` names the
-    places of a message in its channel whose marks it moves; `""` is the channel itself. `is_caught_up` is set once
-    what was said while nobody listened has been read.
+    places of a message in its channel whose marks it moves; `""` is the channel itself. `add_names` asks the network
+    for names that a message came without. `is_caught_up` is set once what was said while nobody listened has been read.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Inbox(Generic[FileT]):
         note: Callable[[Message], None],
         fetch: FetchFile[FileT],
         threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",),
+        add_names: AddNames | None = None,
     ) -> None:
         self._context = context
         self._bot = bot
@@ -45,6 +50,7 @@ class Inbox(Generic[FileT]):
         self._note = note
         self._fetch = fetch
         self._threads_of = threads_of
+        self._add_names = add_names
         self.is_caught_up = anyio.Event()
         self.is_reading = False  # what was said before, though what comes now need not wait for it any more
         self._order = KeyedLock()
@@ -55,7 +61,8 @@ class Inbox(Generic[FileT]):
         while True:
             await anyio.sleep(pause)
             if self.is_caught_up.is_set() and not self.is_reading and not len(self._order):
-                await self._marks.note_alive(presence.facts.last_probe)
+                with suppress(EngineError):  # then more is read again, another time
+                    await self._marks.note_alive(presence.facts.last_probe)
 
     async def take(self, incoming: IncomingMessage[FileT], channel: str) -> None:
         """When this returns, the message is in the journal, or settled.
@@ -75,8 +82,9 @@ class Inbox(Generic[FileT]):
 
         async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
             self._note(message)
+            message = await self._add_names(message) if self._add_names else message
             message = await add_files(
-                add_network_message(message, incoming, self._context), incoming.files, self._fetch, self._context.files
+                add_network_message(message, incoming, self._context), incoming.files, self._fetch, self._context
             )
             return message, [self._marks.put(mark) for mark in marks]
 
@@ -107,12 +115,20 @@ def add_network_message(message: Message, incoming: IncomingMessage[Any], contex
     return dataclasses.replace(message, extra={**message.extra, "raw": raw}) if is_kept else message
 
 
-async def add_files(message: Message, files: Sequence[FileT], fetch: FetchFile[FileT], store: Path) -> Message:
-    """The message with its files, in the folder of its conversation; what could not be fetched is told in the text."""
-    folder = message.address.find_folder(store, message.user_id)
-    got = [await fetch(file, folder) for file in files]
+async def add_files(
+    message: Message, files: Sequence[FileT], fetch: FetchFile[FileT], context: AdapterContext
+) -> Message:
+    """The message with its files, in the folder of its conversation; what could not be fetched is told in the text.
+
+    They grow old by the journal's clock, like their message.
+    """
+    folder = message.address.find_folder(context.files, message.user_id)
+    got, now = [await fetch(file, folder) for file in files], context.parts.engine.clock.latest()
     failed = [one for one in got if isinstance(one, str)]
     attachments = tuple(one for one in got if not isinstance(one, str))
+    for one in attachments:
+        with suppress(OSError):
+            os.utime(one.path, (now, now))
     text = "\n".join([*([message.text] if message.text else []), *failed])
     return dataclasses.replace(message, text=text, attachments=attachments)
 

@@ -6,15 +6,15 @@ first one's.
 
 A network that keeps what was said, but tells a new connection nothing of it, has `ReadMarks`, one for each chat. After
 each start, and whenever a line could not be mended without a gap, what is behind the marks is read again. A mark that
-has become old says nothing new: `alive`, the time at which everything was known to be read, stands for all chats.
+has become old says nothing new: `alive`, the time at which everything was known to be read, stands for all chats. One
+that is still to come is of a clock that went wrong, and says nothing.
 """
 
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 
@@ -30,7 +30,7 @@ class ReadCursor:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = records.cursor_subject_of(platform, bot)
+        self._subject = record_subjects.cursor_subject_of(platform, bot)
         self._reader = uuid.uuid4().hex
         self._seq = 0
         self._moves = 0
@@ -97,7 +97,7 @@ class ReadMarks:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = records.cursor_subject_of(platform, bot)
+        self._subject = record_subjects.cursor_subject_of(platform, bot)
         self._marks: dict[tuple[str, str], ReadMark] = {}
         self._alive = 0.0
         self._moves = 0
@@ -112,7 +112,7 @@ class ReadMarks:
 
     def since(self) -> "MarksSnapshot":
         """From where everything has to be read again, as it is known now."""
-        return MarksSnapshot(dict(self._marks), self._alive)
+        return MarksSnapshot(dict(self._marks), self._alive, self._engine.clock.latest())
 
     def at(self, chat: str, inside: str = "") -> float:
         """The last message that was taken there; 0: none."""
@@ -139,7 +139,8 @@ class ReadMarks:
 
     async def note_alive(self, until: float) -> None:
         """Everything that was said until then has been read: a line that was good then has told it."""
-        if until <= self._alive:
+        until -= self._engine.clock.calculate_difference()
+        if until <= self._alive <= self._engine.clock.latest() + OVERLAP:
             return
         self._alive = until
         await self._engine.append(self._put("alive", {"alive": self._alive}, None))
@@ -147,25 +148,28 @@ class ReadMarks:
 
     def _put(self, name: str, value: Mapping[str, float | str], ttl: float | None) -> NewRecord:
         kept = records.CursorRecord(platform=self._platform, value=dict(value))
-        return NewRecord(f"{self._subject}.{records.token_of(name)}", records.encode(kept), ttl=ttl)
+        return NewRecord(f"{self._subject}.{record_subjects.token_of(name)}", records.encode(kept), ttl=ttl)
 
     async def _tidy(self, name: str) -> None:
-        subject = f"{self._subject}.{records.token_of(name)}"
+        subject = f"{self._subject}.{record_subjects.token_of(name)}"
         if (last := await self._engine.last(subject)) is not None:
             await self._engine.purge(subject, last.seq - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class MarksSnapshot:
-    """What had been read at one moment."""
+    """What had been read at one moment; `now` is that, by a clock that nobody sets."""
 
     marks: Mapping[tuple[str, str], ReadMark]
     alive: float
+    now: float
 
     @property
     def time(self) -> float:
         """The time before which nothing need be read again; 0: we were never here before."""
-        return max(self.alive - OVERLAP, time.time() - LONGEST_AWAY) if self.alive else 0.0
+        if not self.alive:
+            return 0.0
+        return max(self.alive - OVERLAP if self.alive <= self.now + OVERLAP else 0.0, self.now - LONGEST_AWAY)
 
     def at(self, chat: str, inside: str = "") -> float:
         return mark.at if (mark := self.marks.get((chat, inside))) else 0

@@ -35,6 +35,7 @@ from gateway.adapters.slack.connection import (
 )
 from gateway.adapters.slack.files import fetch_file
 from gateway.adapters.slack.interactions import SlackInteractions
+from gateway.adapters.slack.names import SlackNames
 from gateway.adapters.slack.reader import SlackReader, threads_of
 from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.settings import SlackSettings
@@ -94,7 +95,7 @@ class SlackAdapter:
             sign.note(message)
 
         fetch = partial(fetch_file, web=web)
-        inbox = Inbox(self._context, bot, marks, note, fetch, threads_of)
+        inbox = Inbox(self._context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
         receiver = SlackReceiver(self._context, presence, reader, inbox, presses)
         app = AsyncApp(client=web, process_before_response=True)
         receiver.listen(app)
@@ -102,6 +103,7 @@ class SlackAdapter:
         line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
         client: Any = line.client
         presence.complain(*complaints)
+        presence.probe = partial(probe, web)
         client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
         await client.aiohttp_client_session.close()
@@ -169,6 +171,11 @@ async def receive_hello(
             "stop the others, or give this gateway an app of its own"
         )
         presence.complain(*complaints, *([others] if count > 1 else []))
+
+
+async def probe(web: AsyncWebClient) -> None:
+    with ERRORS.translated():
+        await web.auth_test()
 
 
 ADAPTER = SlackAdapter

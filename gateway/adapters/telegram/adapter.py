@@ -61,6 +61,7 @@ class TelegramAdapter:
             show = partial(menu.send_menu, bot, self._context)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             presence.complain(*self._complaints(bot))
+            presence.probe = partial(probe, bot)
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()
 
@@ -75,6 +76,11 @@ class TelegramAdapter:
 async def show_typing(bot: Bot, address: Address) -> None:
     with ERRORS.logged(log.debug, "no typing sign in %s", address.chat_id):
         await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
+
+
+async def probe(bot: Bot) -> None:
+    with ERRORS.translated():
+        await bot.get_me()
 
 
 ADAPTER = TelegramAdapter

@@ -4,24 +4,23 @@ Text and entities need no escaping, so no text can be refused or show its marks.
 a word, never within a character or, if it can be helped, a link; a fence that is cut stays a fence on both sides.
 """
 
-import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import pyromark
 from telegram import MessageEntity
-from telegramify_markdown import RenderConfig, convert, utf16_len
-from telegramify_markdown.converter import STANDARD_OPTIONS
-from telegramify_markdown.entity import MessageEntity as Span
 
-from gateway.adapters.shared.markdown_split import find_furthest_end, find_sign_end, find_word_end
+from gateway.adapters.shared.markdown_split import (
+    count_utf16_units,
+    find_furthest_end,
+    find_sign_end,
+    find_word_end,
+)
+from gateway.adapters.telegram.markdown import TextSegment, read_markdown
 from gateway.messages import LiteralText
 
 LIMIT = 4096  # UTF-16 units, Telegram's own
 MOST_ENTITIES = 100
-LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
-NESTING = frozenset({"BlockQuote", "List", "Item"})
-DEEPEST = 20  # quotes and lists in one another: each level indents all that is in it
 
 
 class TelegramText(NamedTuple):
@@ -36,9 +35,9 @@ def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
     """The message that shows all of a question, each text in a code block; None where it takes more than one."""
     text, entities, length = "", list[MessageEntity](), 0
     for one in literals:
-        text, length = f"{text}{one.words}\n", length + utf16_len(one.words) + 1
+        text, length = f"{text}{one.words}\n", length + count_utf16_units(one.words) + 1
         if one.text:
-            entities.append(MessageEntity("pre", length, utf16_len(one.text)))
+            entities.append(MessageEntity("pre", length, count_utf16_units(one.text)))
             text, length = f"{text}{one.text}\n", length + entities[-1].length + 1
     fits = length <= LIMIT and len(entities) <= MOST_ENTITIES
     return TelegramText(text.rstrip("\n"), tuple(entities), is_literal=True) if fits else None
@@ -46,76 +45,36 @@ def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:
     """The messages that show this text; none for a text of which nothing can be seen."""
-    escaped = escape_literals(markdown)
-    if escaped is None:
-        text, spans = markdown, list[Span]()
-    else:
-        text, spans = convert(escaped, config=make_render_config(), latex_escape=False)
-    spans = [span for span in spans if span.type != "underline"]  # headings are bold, and that is enough
-    links = [span for span in spans if span.type == "text_link"]
-    return [
-        cut_message(text, spans, start, end) for start, end in find_cuts(text, links, limit) if text[start:end].strip()
-    ]
+    text, spans = read_markdown(markdown)
+    links = [span for span in spans if span.kind == "text_link"]
+    found, waiting, at = list[TelegramText](), list[TextSegment](), 0
+    for start, end in find_cuts(text, links, limit):
+        waiting = [span for span in waiting if span.end > start]
+        while at < len(spans) and spans[at].start < end:
+            waiting.append(spans[at])
+            at += 1
+        if text[start:end].strip():
+            found.append(TelegramText(text[start:end], format_segments(text[start:end], start, waiting)))
+    return found
 
 
-def make_render_config() -> RenderConfig:
-    """No pictures that the writer did not choose."""
-    config = RenderConfig.isolated()
-    symbols = config.markdown_symbol
-    symbols.heading_level_1 = symbols.heading_level_2 = symbols.heading_level_3 = symbols.heading_level_4 = ""
-    symbols.image = symbols.link = ""
-    symbols.unordered_list_item = "\N{BULLET}"
-    return config
-
-
-def escape_literals(markdown: str) -> str | None:
-    """HTML and what looks like a formula (or a price) would lose its marks: it is shown as it was written.
-
-    None where all of it must be: a text of 10 kB can be nested so deeply that it would become one of 12 MB.
-    """
-    events = list(pyromark.events_with_range(markdown, options=STANDARD_OPTIONS))
-    if _find_depth(event for event, _ in events) > DEEPEST:
-        return None
-    source = markdown.encode()
-    for event, where in reversed(events):
-        if isinstance(event, dict) and not LITERAL.isdisjoint(event):
-            start, end = where["start"], where["end"]
-            source = source[:start] + re.sub(rb"([<$\\])", rb"\\\1", source[start:end]) + source[end:]
-    return source.decode()
-
-
-def _find_depth(events: Iterable[object]) -> int:
-    """How many quotes and lists lie in one another at the most."""
-    deepest = depth = 0
-    for event in events:
-        if isinstance(event, dict):
-            for change, edge in ((1, "Start"), (-1, "End")):
-                tag = event.get(edge)
-                depth += change * (not NESTING.isdisjoint(tag if isinstance(tag, dict) else (tag,)))
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def find_cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, int]]:
+def find_cuts(text: str, links: Sequence[TextSegment], limit: int) -> Iterator[tuple[int, int]]:
     """Where each piece begins and ends, in characters, without the blanks at its ends."""
     start = 0
     while start < len(text):
         end = start + find_furthest_end(text[start : start + limit], limit)
         if end < len(text):
             end = find_word_end(text, start, end) or find_sign_end(text, start, end)
-            end = find_end_before_link(text, links, start, end)
+            end = find_end_before_link(links, start, end)
         yield trim_blanks(text, start, end)
         start = end
 
 
-def find_end_before_link(text: str, links: list[Span], start: int, end: int) -> int:
+def find_end_before_link(links: Sequence[TextSegment], start: int, end: int) -> int:
     """The same end, or the beginning of the link that it would cut, unless the link is all there is."""
-    at = utf16_len(text[:end])
-    for link in links:
-        if link.offset < at < link.offset + link.length:
-            begin = len(text.encode("utf-16-le")[: link.offset * 2].decode("utf-16-le"))
-            return begin if begin > start else end
-    return end
+    before = bisect_left(links, end, key=lambda link: link.start)
+    link = links[before - 1] if before else None
+    return link.start if link and link.end > end and link.start > start else end
 
 
 def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
@@ -127,14 +86,16 @@ def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def cut_message(text: str, spans: list[Span], start: int, end: int) -> TelegramText:
-    """The part of a text, with what of its entities lies in it."""
-    first, last = utf16_len(text[:start]), utf16_len(text[:end])
-    found = []
+def format_segments(text: str, start: int, spans: Iterable[TextSegment]) -> tuple[MessageEntity, ...]:
+    """What of these spans lies in a piece that begins there; Telegram looks at no more than the first hundred."""
+    is_even = count_utf16_units(text) == len(text)
+    found = list[MessageEntity]()
     for span in spans:
-        begin, finish = max(span.offset, first), min(span.offset + span.length, last)
-        if begin < finish:
-            found.append(
-                MessageEntity(span.type, begin - first, finish - begin, url=span.url, language=span.language or None)
-            )
-    return TelegramText(text[start:end], tuple(found))
+        begin, end = max(span.start - start, 0), min(span.end - start, len(text))
+        if begin < end and len(found) < MOST_ENTITIES:
+            offset = begin if is_even else count_utf16_units(text[:begin])
+            length = end - begin if is_even else count_utf16_units(text[begin:end])
+            url = span.about if span.kind == "text_link" else None
+            language = span.about if span.kind == "pre" and span.about else None
+            found.append(MessageEntity(span.kind, offset, length, url=url, language=language))
+    return tuple(found)

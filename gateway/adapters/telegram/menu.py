@@ -8,6 +8,7 @@ from telegram.error import TelegramError
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.commands import Command, CommandTable
+from gateway.roles import Role
 
 log = logging.getLogger(__name__)
 
@@ -15,9 +16,9 @@ MOST = 100  # commands in a menu
 LONGEST = 256  # characters of what is said about one
 
 
-def build_commands(table: CommandTable, *, admin: bool) -> list[BotCommand]:
+def build_commands(table: CommandTable, role: Role) -> list[BotCommand]:
     """A command whose name Telegram cannot write is left out of the menu; typed, it works all the same."""
-    shown = [one for one in table.values() if not one.hidden and (admin or one.rights != "admin") and name_of(one)]
+    shown = [one for one in table.values() if not one.hidden and one.is_for(role) and name_of(one)]
     return [BotCommand(name_of(one), one.summary[:LONGEST] or one.name) for one in shown][:MOST]
 
 
@@ -31,10 +32,10 @@ async def send_menu(bot: Bot, context: AdapterContext) -> None:
     rules = context.parts.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
     with ERRORS.logged(log.warning, "the menu of commands is not shown"):
-        await bot.set_my_commands(build_commands(context.parts.commands, admin=False))
+        await bot.set_my_commands(build_commands(context.parts.commands, "user"))
     for admin in sorted(admins):
         try:
             scope = BotCommandScopeChat(int(admin))
-            await bot.set_my_commands(build_commands(context.parts.commands, admin=True), scope=scope)
+            await bot.set_my_commands(build_commands(context.parts.commands, "admin"), scope=scope)
         except (TelegramError, ValueError) as error:
             log.info("admin %s has no menu of their own before they write to the bot: %s", admin, error)

@@ -94,7 +94,7 @@ class TelegramReceiver:
                 elif self._under_way:
                     await self._wait_for_one()
                 else:
-                    await anyio.sleep(begun + SHORTEST_POLL - time.monotonic())
+                    await anyio.sleep(max(begun + SHORTEST_POLL - time.monotonic(), 0))
 
     async def _wait_for_one(self) -> None:
         """As long as something is under way, a poll brings it again instead of waiting for news."""
@@ -174,7 +174,7 @@ class TelegramReceiver:
                 """The files first: while they come, other chats go on. Then one append after the other."""
                 nonlocal is_moving
                 full = add_network_message(message, arrival, self._context)
-                message = await add_files(full, arrival.files, self._fetch, self._context.files)
+                message = await add_files(full, arrival.files, self._fetch, self._context)
                 await journal.enter_async_context(self._journal)
                 is_moving = True
                 return message, [self._cursor.put(self._after(unit))]

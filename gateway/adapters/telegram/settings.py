@@ -37,5 +37,5 @@ SPEC = PlatformSpec(
     },
     token_shapes=(TokenShape((":", "%3A", "%3a"), r"(?<![0-9])[0-9]{6,12}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"),),
     noisy_loggers=("telegram",),
-    libraries=("telegram", "telegramify_markdown", "pyromark"),
+    libraries=("telegram", "pyromark"),
 )

@@ -1,9 +1,18 @@
 """In a chat one after the other, in different chats side by side."""
 
-import anyio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from gateway.adapters.shared.inbox import KeyedLock
-from tests.spine import until
+import anyio
+import pytest
+
+from gateway.adapters.shared.inbox import KeyedLock, add_files
+from gateway.engine import open_sqlite
+from gateway.messages import Attachment
+from tests.engine.conftest import JUMPS
+from tests.engine.test_journal_clock import BEGUN, Machine
+from tests.spine import message, until
 
 
 async def test_who_asks_first_is_first_and_others_do_not_wait() -> None:
@@ -35,3 +44,20 @@ async def test_one_that_fails_holds_nobody_up() -> None:
         pass
     async with order.hold("a"):
         assert len(order) == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_file_is_as_old_as_its_message_whatever_the_wall_clock_says(tmp_path: Path, jump: float) -> None:
+    machine = Machine()
+
+    async def fetch(name: str, folder: Path) -> Attachment:
+        path = anyio.Path(folder / name)
+        await path.parent.mkdir(parents=True)
+        await path.write_bytes(b"letter")
+        return Attachment("document", str(path))
+
+    async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
+        machine.wall += jump
+        context: Any = SimpleNamespace(files=tmp_path / "files", parts=SimpleNamespace(engine=engine))
+        (file,) = (await add_files(message("look"), ["a"], fetch, context)).attachments
+        assert (await anyio.Path(file.path).stat()).st_mtime == BEGUN

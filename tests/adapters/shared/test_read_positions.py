@@ -3,8 +3,12 @@
 import time
 from pathlib import Path
 
-from gateway.adapters.shared.read_positions import OVERLAP, ReadMark, ReadMarks
+import pytest
+
+from gateway.adapters.shared.read_positions import LONGEST_AWAY, OVERLAP, ReadMark, ReadMarks
 from gateway.engine import open_sqlite
+from tests.engine.conftest import JUMPS
+from tests.engine.test_journal_clock import BEGUN, Machine
 
 
 async def test_marks_are_known_after_a_restart_and_of_each_the_last_counts(tmp_path: Path) -> None:
@@ -32,3 +36,27 @@ async def test_nothing_is_read_again_where_nobody_was_before_nor_what_a_good_lin
         await marks.note_alive(proved)
         await marks.note_alive(proved - 500)
         assert marks.since().time == proved - OVERLAP
+
+
+async def test_a_time_that_is_still_to_come_is_of_a_clock_that_went_wrong(tmp_path: Path) -> None:
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        marks = ReadMarks(engine, "net", "bot")
+        await marks.note_alive(time.time() + 400 * 86_400)
+        assert marks.since().time <= time.time() - LONGEST_AWAY
+        await marks.note_alive(proved := time.time())
+        assert marks.since().time == proved - OVERLAP
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_whoever_sets_the_clock_makes_no_word_unread(tmp_path: Path, jump: float) -> None:
+    machine = Machine()
+    async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
+        marks = ReadMarks(engine, "net", "bot")
+        await marks.note_alive(machine.wall)
+        machine.wall += jump
+        machine.run(600)
+        assert marks.since().time == BEGUN - OVERLAP
+        await marks.note_alive(machine.wall)
+        machine.wall -= jump
+        machine.run(600)
+        assert marks.since().time == pytest.approx(BEGUN + 600 - OVERLAP)

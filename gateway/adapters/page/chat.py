@@ -1,0 +1,174 @@
+"""What a person does in the page's chat: they write, change what they wrote, press a button, send a file.
+
+Each is a message like that of any network: taken by the one gate, in the journal before the page is told so, and under
+the page's id for it the same message however often a lost line makes the page send it.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio.to_thread
+from msgspec import Meta, Struct
+
+from gateway.adapters.page.places import MESSAGE_ID, PLATFORM, THREAD, address_of
+from gateway.adapters.page.transport import make_message_put
+from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.files import fetch_file, kind_of
+from gateway.adapters.shared.inbox import KeyedLock
+from gateway.adapters.shared.incoming import STRANGER, remember
+from gateway.commands import Command, parse_command
+from gateway.dispatcher.attachments import display_name_of
+from gateway.dispatcher.chat_commands import find_command
+from gateway.dispatcher.ingress import TOO_FAST, receive_until_failure
+from gateway.engine import NewRecord
+from gateway.errors import AdapterError, Duplicate
+from gateway.file_folders import RECEIVED_NAME
+from gateway.messages import Attachment, Message, MessageKind, Receipt
+from gateway.roles import Role
+
+LARGEST_FILE = 25_000_000
+LARGEST_TEXT = 1_000_000  # characters
+MOST_FILES = 10
+MOST_TAKEN = 10_000  # ids of messages whose receipts are known
+ANY_TYPE = "application/octet-stream"
+MEDIA_TYPE = r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}"
+
+MessageId = Annotated[str, Meta(pattern=f"^{MESSAGE_ID}$")]
+Thread = Annotated[str, Meta(pattern=f"^({THREAD.pattern})?$")]
+
+
+class SentFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that was kept before: `file` is the name that it has here, `name` what the person calls it."""
+
+    file: Annotated[str, Meta(pattern=f"^{RECEIVED_NAME.pattern}$")]
+    name: Annotated[str, Meta(max_length=1000)] = ""
+    type: Annotated[str, Meta(pattern=f"^({MEDIA_TYPE})?$")] = ""
+
+
+class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody writes. `edits` is the id of what they wrote before, and write anew."""
+
+    id: MessageId
+    text: Annotated[str, Meta(max_length=LARGEST_TEXT)] = ""
+    thread: Thread = ""
+    files: Annotated[tuple[SentFile, ...], Meta(max_length=MOST_FILES)] = ()
+    edits: Annotated[str, Meta(pattern=f"^({MESSAGE_ID})?$")] = ""
+
+
+class ButtonPress(Struct, frozen=True, forbid_unknown_fields=True):
+    """A button under a reply of ours."""
+
+    id: MessageId
+    reply: Annotated[str, Meta(max_length=1000)]
+    value: Annotated[str, Meta(max_length=1000)]
+    thread: Thread = ""
+
+
+class PageChat:
+    """Takes what people do. Who they are, the port has made sure of."""
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._order = KeyedLock()
+        self._taken: dict[tuple[str, str], Receipt] = {}
+
+    def find_role(self, person: str) -> Role | None:
+        """What somebody of this name may do here; None: nothing."""
+        return self._context.parts.access.find_role(self._message_of(person, "", "", ""))
+
+    def list_commands(self, person: str) -> list[Command]:
+        """Those that they may type."""
+        role = self.find_role(person)
+        found = [one for one in self._context.parts.commands.values() if not one.hidden]
+        return [one for one in found if role and find_command(self._context.parts, one.name, role)]
+
+    async def say(self, person: str, said: PageMessage) -> Receipt:
+        """Raises GatewayError: it is not taken now, and why; EngineError, AdapterError among them."""
+        files = await self._find_files(person, said.files)
+        if not said.text.strip() and not files:
+            raise AdapterError("there is nothing in this message", permanent=True)
+        kind: MessageKind = "edit" if said.edits else "command" if said.text.startswith("/") else "text"
+        number = f"{said.edits}:edit-{said.id}" if said.edits else said.id
+        return await self._take(self._message_of(person, said.thread, number, said.text, kind=kind, attachments=files))
+
+    async def press(self, person: str, pressed: ButtonPress) -> Receipt:
+        """Raises GatewayError: it is not taken now, and why."""
+        about: dict[str, Any] = {"kind": "button", "reply_to": pressed.reply}
+        return await self._take(self._message_of(person, pressed.thread, pressed.id, pressed.value, **about))
+
+    async def keep_file(self, person: str, number: str, name: str, media_type: str, data: bytes) -> Attachment:
+        """Into the person's own folder, under a name of ours. It is one file however often it is sent as this one.
+
+        Raises:
+            AdapterError: it cannot be kept, or they may not send it; it counts as a message does.
+        """
+        message, access = self._message_of(person, "", number, ""), self._context.parts.access
+        role = access.find_role(message)
+        if role is None or access.is_too_fast(message, role):
+            raise AdapterError(TOO_FAST if role else STRANGER, permanent=True)
+        about = Attachment(kind_of(media_type), "", name or "file", media_type or ANY_TYPE, len(data))
+
+        async def download() -> bytes:
+            return data
+
+        kept = await fetch_file(about, f"{PLATFORM}:{person}:{number}", self._folder_of(person), LARGEST_FILE, download)
+        if isinstance(kept, str):
+            raise AdapterError(kept, permanent=True)
+        return kept
+
+    async def _find_files(self, person: str, sent: Sequence[SentFile]) -> tuple[Attachment, ...]:
+        """Raises AdapterError: one of them is not there (any more)."""
+        folder = self._folder_of(person)
+        return tuple([await anyio.to_thread.run_sync(describe_file, folder, one) for one in sent])
+
+    def _folder_of(self, person: str) -> Path:
+        return address_of(person).find_folder(self._context.files, person)
+
+    def _message_of(self, person: str, thread: str, number: str, text: str, **about: Any) -> Message:
+        now = self._context.parts.engine.clock.latest()
+        return Message(number, address_of(person, thread), person, text, user_name=person, sent_at=now, **about)
+
+    async def _take(self, message: Message) -> Receipt:
+        identity = (message.user_id, message.id)
+        async with self._order.hold("\0".join(identity)):
+            if known := self._taken.get(identity):
+                return known
+            with suppress(Duplicate):  # before a restart, then: it is in the journal
+                receive = partial(self._context.receive, message, complete=self._complete)
+                receipt = await receive_until_failure(self._context.parts.engine, receive)
+                remember(self._taken, identity, receipt, MOST_TAKEN)
+                return receipt
+            return Receipt("")
+
+    async def _complete(self, message: Message) -> tuple[Message, list[NewRecord]]:
+        """What was written is shown from the append on that takes it; a command that acts at once, from before it."""
+        if message.kind == "button":
+            return message, []
+        parts, now = self._context.parts, self._context.parts.engine.clock.latest()
+        for one in message.attachments:
+            with suppress(OSError):
+                os.utime(one.path, (now, now))  # they grow old by the journal's clock, like their message
+        shown, typed, role = make_message_put(message), parse_command(message.text), parts.access.find_role(message)
+        command = find_command(parts, typed.word, role) if typed and role else None
+        if command is None or not command.urgent:
+            return message, [shown]
+        with suppress(Duplicate):
+            await parts.engine.append(shown)
+        return message, []
+
+
+def describe_file(folder: Path, sent: SentFile) -> Attachment:
+    """A file that somebody has sent, as it lies in their folder; it is known by a name of ours alone.
+
+    Raises:
+        AdapterError: it does not.
+    """
+    path, name = folder / sent.file, display_name_of(sent.name) or "file"
+    if path.is_symlink() or not path.is_file():
+        raise AdapterError(f"the file {name} is no longer here; send it again", permanent=True)
+    media_type = sent.type or ANY_TYPE
+    return Attachment(kind_of(media_type), str(path), name, media_type, path.stat().st_size)

@@ -1,0 +1,197 @@
+"""What the page's chat shows, as it comes: from the journal all that is said, without gap or double, and live the rest.
+
+What is said has the journal's own numbers, so whoever lost the line names the last one that they saw and is given what
+came behind it, over restarts too. Live are the answer that is being written and whether somebody is at work; both are
+told anew to whoever comes in the middle.
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+
+from gateway import record_subjects, records
+from gateway.adapters.page.places import PLATFORM, address_of, key_of, subject_of, thread_of_key
+from gateway.adapters.shared.incoming import remember
+from gateway.engine import Engine, Record
+from gateway.lanes import Lanes
+from gateway.messages import Address, Attachment, Message, Reply
+from gateway.sessions.search import SessionSearch
+
+MOST_SHOWN = 200  # of the past, at first; further ones when they are asked for
+MOST_LISTED = 100  # conversations of one person
+LONGEST_TITLE = 60
+MOST_CHATS = 2000  # of which the live part is known
+LONGEST_LIVE = 2_000_000  # characters of an answer that is being written
+
+
+class ChatUpdate(NamedTuple):
+    """Something to show. `number` is the journal's of what is said; 0 for what is live."""
+
+    number: int
+    kind: str
+    data: Any
+
+
+class LiveChat:
+    """One chat's answer while it is written. `news` is set when anything has happened there."""
+
+    def __init__(self) -> None:
+        self.news = anyio.Event()
+        self.turn_id = ""
+        self.text = ""
+        self.version = 0  # another one when the text began anew
+
+    def note(self, record: Record) -> None:
+        if record.seq == 0:
+            self._go_on(msgspec.json.decode(record.data))
+        elif isinstance(records.decode(record.data), records.TurnEnded):
+            self._begin("")
+        self.tell()
+
+    def tell(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
+
+    def _go_on(self, piece: dict[str, Any]) -> None:
+        if piece["turn_id"] != self.turn_id or piece.get("void"):
+            self._begin(piece["turn_id"])
+        self.text = (self.text + piece["text"])[:LONGEST_LIVE]
+
+    def _begin(self, turn_id: str) -> None:
+        self.turn_id, self.text = turn_id, ""
+        self.version += 1
+
+
+class ChatStream:
+    """Tells those who watch. `run` hears the journal for them; it begins with the first who is there."""
+
+    def __init__(self, engine: Engine, lanes: Lanes, search: SessionSearch) -> None:
+        self._engine = engine
+        self._lanes = lanes
+        self._search = search
+        self._chats: dict[str, LiveChat] = {}  # by the token of the session key
+        self._begun = anyio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._begun.wait()
+        subjects = (record_subjects.PAGE_SUBJECTS, record_subjects.TURN_SUBJECTS, record_subjects.DELTA_SUBJECTS)
+        heard = self._engine.tail(*subjects)
+        for known in self._chats.values():
+            known.tell()
+        async for record in heard:
+            if chat := self._chats.get(record_subjects.token_of_subject(record.subject)):
+                chat.note(record)
+
+    def attend(self, address: Address) -> LiveChat:
+        """From now on the live part of this chat is known."""
+        token = record_subjects.token_of(key_of(address))
+        chat = self._chats.get(token) or LiveChat()
+        remember(self._chats, token, chat, MOST_CHATS)
+        self._begun.set()
+        return chat
+
+    async def follow(self, address: Address, seen: int = 0) -> AsyncGenerator[list[ChatUpdate], None]:
+        """What comes behind the number `seen`, or the last of all and what comes then. Never ends by itself."""
+        chat, subject, state, version, told = self.attend(address), subject_of(address), "", -1, 0
+        if not seen:
+            past = await self.read_past(address)
+            yield [*past, ChatUpdate(0, "ready", {"more": len(past) == MOST_SHOWN})]
+            seen = past[-1].number if past else 0
+        while True:
+            news, found = chat.news, list[ChatUpdate]()
+            while page := await records.read_readable(self._engine, subject, seen, records.PAGE):
+                found += [one for record in page if (one := describe_shown(record))]
+                seen = page[-1].seq
+            if (now := await self._find_state(address)) != state:
+                state = now
+                found.append(ChatUpdate(0, "state", state))
+            if (chat.version, len(chat.text)) != (version, told):
+                told = told if chat.version == version else 0
+                version, piece = chat.version, chat.text[told:]
+                if chat.turn_id:
+                    found.append(ChatUpdate(0, "piece", {"turn": chat.turn_id, "at": told, "text": piece}))
+                told = len(chat.text)
+            if found:
+                yield found
+            else:
+                await news.wait()
+
+    async def list_chats(self, person: str) -> list[dict[str, str]]:
+        """The conversations that somebody has here, what was used last first."""
+        found = await self._search.list_sessions(platform=PLATFORM, user_id=person, limit=MOST_LISTED)
+        chats = [(thread_of_key(one.session_key, person), one) for one in found]
+        return [
+            {"thread": thread, "title": one.title or await self._find_title(address_of(person, thread))}
+            for thread, one in chats
+            if thread is not None and one.is_current
+        ]
+
+    async def _find_title(self, address: Address) -> str:
+        """How it began."""
+        for record in await records.read_readable(self._engine, subject_of(address), 0, 1):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.ShownMessage) and (said := kept.message or kept.reply):
+                return " ".join(said.text.split())[:LONGEST_TITLE]
+        return ""
+
+    async def read_past(self, address: Address, before: int = records.NEWEST) -> list[ChatUpdate]:
+        """The last ones before a number, the oldest first."""
+        kept, after = deque[ChatUpdate](maxlen=MOST_SHOWN), 0
+        while page := await records.read_readable(self._engine, subject_of(address), after, records.PAGE):
+            kept.extend(one for record in page if record.seq < before and (one := describe_shown(record)))
+            after = page[-1].seq
+            if after >= before:
+                break
+        return list(kept)
+
+    async def find_shown(self, address: Address, number: str) -> Message | Reply | None:
+        """What is shown under this id, as it was last."""
+        found, after = None, 0
+        while page := await records.read_readable(self._engine, subject_of(address), after, records.PAGE):
+            for record in page:
+                kept = records.decode(record.data)
+                one = (kept.message or kept.reply) if isinstance(kept, records.ShownMessage) else None
+                found = one if one and one.id == number else found
+            after = page[-1].seq
+        return found
+
+    async def _find_state(self, address: Address) -> str:
+        """Whether an answer is being made (`running`), waits for the person (`waiting`), or for its time (`queued`)."""
+        standing = await self._lanes.queue_position(key_of(address))
+        if standing.is_waiting:
+            return "waiting"
+        return "running" if standing.is_running else "queued" if standing.messages else "idle"
+
+
+def describe_shown(record: Record) -> ChatUpdate | None:
+    """For the page; where a file lies is not for its eyes."""
+    kept = records.decode(record.data)
+    if not isinstance(kept, records.ShownMessage):
+        return None
+    at = kept.at or record.ts
+    if kept.message:
+        said = kept.message
+        data = {"by": "person", "id": said.id, "text": said.text, "files": describe_files(said.attachments), "at": at}
+        return ChatUpdate(record.seq, "shown", data)
+    if kept.reply is None:
+        return None
+    reply = kept.reply
+    data = {
+        "by": "agent",
+        "id": reply.id,
+        "text": reply.text,
+        "files": describe_files(reply.attachments),
+        "literals": [{"words": one.words, "text": one.text} for one in reply.literals],
+        "buttons": [{"label": one.label, "value": one.value} for one in reply.buttons],
+        "reply_to": reply.reply_to,
+        "at": at,
+    }
+    return ChatUpdate(record.seq, "shown", data)
+
+
+def describe_files(files: tuple[Attachment, ...]) -> list[dict[str, Any]]:
+    return [{"kind": one.kind, "name": one.name, "type": one.media_type, "size": one.size} for one in files]

@@ -1,0 +1,42 @@
+"""The sending end: a reply that goes to the page's chat is written down as it is to be shown, and so has arrived.
+
+What hooks made of it counts, and its end: a question that is settled is shown without its buttons. Each stands there
+once, however often a crash has it sent.
+"""
+
+from contextlib import suppress
+
+from gateway.adapters.page.places import PLATFORM, subject_of
+from gateway.engine import Engine, NewRecord
+from gateway.errors import Duplicate
+from gateway.messages import Message, Reply
+from gateway.outbox.interface import JournalTransport
+from gateway.records import PAGE_TTL, ShownMessage, encode
+
+
+class PageTransport(JournalTransport):
+    """Fills `Transport`."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(PLATFORM)
+        self._engine = engine
+
+    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
+        with suppress(Duplicate):
+            await self._engine.append(make_reply_put(reply, msg_id=f"page:{reply.id}"))
+        return (reply.id,)
+
+    async def edit(self, reply: Reply, _part: int, _message_ids: tuple[str, ...]) -> None:
+        await self._engine.append(make_reply_put(reply))
+
+
+def make_reply_put(reply: Reply, msg_id: str | None = None) -> NewRecord:
+    """The append that shows a reply from now on as it is."""
+    return NewRecord(subject_of(reply.address), encode(ShownMessage(reply=reply)), msg_id=msg_id, ttl=PAGE_TTL)
+
+
+def make_message_put(message: Message) -> NewRecord:
+    """The append that shows what somebody wrote, once."""
+    name = f"page:{message.user_id}:{message.id}"
+    shown = encode(ShownMessage(message=message, at=message.sent_at))
+    return NewRecord(subject_of(message.address), shown, msg_id=name, ttl=PAGE_TTL)

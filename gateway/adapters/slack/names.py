@@ -1,0 +1,78 @@
+"""What people and channels are called: Slack's events have their ids alone, so it is asked, once an hour for each.
+
+A message waits for that a moment at most, and is taken without a name then; nothing that goes wrong here is its end.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import anyio
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.shared.inbox import KeyedLock
+from gateway.adapters.shared.incoming import remember
+from gateway.messages import Message
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT = 1.5  # seconds: Slack delivers again what is not acknowledged within three
+KEPT, NOT_ASKED_AGAIN = 3600.0, 60.0
+MOST_NAMES = 10_000
+
+AskName: TypeAlias = Callable[[str], Awaitable[str]]
+
+
+class SlackNames:
+    """Gives messages the names of those who wrote them, and of the channels where they stand."""
+
+    def __init__(self, web: AsyncWebClient) -> None:
+        self._web = web
+        self._known: dict[str, tuple[str, float]] = {}  # by id: the name, and until when it holds
+        self._asking = KeyedLock()
+
+    async def add_to(self, message: Message) -> Message:
+        """What Slack does not tell in time stays empty, and is not asked for in the next minute."""
+        person, chat = "" if message.extra.get("is_bot") else message.user_id, message.address.chat_id
+        asked: dict[str, AskName] = {person: self._ask_person} if person and not message.user_name else {}
+        if message.address.chat_type != "dm":
+            asked[chat] = self._ask_channel
+        await self._learn(asked)
+        name = self._name_of(chat) if chat in asked else ""
+        extra = {**message.extra, "chat_name": name} if name else message.extra
+        return replace(message, user_name=message.user_name or self._name_of(person), extra=extra)
+
+    async def _learn(self, asked: Mapping[str, AskName]) -> None:
+        with anyio.move_on_after(LONGEST_WAIT):
+            async with anyio.create_task_group() as tasks:
+                for identity, ask in asked.items():
+                    tasks.start_soon(self._ask, identity, ask)
+
+    async def _ask(self, identity: str, ask: AskName) -> None:
+        """Who comes while another message asks for the same waits for that."""
+        async with self._asking.hold(identity):
+            if identity in self._known and time.monotonic() < self._known[identity][1]:
+                return
+            self._keep(identity, self._name_of(identity), NOT_ASKED_AGAIN)
+            try:
+                self._keep(identity, str(await ask(identity)), KEPT)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the message is taken
+                log.info("Slack does not tell the name of %s: %s", identity, error)
+
+    async def _ask_person(self, person: str) -> str:
+        user: Mapping[str, Any] = (await self._web.users_info(user=person))["user"]
+        profile = user.get("profile") or {}
+        names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
+        return next((one for one in names if one), "")
+
+    async def _ask_channel(self, channel: str) -> str:
+        return (await self._web.conversations_info(channel=channel))["channel"].get("name") or ""
+
+    def _keep(self, identity: str, name: str, seconds: float) -> None:
+        self._known.pop(identity, None)
+        remember(self._known, identity, (name, time.monotonic() + seconds), MOST_NAMES)
+
+    def _name_of(self, identity: str) -> str:
+        return self._known.get(identity, ("", 0.0))[0]

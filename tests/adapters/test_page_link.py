@@ -1,0 +1,56 @@
+"""`/open` in a chat: a link to the page for whoever looks after the gateway, in a direct chat and to https alone."""
+
+import dataclasses
+import re
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
+
+from tests.adapters.house import House, housed
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import ANN, BEN, GROUP
+from tests.web.visits import Visit, visit
+
+HOST = "gate.example.org"
+PEOPLE = f"access: {{admins: {{telegram: ['{ANN}']}}}}\n"
+BEHIND = f"web: {{url: 'https://{HOST}', trusted_proxies: [127.0.0.1]}}\n"
+
+
+async def look(house: House, path: str, **headers: str) -> Visit:
+    assert house.gateway.web
+    return await to_thread.run_sync(partial(visit, house.gateway.web.port.url, path, host=HOST, **headers))
+
+
+async def test_an_admin_is_let_in_as_themself_once_and_for_as_long_as_they_are_one(tmp_path: Path) -> None:
+    wire = TelegramWire()
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=PEOPLE + BEHIND) as house:
+        await wire.write("/open")
+        (shown,) = await house.shows(f"https://{HOST}/open?code=")
+        assert "your role (admin)" in shown.text
+        code = re.findall(r"(/open\?code=\S+)", shown.text)[0]
+        entered, again = await look(house, code), await look(house, code)
+        assert (entered.status, again.status) == (200, 403)
+        cookie = entered.headers["set-cookie"].partition(";")[0]
+        assert (await look(house, "/api/sessions.search?query=x", Cookie=cookie)).status == 200
+        assert code not in str(house.gateway.configuration.redactor.clean_all([f for _, f in house.events]))
+        rules = house.gateway.access.rules
+        house.gateway.access.rules = dataclasses.replace(rules, admins={})
+        assert (await look(house, "/api/sessions.search?query=x", Cookie=cookie)).status == 403
+        assert b'name="may" content=""' in (await look(house, "/", Cookie=cookie)).body
+        house.gateway.access.rules = dataclasses.replace(rules, admins={}, users={})
+        assert (await look(house, "/", Cookie=cookie)).status == 403
+
+
+async def test_nobody_else_and_nowhere_else_is_a_link_given(tmp_path: Path) -> None:
+    wire = TelegramWire()
+    async with wire.serving():
+        async with housed(wire, tmp_path / "home", settings=PEOPLE + BEHIND) as house:
+            await wire.write("/open", chat=GROUP)
+            await house.shows("for one person alone")
+            await wire.write("/open", by=BEN)
+            await house.shows("for those who look after")
+        async with housed(wire, tmp_path / "home", settings=PEOPLE) as house:
+            await wire.write("/open")
+            await house.shows("no https address")
+        assert not house.with_text("code=")
