@@ -6,11 +6,13 @@ another once it has ended: so it must still live when the walk is over.
 """
 
 import os
+import pwd
 import select
 import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from gateway.errors import GatewayError
 from gateway.worker.process_tree import read_process
@@ -60,6 +62,22 @@ def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
     if not found and user == os.geteuid():
         raise CallerEnded
     return found  # another user's process may be hidden from us: what we start is of our own user
+
+
+def find_user(connection: socket.socket) -> str:
+    """The name of the user at the other end; their number, where they have none."""
+    user = os.geteuid()
+    if hasattr(socket, "SO_PEERCRED"):
+        _, user, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    try:
+        return _find_user_name(user)
+    except (KeyError, OSError):  # nobody has that number, or no file can be opened to look
+        return f"user {user}"
+
+
+@cache
+def _find_user_name(user: int) -> str:
+    return pwd.getpwuid(user).pw_name
 
 
 def _walk_until_whole(pid: int) -> tuple[int, ...]:

@@ -18,10 +18,12 @@ import anyio
 import anyio.abc
 import msgspec
 
+from gateway.activity import CALLER, Caller
 from gateway.control_socket import LINE_LIMIT
 from gateway.control_socket.listener import CallerListener
 from gateway.control_socket.params import describe_params
 from gateway.errors import ExitCode, GatewayError
+from gateway.roles import Role
 from gateway.worker.json_decoder import JsonDecoder
 
 log = logging.getLogger(__name__)
@@ -33,16 +35,20 @@ TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 
 Judge: TypeAlias = Callable[[str], str]
 """Why this verb is refused; "": it is not."""
-JudgeCaller: TypeAlias = Callable[[socket.socket], Judge]
+JudgeCaller: TypeAlias = Callable[[socket.socket], tuple[Caller, Judge]]
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What a caller may ask: the type of its parameters, and who answers. Others are refused before anybody answers."""
+    """What a caller may ask: the type of its parameters, who answers, and the lowest role that may ask.
+
+    Other parameters are refused before anybody answers.
+    """
 
     params: Any
     answer: Callable[[Any, Notify], Awaitable[Any]]
+    role: Role = "owner"
 
 
 class ControlRequest(msgspec.Struct):
@@ -59,7 +65,8 @@ _decode_request = JsonDecoder[ControlRequest](ControlRequest).decode
 class ControlServer:
     """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with.
 
-    `judge` says of a connection which verbs are refused to it; without it none is.
+    `judge` says of a connection who it is and which verbs are refused to it; without it none is. `write_refusal` is
+    told of each that was.
     """
 
     def __init__(
@@ -68,11 +75,13 @@ class ControlServer:
         verbs: Mapping[str, Verb],
         redact: Callable[[str], str] = str,
         judge: JudgeCaller | None = None,
+        write_refusal: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.path = path
         self.verbs = verbs
         self._redact = redact
         self._judge = judge
+        self._write_refusal = write_refusal
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
@@ -103,7 +112,9 @@ class ControlServer:
         """Whether anything at all is answered to it."""
         try:
             if self._judge:
-                caller.refusal_of = self._judge(stream.extra(anyio.abc.SocketAttribute.raw_socket))  # noqa: S610 - no database
+                connection = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610 - no database
+                who, caller.refusal_of = self._judge(connection)
+                CALLER.set(who)  # for what this connection asks, and nobody else: it has a task of its own
         except GatewayError as error:
             await caller.fail(None, INVALID_REQUEST, str(error))
             return False
@@ -137,6 +148,8 @@ class ControlServer:
         try:
             if refusal := caller.refusal_of(request.method):
                 log.warning("control: %s", refusal)
+                if self._write_refusal and request.method in self.verbs:
+                    await self._write_refusal(request.method)
                 await caller.fail(request.id, REFUSED, refusal)
                 return
             verb = self.verbs.get(request.method)
@@ -218,7 +231,7 @@ class ControlConnection:
         await self.say({"method": method, "params": params, "request": request})
 
 
-def encode_message(message: dict[str, Any]) -> bytes:
+def encode_message(message: Any) -> bytes:
     """As JSON; what hooks put in may be anything, and names of files need not be text: such bytes are spelt out."""
     try:
         return msgspec.json.encode(message, enc_hook=str)

@@ -1,0 +1,195 @@
+"""The page's chat over HTTP: what is said comes in by POSTs, what is shown goes out by a stream of the chat's own.
+
+It has a stream beside that of events: it belongs to one conversation, its numbers are the journal's and so outlive the
+daemon, and whoever may only chat has it too. A POST is answered when what it brought is in the journal.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, TypeVar
+from urllib.parse import parse_qs, quote
+
+import msgspec
+
+from gateway.adapters.page.chat import LARGEST_FILE, MEDIA_TYPE, ButtonPress, MessageId, PageChat, PageMessage, Thread
+from gateway.adapters.page.places import address_of
+from gateway.adapters.page.stream import MOST_SHOWN, ChatStream, ChatUpdate
+from gateway.adapters.shared.files import read_attachment
+from gateway.commands import Command
+from gateway.control_socket.server import encode_message
+from gateway.errors import AdapterError, GatewayError
+from gateway.messages import Receipt
+from gateway.records import NEWEST, Login
+from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json
+from gateway.web.live_stream import LiveStreams, encode_event
+from gateway.web.request_body import WebRefusal
+
+LARGEST_SAID = 4_200_000  # bytes of JSON
+LARGEST_SENT = 100_000_000
+# What a browser may show by itself, since nothing in it acts. All else is saved.
+SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+SAVED_TYPE = "application/octet-stream"
+NOTHING = "the chat has nothing of that name"
+
+QueryT = TypeVar("QueryT", bound=msgspec.Struct)
+
+
+class ChatQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One conversation, and of it what stands behind or before a number."""
+
+    thread: Thread = ""
+    seen: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
+    before: Annotated[int, msgspec.Meta(ge=1, le=NEWEST)] = NEWEST
+
+
+class NewFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said of a file beside its bytes; under the same `id` it is one file."""
+
+    id: MessageId
+    name: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    type: Annotated[str, msgspec.Meta(pattern=f"^({MEDIA_TYPE})?$")] = ""
+
+
+class ShownFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the files of what is shown under this id."""
+
+    message: str
+    number: Annotated[int, msgspec.Meta(ge=0, le=1000)]
+    thread: Thread = ""
+
+
+class ChatRoom:
+    """Answers what the page's chat asks for, for somebody whom the page has let in."""
+
+    def __init__(
+        self,
+        chat: PageChat,
+        stream: ChatStream,
+        streams: LiveStreams,
+        headers: Mapping[str, str],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._chat = chat
+        self._stream = stream
+        self._streams = streams
+        self._headers = headers
+        self._redact = redact
+
+    async def answer(self, request: HttpRequest, login: Login) -> HttpResponse | HttpStream:
+        """Raises WebRefusal."""
+        person = login.person
+        if self._chat.find_role(person) is None:
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "you may not chat here")
+        try:
+            return await (self._take if request.method == "POST" else self._show)(request, person)
+        except WebRefusal:
+            raise
+        except AdapterError as error:
+            raise WebRefusal(HTTPStatus.CONFLICT, self._redact(str(error))) from None
+        except GatewayError as error:
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, self._redact(str(error)), Retry_After="2") from None
+
+    async def _take(self, request: HttpRequest, person: str) -> HttpResponse:
+        match request.path:
+            case "/chat/say":
+                return answer_receipt(await self._chat.say(person, await read_json(request, PageMessage)))
+            case "/chat/press":
+                return answer_receipt(await self._chat.press(person, await read_json(request, ButtonPress)))
+            case "/chat/file":
+                return await self._keep_file(request, person)
+        raise WebRefusal(HTTPStatus.NOT_FOUND, NOTHING)
+
+    async def _show(self, request: HttpRequest, person: str) -> HttpResponse | HttpStream:
+        match request.path:
+            case "/chat/live":
+                return self._open_stream(request, person)
+            case "/chat/past":
+                return await self._show_past(request, person)
+            case "/chat/file":
+                return await self._send_file(request, person)
+            case "/chat/list":
+                return answer_json({"chats": await self._stream.list_chats(person)})
+            case "/chat/commands":
+                return answer_json({"commands": list(map(describe_command, self._chat.list_commands(person)))})
+        raise WebRefusal(HTTPStatus.NOT_FOUND, NOTHING)
+
+    async def _keep_file(self, request: HttpRequest, person: str) -> HttpResponse:
+        about = read_query(request, NewFileQuery)
+        data = await request.body.read(LARGEST_FILE)
+        kept = await self._chat.keep_file(person, about.id, about.name, about.type, data)
+        return answer_json({"file": kept.path.rpartition("/")[2], "name": kept.name, "type": kept.media_type})
+
+    def _open_stream(self, request: HttpRequest, person: str) -> HttpStream:
+        asked = read_query(request, ChatQuery)
+        last = request.headers.get("last-event-id", "")
+        seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else asked.seen
+        tell = partial(self._tell, person, asked.thread, seen)
+        return self._streams.open(tell, lambda: self._chat.find_role(person) is not None, self._headers)
+
+    async def _tell(self, person: str, thread: str, seen: int, send: SendPiece) -> None:
+        await send(b"retry: 1000\n\n")
+        async with aclosing(self._stream.follow(address_of(person, thread), seen)) as told:
+            async for news in told:
+                await send(b"".join(map(encode_update, news)))
+
+    async def _show_past(self, request: HttpRequest, person: str) -> HttpResponse:
+        asked = read_query(request, ChatQuery)
+        past = await self._stream.read_past(address_of(person, asked.thread), asked.before)
+        shown = [{"number": one.number, **one.data} for one in past]
+        return answer_json({"past": shown, "more": len(past) == MOST_SHOWN})
+
+    async def _send_file(self, request: HttpRequest, person: str) -> HttpResponse:
+        """A file of what is shown, known by its place there; what a browser would not merely show is saved."""
+        asked = read_query(request, ShownFileQuery)
+        shown = await self._stream.find_shown(address_of(person, asked.thread), asked.message)
+        if shown is None or asked.number >= len(shown.attachments):
+            raise WebRefusal(HTTPStatus.NOT_FOUND, "there is no such file in this conversation")
+        file = shown.attachments[asked.number]
+        name, data = await read_attachment(file, LARGEST_SENT, "the page")
+        kind = file.media_type if file.media_type in SHOWN_TYPES else SAVED_TYPE
+        how = "inline" if kind != SAVED_TYPE else f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+        return HttpResponse(body=data, content_type=kind, headers={**self._headers, "Content-Disposition": how})
+
+
+def describe_command(command: Command) -> dict[str, str]:
+    """A row of the menu."""
+    return {"name": command.name, "usage": command.usage, "summary": command.summary}
+
+
+def encode_update(news: ChatUpdate) -> bytes:
+    return encode_event(news.kind, encode_message(news.data), str(news.number or ""))
+
+
+def answer_receipt(receipt: Receipt) -> HttpResponse:
+    """That it is taken. Raises WebRefusal: it is not."""
+    match receipt.decision:
+        case "too_fast":
+            raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, receipt.settled or "", Retry_After="60")
+        case "stranger" | "forbidden":
+            raise WebRefusal(HTTPStatus.FORBIDDEN, receipt.settled or "you may not chat here")
+    return answer_json({"decision": receipt.decision})
+
+
+async def read_json(request: HttpRequest, kind: type[QueryT]) -> QueryT:
+    """A body of this shape, which bounds what decoding takes: at anything else it ends.
+
+    Raises:
+        WebRefusal: it is none of that shape.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this takes application/json")
+    try:
+        return msgspec.json.decode(await request.body.read(LARGEST_SAID), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this: {error}") from None
+
+
+def read_query(request: HttpRequest, kind: type[QueryT], name: str = "this") -> QueryT:
+    """What stands behind the path. Raises WebRefusal: it is none of that shape."""
+    try:
+        given = {key: values[-1] for key, values in parse_qs(request.query, max_num_fields=20).items()}
+        return msgspec.convert(given, kind, strict=False)
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: {error}") from None

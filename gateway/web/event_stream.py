@@ -1,0 +1,208 @@
+"""Events for those who watch the page, as they happen; whoever lost the connection gets what they missed.
+
+Each event has a number. The last ones are kept, so many and so many bytes, and whoever comes back with the number of
+the last one that they saw is given what came behind it. What is too old for that is not passed over in silence: a gap
+is told. Nothing is watched before the first visitor, and nothing any more when the last one has been gone for a while.
+"""
+
+import json
+import uuid
+from asyncio import get_running_loop
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+from itertools import takewhile
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+from urllib.parse import parse_qs
+
+import anyio
+import msgspec
+
+from gateway.activity import Activity
+from gateway.control_socket.server import Notify, encode_message
+from gateway.records import ActivityRecord, Login
+from gateway.roles import Role, is_admin, rank_of
+from gateway.web.http_request import HttpRequest, HttpStream, SendPiece
+from gateway.web.live_stream import LiveStreams, encode_event
+from gateway.web.request_body import WebRefusal
+from gateway.web.visitors import FindRole
+
+TailEvents: TypeAlias = Callable[[Notify], Coroutine[Any, Any, None]]
+
+MAX_EVENTS = 2000
+MAX_BYTES = 4 << 20
+LONGEST_TEXT = 500
+LINGER_SECONDS = 300.0
+TOLD_EVERY = 0.1
+WOKEN_AT_ONCE = 10  # two hundred pages are no burst in which everybody else waits
+UNTOLD = ("llm:chunk",)  # each piece of an answer: a page needs the whole
+
+
+class LiveEvent(NamedTuple):
+    """`data` is what is told, as JSON, and `cut` what of it operators see; `number` is 0 for a gap."""
+
+    number: int
+    kind: str
+    data: bytes
+    cut: bytes
+
+
+GAP = LiveEvent(0, "gap", b"{}", b"{}")
+
+
+class EventStream:
+    """`tail` calls back for each event, until it is cancelled. `cut` leaves of one what operators see."""
+
+    def __init__(self, tail: TailEvents, redact: Callable[[Any], Any], cut: Callable[[Any], Any]) -> None:
+        self.run_id = uuid.uuid4().hex[:8]
+        self._tail = tail
+        self._redact = redact
+        self._cut = cut
+        self._events: deque[LiveEvent] = deque()
+        self._bytes = 0
+        self._last = 0
+        self._waiting: deque[anyio.Event] = deque()
+        self._watched = anyio.Event()
+        self._watchers = 0
+        self._is_due = False
+
+    async def run(self) -> NoReturn:
+        """Until cancelled."""
+        while True:
+            await self._watched.wait()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tail, self._note)
+                await self._until_unwatched()
+                tasks.cancel_scope.cancel()
+
+    async def follow(self, seen: str = "") -> AsyncGenerator[list[LiveEvent], None]:
+        """What comes behind the event with this id (`RUN-NUMBER`), or from now on. Never ends by itself.
+
+        Several at a time: what happens in one moment is told in one piece, however many watch.
+        """
+        run_id, _, number = seen.partition("-")
+        after = int(number) if number.isascii() and number.isdecimal() and len(number) < 16 else self._last
+        self._watchers += 1
+        self._watched.set()
+        try:
+            if seen and (run_id != self.run_id or after < self._oldest - 1 or after > self._last):
+                yield [GAP]
+                after = self._last
+            while True:
+                if behind := self._list_behind(after):
+                    is_overtaken = behind[0].number > after + 1  # whoever reads slowly
+                    after = behind[-1].number
+                    yield [GAP, *behind] if is_overtaken else behind
+                else:
+                    await self._wait_for_news()
+        finally:
+            self._watchers -= 1
+            self._tell()
+
+    def _list_behind(self, after: int) -> list[LiveEvent]:
+        return list(takewhile(lambda one: one.number > after, reversed(self._events)))[::-1]
+
+    @property
+    def _oldest(self) -> int:
+        return self._events[0].number if self._events else self._last + 1
+
+    async def _until_unwatched(self) -> None:
+        """Until nobody has watched for a while."""
+        while True:
+            while self._watchers:
+                await self._wait_for_news()
+            with anyio.move_on_after(LINGER_SECONDS):
+                while not self._watchers:
+                    await self._wait_for_news()
+            if not self._watchers:
+                self._watched = anyio.Event()
+                return
+
+    async def _note(self, _kind: str, event: Any) -> None:
+        if event["event"] in UNTOLD:
+            return
+        fields = {name: cut_field(value) for name, value in event["fields"].items()}
+        told = self._redact(msgspec.to_builtins({**event, "fields": fields}, enc_hook=str))
+        self._last += 1
+        fed = LiveEvent(self._last, "event", encode_message(told), encode_message(self._cut(told)))
+        self._events.append(fed)
+        self._bytes += len(fed.data) + len(fed.cut)
+        while len(self._events) > MAX_EVENTS or self._bytes > MAX_BYTES:
+            gone = self._events.popleft()
+            self._bytes -= len(gone.data) + len(gone.cut)
+        if not self._is_due:
+            self._is_due = True
+            get_running_loop().call_later(TOLD_EVERY, self._tell)
+
+    async def _wait_for_news(self) -> None:
+        news = anyio.Event()
+        self._waiting.append(news)
+        await news.wait()
+
+    def _tell(self) -> None:
+        self._is_due = False
+        waiting, self._waiting = self._waiting, deque()
+        self._wake(waiting)
+
+    def _wake(self, waiting: deque[anyio.Event]) -> None:
+        """Some of them now, the others when these have had their turn."""
+        for _ in range(min(WOKEN_AT_ONCE, len(waiting))):
+            waiting.popleft().set()
+        if waiting:
+            get_running_loop().call_soon(self._wake, waiting)
+
+
+def cut_field(value: Any) -> Any:
+    """A field, short enough to be looked at: long texts are cut, and so is what is long when it is written down."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}…"
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    written = encode_message(value).decode()
+    return value if len(written) <= LONGEST_TEXT else f"{written[:LONGEST_TEXT]}…"
+
+
+class EventRoom:
+    """Answers `/live` to those who have the role `lowest` or a higher one; whoever is no admin sees no words."""
+
+    def __init__(
+        self,
+        feed: EventStream,
+        streams: LiveStreams,
+        headers: Mapping[str, str],
+        lowest: Role,
+        activity: Activity,
+        find_role: FindRole,
+    ) -> None:
+        self._feed = feed
+        self._find_role = find_role
+        self._lowest = lowest
+        self._activity = activity
+        self._streams = streams
+        self._headers = headers
+
+    async def answer(self, request: HttpRequest, login: Login) -> HttpStream:
+        """Raises WebRefusal."""
+        if rank_of(login.role) < rank_of(self._lowest):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, f"events are not for the role {login.role}")
+        seen = request.headers.get("last-event-id") or parse_qs(request.query).get("seen", [""])[0]
+        await self._activity.write(ActivityRecord(what="events.tail"), is_look=True)
+        tell = partial(self._tell, seen, is_admin(login.role))
+        return self._streams.open(tell, partial(self._is_still, login), self._headers)
+
+    def _is_still(self, login: Login) -> bool:
+        """Whether they may see as much as when they began."""
+        role = self._find_role(login.person)
+        return role is not None and rank_of(role) >= rank_of(login.role)
+
+    async def _tell(self, seen: str, is_whole: bool, send: SendPiece) -> None:
+        await send(b"retry: 1000\n" + encode_event("hello", json.dumps(self._feed.run_id).encode()))
+        async with aclosing(self._feed.follow(seen)) as events:
+            async for told in events:
+                await send(b"".join(self._encode(one, is_whole) for one in told))
+
+    def _encode(self, event: LiveEvent, is_whole: bool) -> bytes:
+        data = event.data if is_whole else event.cut
+        return encode_event(event.kind, data, f"{self._feed.run_id}-{event.number}" if event.number else "")

@@ -1,0 +1,105 @@
+"""Who is spoken to here, and from where: foreign host names and other sites' pages are refused before anything else.
+
+A page elsewhere can send a browser to this port, also under a name of its own that leads here (DNS rebinding). So the
+`Host` must be one of ours, and a page that says where it comes from must come from here. A host is judged by what it
+is and not by how it begins: an address of this machine itself as a number, `localhost` as a whole word.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from gateway.addresses import plain_address_of, split_address
+from gateway.config.settings import WebSettings
+from gateway.web.request_body import WebRefusal
+
+OWN_SITES = ("same-origin", "none")
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called, nothing is bound to it
+
+
+@dataclass(frozen=True, slots=True)
+class HostRules:
+    """`is_open`: it may be reached from elsewhere, so figures and reasons want a key. `proxies` are believed."""
+
+    names: frozenset[str]
+    proxies: tuple[IPv4Network | IPv6Network, ...]
+    is_open: bool
+    wants_proxy: bool  # what comes straight from elsewhere is not encrypted
+    encrypted: frozenset[str]  # the names under which people reach it by TLS
+
+    def check(self, headers: Mapping[str, str], peer: str, *, is_link: bool = False) -> None:
+        """Let go on what is meant for us; a link may be followed from anywhere, and shows its answer to nobody else.
+
+        Raises:
+            WebRefusal: it is not.
+        """
+        if self.wants_proxy and not (is_own_address(peer) or self.is_proxy(peer)):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "only what comes through the proxy is answered here")
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            raise WebRefusal(
+                HTTPStatus.MISDIRECTED_REQUEST, "this gateway is not called so: web.hosts has the names that it knows"
+            )
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
+        is_followed = is_link and headers.get("sec-fetch-mode") == "navigate" and "origin" not in headers
+        if headers.get("sec-fetch-site", "none") not in OWN_SITES and not is_followed:
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
+
+    def find_peer(self, headers: Mapping[str, str], peer: str) -> str:
+        """Who asks, by one spelling; what a header says of it counts only where a listed proxy wrote it."""
+        said = [part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip()]
+        while said and self.is_proxy(peer):
+            peer = said.pop()
+        return plain_address_of(peer)
+
+    def is_encrypted(self, headers: Mapping[str, str]) -> bool:
+        """Whether the browser that asks has an encrypted line, as far as the configuration tells."""
+        return cut_port(headers.get("host", "")).lower() in self.encrypted
+
+    def is_proxy(self, peer: str) -> bool:
+        """Is this the address of a proxy that is listed? Loopback is none unless it is in the list."""
+        try:
+            address = ip_address(plain_address_of(peer))
+        except ValueError:
+            return False
+        return any(address in network for network in self.proxies)
+
+    def _is_ours(self, host: str) -> bool:
+        name = cut_port(host).lower()
+        return name in self.names or is_own_address(name.strip("[]"))
+
+
+def build_host_rules(web: WebSettings) -> HostRules:
+    """Loopback is always ours; an address that is listened on, `web.url` and `web.hosts` are too."""
+    address, _ = split_address(web.listen)
+    url_host = urlsplit(web.url).hostname or ""
+    listened = str(address) if address.version == 4 else f"[{address}]"
+    named = {"localhost", url_host, *web.hosts, *(() if str(address) in ANY_ADDRESS else (listened,))}
+    is_elsewhere = not address.is_loopback
+    names = frozenset(name.lower() for name in named if name)
+    is_url_encrypted = web.url.lower().startswith("https:")
+    return HostRules(
+        names,
+        tuple(map(ip_network, web.trusted_proxies)),
+        is_open=bool(is_elsewhere or web.url or web.hosts or web.trusted_proxies),
+        wants_proxy=is_elsewhere and not web.tls.cert,
+        encrypted=names if web.tls.cert else frozenset({url_host.lower()} if is_url_encrypted else ()),
+    )
+
+
+def is_own_address(host: str) -> bool:
+    """This machine itself, written as a number."""
+    try:
+        return ip_address(plain_address_of(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def cut_port(host: str) -> str:
+    """`[::1]:8730` -> `[::1]`; what has something else than a number behind its colon stays whole, and is nobody."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isascii() and port.isdecimal() and not host.endswith("]") else host

@@ -1,0 +1,119 @@
+"""A request's first lines, read strictly, and the answer that is written back.
+
+Whatever two readers could understand in two ways is refused: a folded header, a header twice that must stand once, a
+line that ends in a bare newline. The connection is closed behind each answer.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import anyio
+import msgspec
+
+from gateway.web.request_body import RequestBody, WebRefusal, find_body
+
+MAX_HEAD_BYTES = 16 << 10
+MAX_HEADERS = 100
+BEAT_SECONDS = 15.0
+END_OF_HEAD = b"\r\n\r\n"
+_FIRST_LINE = re.compile(r"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]")
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)")
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+SendPiece: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """`headers` by their names in small letters; one that came several times is one, its values joined by commas."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: RequestBody
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    status: HTTPStatus = HTTPStatus.OK
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+
+    def encode(self, method: str = "GET") -> bytes:
+        """All of it, as the last answer of its connection."""
+        headers = {"Content-Length": str(len(self.body)), **self.headers}
+        return encode_headers(self.status, self.content_type, headers) + (b"" if method == "HEAD" else self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStream:
+    """An answer that comes in pieces, for as long as `run` sends them and the other end stays."""
+
+    run: Callable[[SendPiece], Awaitable[None]]
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    status: HTTPStatus = HTTPStatus.OK
+
+    def encode_headers(self) -> bytes:
+        return encode_headers(self.status, self.content_type, self.headers)
+
+
+def encode_headers(status: HTTPStatus, content_type: str, headers: Mapping[str, str]) -> bytes:
+    """What stands before the body."""
+    head = {
+        "Date": formatdate(usegmt=True),
+        "Content-Type": content_type,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Connection": "close",
+        **headers,
+    }
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}", *(f"{name}: {value}" for name, value in head.items())]
+    return "\r\n".join(lines).encode("latin-1") + END_OF_HEAD
+
+
+def parse_request(head: bytes) -> HttpRequest:
+    """The lines before the body, without the blank one.
+
+    Raises:
+        WebRefusal: they are none that every reader understands in one way.
+    """
+    first, *lines = head.decode("latin-1").split("\r\n")
+    asked = _FIRST_LINE.fullmatch(first)
+    if asked is None:
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+    if len(lines) > MAX_HEADERS:
+        raise WebRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MAX_HEADERS} headers")
+    headers: dict[str, str] = {}
+    for line in lines:
+        found = _HEADER.fullmatch(line)
+        if found is None:
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a header is not written as headers are")
+        name, value = found[1].lower(), found[2].strip()
+        if name in headers and name in ("host", "origin", "authorization", "content-length", "transfer-encoding"):
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, f"two headers {name}")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    path, _, query = asked[2].partition("?")
+    return HttpRequest(asked[1], path, query, MappingProxyType(headers), find_body(headers))
+
+
+async def keep_stream(send: SendPiece) -> None:
+    """Until cancelled: a sign of life in a stream of events, by which it is noticed too that the other end has left."""
+    while True:
+        await anyio.sleep(BEAT_SECONDS)
+        await send(b": beat\n\n")
+
+
+def answer_refusal(refusal: WebRefusal) -> HttpResponse:
+    return HttpResponse(refusal.status, f"{refusal}\n".encode(), headers=refusal.headers)
+
+
+def answer_json(found: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
+    return HttpResponse(status, msgspec.json.encode(found) + b"\n", "application/json")

@@ -1,0 +1,66 @@
+"""The key that a request shows, and how often one may show a wrong one.
+
+Guessing is slowed: whoever shows wrong keys is told to wait, from wherever they come, this machine included. The right
+one always counts: it is nobody's lucky guess, and a program is not locked out by a page that guesses beside it.
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from http import HTTPStatus
+
+from gateway.records import ProgramKey
+from gateway.web.host_rules import HostRules
+from gateway.web.http_request import HttpRequest
+from gateway.web.program_keys import ProgramKeys
+from gateway.web.request_body import WebRefusal
+
+MOST_WRONG = 10  # keys of one peer, in WINDOW seconds
+WINDOW = 60.0
+MOST_PEERS = 10_000
+
+
+class KeyCheck:
+    """Whose key comes with a request."""
+
+    def __init__(self, keys: ProgramKeys, rules: HostRules) -> None:
+        self._keys = keys
+        self._rules = rules
+        self._limiter = KeyLimiter()
+
+    def find(self, request: HttpRequest, peer: str) -> ProgramKey | None:
+        """None: it shows none.
+
+        Raises:
+            WebRefusal: nobody has the key, or too many wrong ones came from there.
+        """
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        if not key:
+            return None
+        found = self._keys.find(key.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
+                what = "too many wrong keys came from there"
+                raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
+            raise WebRefusal(HTTPStatus.UNAUTHORIZED, "nobody has this key", WWW_Authenticate="Bearer")
+        return found
+
+
+class KeyLimiter:
+    """Counts wrong keys by peer; only so many peers are remembered, those longest forgotten first."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()  # since when, and how many
+
+    def note_wrong(self, peer: str) -> int:
+        """One more. Returns for how many seconds this peer must wait; 0: not yet."""
+        now = self._clock()
+        since, count = self._wrong.pop(peer, (now, 0))
+        if now - since >= WINDOW:
+            since, count = now, 0
+        self._wrong[peer] = (since, count + 1)
+        if len(self._wrong) > MOST_PEERS:
+            self._wrong.popitem(last=False)
+        return math.ceil(since + WINDOW - now) if count >= MOST_WRONG else 0

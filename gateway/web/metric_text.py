@@ -1,0 +1,105 @@
+"""Figures as Prometheus reads them: its text format, by hand.
+
+A label that comes from outside (a hook, a model, a tool) has so many values at most; all further ones are `other`, so
+that nobody makes the series grow without end by inventing names.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX = "hermes_gateway_"
+MAX_VALUES = 100
+OTHER = "other"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+Labels: TypeAlias = tuple[str, ...]
+Figures: TypeAlias = Mapping[Labels, float]
+
+
+class Histogram:
+    """How often something took how long."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(SECONDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure: `labels` are the names of what the keys of `figures` hold; where there are none the key is empty."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    figures: Figures
+    labels: Labels = ()
+    prefix: str = PREFIX
+
+    def render(self) -> Iterator[str]:
+        name = f"{self.prefix}{self.name}{'_total' if self.kind == 'counter' else ''}"
+        yield from _render_head(name, self.help, self.kind)
+        for values, figure in limit_labels(self.figures).items():
+            yield f"{name}{_render_labels(self.labels, values)} {_render_number(figure)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramMetric:
+    """Durations by one label."""
+
+    name: str
+    help: str
+    label: str
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+
+    def render(self) -> Iterator[str]:
+        name = f"{PREFIX}{self.name}"
+        yield from _render_head(name, self.help, "histogram")
+        for value, histogram in self.histograms.items():
+            count = 0
+            for bound, here in zip((*SECONDS, "+Inf"), histogram.counts, strict=True):
+                count += here
+                yield f"{name}_bucket{_render_labels((self.label, 'le'), (value, str(bound)))} {count}"
+            labels = _render_labels((self.label,), (value,))
+            yield f"{name}_sum{labels} {_render_number(histogram.total)}"
+            yield f"{name}_count{labels} {count}"
+
+
+def render_metrics(metrics: Iterable[Metric | HistogramMetric]) -> str:
+    return "".join(f"{line}\n" for metric in metrics for line in metric.render())
+
+
+def limit_labels(figures: Figures) -> Figures:
+    """So many of the first label's values, the largest figures first; the others are added up."""
+    if len(figures) <= MAX_VALUES:
+        return figures
+    sums: dict[str, float] = {}
+    for values, figure in figures.items():
+        sums[values[0]] = sums.get(values[0], 0.0) + figure
+    kept = set(sorted(sums, key=lambda value: (-sums[value], value))[:MAX_VALUES])
+    limited: dict[Labels, float] = {}
+    for values, figure in figures.items():
+        key = values if values[0] in kept else (OTHER, *values[1:])
+        limited[key] = limited.get(key, 0.0) + figure
+    return limited
+
+
+def _render_head(name: str, help_text: str, kind: str) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _render_labels(names: Labels, values: Labels) -> str:
+    pairs = ",".join(f'{name}="{value.translate(_ESCAPED)}"' for name, value in zip(names, values, strict=True))
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _render_number(figure: float) -> str:
+    return str(int(figure)) if figure == int(figure) else repr(figure)

@@ -1,0 +1,426 @@
+"""Calls of programs: each is journalled before anything is said, answered by a turn, and found again by its id.
+
+A call is a message of the platform `api`, from `KEY:USER` or, without a user, from `KEY`; what it is answered is what
+the hooks have left of the turn's replies. With a user it stands in the session `api:KEY:USER`; without one in a session
+that only this call has, which begins with what the program says was said before, and is forgotten a day later.
+
+The message, the call and that history are one append. So a call that comes again under its id, also after the process
+died, finds itself in the journal, and gets the one answer that there is.
+"""
+
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from gateway import record_subjects, records
+from gateway.access import API
+from gateway.adapters.terminal import listen_until_failure
+from gateway.dispatcher.ingress import receive_until_failure
+from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Tail
+from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
+from gateway.messages import Address, Message, Receipt, Reply
+from gateway.outbox.interface import JournalTransport
+from gateway.outbox.send_journal import position_from
+from gateway.records import ProgramCall, ProgramKey
+from gateway.sessions import Session, SessionRepository
+from gateway.sessions.removal import forget_sessions
+from gateway.sessions.transitions import begin_session
+from gateway.transcript import Entry, Usage
+from gateway.web.openai.error import CallRefusal, refuse_field
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = records.DAY
+SWEEP_PAUSE = 600.0
+SOON = "5"  # seconds
+STOPPING = "the gateway stops; call again under the same Idempotency-Key"
+TOO_FAST = "too many calls in a minute: access.rate"
+FAILED = ("failed", "expired", "forgotten", "shortened")
+REUSED = "this Idempotency-Key was used for another call"
+
+Interrupt: TypeAlias = Callable[[str], Awaitable[Any]]
+
+
+class ReceiveCall(Protocol):
+    """Takes a message, with records that are to stand beside it."""
+
+    async def __call__(self, message: Message, *extra: NewRecord) -> Receipt: ...
+
+
+class NewCall(NamedTuple):
+    """What a program asks. `is_named`: it gave the id itself, and so may ask again."""
+
+    id: str
+    key: ProgramKey
+    text: str
+    digest: str
+    history: tuple[Entry, ...] = ()
+    user: str = ""
+    stored: bool = True
+    is_named: bool = False
+
+
+class CallAnswer(NamedTuple):
+    """What came of it; `status` is the turn's."""
+
+    text: str
+    status: str = "command"
+    usage: Usage = Usage()
+    is_withheld: bool = False
+
+    @property
+    def is_failed(self) -> bool:
+        """Is it no answer of the agent's?"""
+        return self.status in FAILED
+
+
+class CallTransport(JournalTransport):
+    """The sending end of the platform: what the hooks have left of a reply is kept for as long as it may be asked for.
+
+    A reply that is sent once more, since nobody knows whether it was, stays what it was.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(API)
+        self._engine = engine
+
+    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
+        subject = record_subjects.session_subject_of("shown", key_of_place(reply.address))
+        kept = records.encode(records.ShownReply(reply_id=reply.id, text=reply.text))
+        try:
+            await self._engine.append(NewRecord(subject, kept, msg_id=f"shown:{reply.id}", ttl=records.TRAFFIC_TTL))
+        except Duplicate:
+            log.debug("reply %s was delivered before", reply.id)
+        return (reply.id,)
+
+
+class ProgramCalls:
+    """Begins calls, and finds those that were begun."""
+
+    def __init__(self, engine: Engine, sessions: SessionRepository, receive: ReceiveCall, interrupt: Interrupt) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._receive = receive
+        self._interrupt = interrupt
+
+    async def begin(self, asked: NewCall) -> "AnswerWatcher":
+        """The call, in the journal; the same one where it came before.
+
+        Raises:
+            CallRefusal: it is not taken.
+            GatewayError: the journal takes nothing now.
+        """
+        if asked.is_named and (before := await self._find_same(asked)):
+            return before
+        call = ProgramCall(
+            id=asked.id,
+            key=asked.key.name,
+            agent=asked.key.agent,
+            session_key=session_key_of_call(asked.key.name, asked.user, asked.id),
+            digest=asked.digest,
+            user=asked.user,
+            stored=asked.stored,
+            at=self._sessions.now(),
+        )
+        watcher = AnswerWatcher(self._engine, call, self._listen(call))
+        message = self._make_message(asked, call)
+        take = partial(self._receive, message, *self._make_records(asked, call, message))
+        try:
+            receipt = await receive_until_failure(self._engine, take)
+        except Conflict:
+            if before := await self._find_same(asked):
+                return before
+            raise
+        match receipt.decision:
+            case "too_fast":
+                raise CallRefusal(HTTPStatus.TOO_MANY_REQUESTS, TOO_FAST, Retry_After=SOON)
+            case "stranger" | "forbidden":
+                raise CallRefusal(HTTPStatus.UNAUTHORIZED, "this key may not speak to the agent any more")
+        watcher.seq = receipt.seq
+        watcher.settled = receipt.settled
+        return watcher
+
+    async def find(self, key: ProgramKey, call_id: str) -> "AnswerWatcher | None":
+        """The call of this key that has this id."""
+        subject = record_subjects.call_subject_of(key.name, call_id)
+        seq, call = await records.read_last(self._engine, subject, ProgramCall)
+        if call is None:
+            return None
+        return AnswerWatcher(self._engine, call, self._listen(call), seq=seq - 1)
+
+    async def find_stored(self, key: ProgramKey, call_id: str) -> "AnswerWatcher":
+        """Raises CallRefusal: there is none, or the program did not want it kept for itself."""
+        found = await self.find(key, call_id)
+        if found is None or not found.call.stored:
+            raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no response {call_id[:60]!r}", code="not_found")
+        return found
+
+    async def read_history(self, key: ProgramKey, call_id: str, user: str) -> tuple[Entry, ...]:
+        """What was said up to the answer of this call. Where there is a user, the session has it.
+
+        Raises:
+            CallRefusal: there is no such call, it has no answer yet, or it is one of another user.
+        """
+        before = await self.find(key, call_id)
+        if before is None or not before.call.stored or before.call.user != user:
+            what = f"previous_response_id: there is no response {call_id[:60]!r} to go on with"
+            code = "previous_response_not_found"
+            raise CallRefusal(HTTPStatus.NOT_FOUND, what, param="previous_response_id", code=code)
+        if await before.find_answer() is None:
+            raise refuse_field("previous_response_id", "this one has no answer yet")
+        return (await self._sessions.open(before.call.session_key)).entries
+
+    async def forget(self, call: ProgramCall) -> None:
+        """It is not there any more; what was said in the session of a user stays there."""
+        if not call.user:
+            await self._forget_session(call)
+        await self._engine.purge(record_subjects.call_subject_of(call.key, call.id))
+
+    async def stop(self, watcher: "AnswerWatcher") -> None:
+        """Nobody wants it any more. What has not begun is forgotten, where the session is the call's own."""
+        key = watcher.call.session_key
+        if await self._interrupt(key) == "nothing" and not watcher.call.user and not await watcher.has_ended():
+            await self.forget(watcher.call)
+            await self._interrupt(key)  # it may have begun just now
+
+    async def sweep(self) -> None:
+        """Forget calls of more than a day ago, until cancelled."""
+        while True:
+            try:
+                if not self._engine.clock.is_held:  # else somebody sets the clock of the machine: nothing is old
+                    await self.sweep_once(self._engine.clock.read() - KEPT_SECONDS)
+            except EngineError as error:
+                log.info("calls of programs are not tended now: %s", error)
+            await anyio.sleep(SWEEP_PAUSE)
+
+    async def sweep_once(self, before: float) -> int:
+        """Returns how many went."""
+        gone = 0
+        async for record, call in records.read_all(self._engine, record_subjects.CALL_SUBJECTS, ProgramCall):
+            if record.ts < before:
+                await self.forget(call)
+                gone += 1
+        return gone
+
+    async def _forget_session(self, call: ProgramCall) -> None:
+        """Nobody goes on in it, so nothing need say any more that it was."""
+        await forget_sessions(self._engine, self._sessions, call.session_key)
+        await self._engine.purge(record_subjects.session_subject_of("turn", call.session_key))
+
+    async def _find_same(self, asked: NewCall) -> "AnswerWatcher | None":
+        before = await self.find(asked.key, asked.id)
+        if before and before.call.digest != asked.digest:
+            raise CallRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, REUSED, code="idempotency_key_reused")
+        return before
+
+    def _listen(self, call: ProgramCall) -> Tail:
+        return self._engine.tail(
+            record_subjects.session_subject_of("turn", call.session_key),
+            record_subjects.delta_subject_of(call.session_key),
+            record_subjects.send_subject_of(record_subjects.place_of(address_of_call(call))),
+        )
+
+    def _make_message(self, asked: NewCall, call: ProgramCall) -> Message:
+        return Message(
+            uuid.uuid4().hex,
+            address_of_call(call),
+            person_of_call(call),
+            asked.text,
+            asked.user or asked.key.name,
+            kind="call",
+            session=call.session_key,
+            sent_at=self._engine.clock.latest(),
+        )
+
+    def _make_records(self, asked: NewCall, call: ProgramCall, message: Message) -> list[NewRecord]:
+        """The call first: `find` takes the record before it for its message."""
+        subject = record_subjects.call_subject_of(asked.key.name, asked.id)
+        made = [NewRecord(subject, records.encode(call), expect=0)]
+        if not asked.user:
+            begun = begin_session(Session(call.session_key), call.at, "call", message=message)
+            carried = records.InitialState(entries=asked.history)
+            opened = replace(begun, carried=carried, at=call.at, ahead=self._sessions.ahead())
+            turns = record_subjects.session_subject_of("turn", call.session_key)
+            made.append(NewRecord(turns, records.encode(opened), expect=0))
+        return made
+
+
+class AnswerWatcher:
+    """One call, from the journal on: what is said while it is answered, and the answer."""
+
+    def __init__(self, engine: Engine, call: ProgramCall, heard: Tail, *, seq: int = 0) -> None:
+        self.call = call
+        self.seq = seq
+        self.settled: str | None = None
+        self._engine = engine
+        self._heard = heard
+        self._is_new = not seq
+        self._turn_id = ""
+
+    async def follow(self) -> AsyncGenerator[str | CallAnswer, None]:
+        """Pieces of the answer's text as they are written, at last the answer. Who asks again gets it in one piece.
+
+        Raises:
+            GatewayError: the journal can take no answer, or the gateway stops.
+        """
+        if self.settled is not None:
+            yield self.settled
+            yield CallAnswer(self.settled)
+            return
+        shown, end = ShownText(), await self._find_end()
+        while end is None:
+            record = await self._hear()
+            if self._heard.dropped:  # whoever reads slowly is told the rest at the end
+                end = await self._find_end()
+            elif record.seq:
+                end = self._note(records.decode(record.data), shown)
+            elif piece := self._show(msgspec.json.decode(record.data), shown):
+                yield piece
+        answer = await self._collect(end)
+        if not answer.is_failed and (rest := shown.complete(answer.text)):
+            yield rest
+        yield answer
+
+    async def wait_answer(self) -> CallAnswer:
+        """Raises GatewayError."""
+        async with aclosing(self.follow()) as told:
+            pieces = [piece async for piece in told]
+        assert isinstance(pieces[-1], CallAnswer)
+        return pieces[-1]
+
+    async def has_ended(self) -> bool:
+        return await self._find_end() is not None
+
+    async def find_answer(self) -> CallAnswer | None:
+        """None: it has none yet."""
+        end = await self._find_end()
+        return await self._collect(end) if end else None
+
+    def _show(self, delta: dict[str, Any], shown: "ShownText") -> str:
+        """What to show of a piece: those of other turns in this session are for others."""
+        return shown.add(delta) if self._is_new and delta["turn_id"] == self._turn_id else ""
+
+    def _note(self, kept: records.JournalRecord, shown: "ShownText") -> records.TurnEnded | None:
+        """Returns the end of the turn, if this is it."""
+        match kept:
+            case records.Claim(on=on) if on == self.seq:
+                if self._turn_id:  # it is tried once more
+                    shown.add({"text": "", "void": True})
+                self._turn_id = kept.turn_id
+            case records.LlmStep() if kept.turn_id == self._turn_id:
+                shown.note_step(kept.entry.content)
+            case records.TurnEnded(upto=upto) if upto >= self.seq:
+                return kept
+        return None
+
+    async def _hear(self) -> Any:
+        async for record in listen_until_failure(self._engine, self._heard):
+            return record
+        raise GatewayError(STOPPING)
+
+    async def _find_end(self) -> records.TurnEnded | None:
+        where = record_subjects.session_subject_of("turn", self.call.session_key)
+        async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self.seq):
+            if kept.upto >= self.seq:
+                return kept
+        return None
+
+    async def _collect(self, end: records.TurnEnded) -> CallAnswer:
+        """The turn's replies, once each is delivered or withheld."""
+        key = self.call.session_key
+        replies = record_subjects.reply_pattern_of_session(key)
+        found = records.read_all(self._engine, replies, records.OwedReply, self.seq)
+        owed = [(record.seq, one.reply.id) async for record, one in found if one.turn_id == end.turn_id]
+        place = record_subjects.place_of(address_of_call(self.call))
+        while owed and await self._read_settled(place) < owed[-1][0]:
+            await self._hear()
+        where = record_subjects.session_subject_of("shown", key)
+        kept = records.read_all(self._engine, where, records.ShownReply, self.seq)
+        texts = {one.reply_id: one.text async for _, one in kept}
+        said = [texts[reply_id] for _, reply_id in owed if reply_id in texts]
+        return CallAnswer("\n\n".join(said), end.status, end.usage, is_withheld=bool(owed) and not said)
+
+    async def _read_settled(self, place: str) -> int:
+        return position_from(await self._engine.last(record_subjects.send_subject_of(place))).upto
+
+
+class ShownText:
+    """What was shown of an answer, and what is to be shown of it still.
+
+    A stream can take nothing back. So what the model says before it uses a tool stays, and so does what a hook has it
+    say anew; a blank line stands before what comes then.
+    """
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._piece = ""  # shown since the last break
+        self._steps: list[str] = []  # answers that are whole, of which not all may have been shown
+        self._is_broken = False
+
+    def add(self, delta: dict[str, Any]) -> str:
+        """Returns what to show now."""
+        if delta.get("void"):
+            self._steps.clear()
+            self._break()
+        return self._show(str(delta["text"]))
+
+    def note_step(self, text: str) -> None:
+        """The model's answer is whole: what comes behind this text is another one."""
+        self._steps.append(text)
+        if len(self._piece) >= len(text):
+            self._break()
+
+    def complete(self, text: str) -> str:
+        """The rest of the answer, which is this text."""
+        if self._piece and text.startswith(self._piece):
+            return self._show(text[len(self._piece) :])
+        if self._shown.endswith(text):
+            return ""
+        self._break()
+        return self._show(text)
+
+    def _show(self, text: str) -> str:
+        if not text:
+            return ""
+        gap = "\n\n" if self._is_broken else ""
+        self._is_broken = False
+        self._piece += text
+        self._shown += gap + text
+        cut = len(self._steps[0]) - len(self._piece) if self._steps else 1
+        if cut <= 0:
+            self._break()
+        return gap + text
+
+    def _break(self) -> None:
+        if self._steps:
+            self._steps.pop(0)
+        self._piece, self._is_broken = "", bool(self._shown)
+
+
+def person_of_call(call: ProgramCall) -> str:
+    return f"{call.key}:{call.user}" if call.user else call.key
+
+
+def address_of_call(call: ProgramCall) -> Address:
+    """A place of its own for each call, so that its replies wait for those of no other."""
+    return Address(API, person_of_call(call), thread_id=call.id)
+
+
+def session_key_of_call(key_name: str, user: str, call_id: str) -> str:
+    """No program can name a session of another key, and no user that of a call."""
+    return f"agent:main:{API}:dm:{key_name}:{user}" if user else f"agent:main:{API}:call:{key_name}:{call_id}"
+
+
+def key_of_place(address: Address) -> str:
+    """The session of whatever is said at the place of a call."""
+    key_name, _, user = address.chat_id.partition(":")
+    return session_key_of_call(key_name, user, address.thread_id)

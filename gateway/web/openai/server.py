@@ -1,0 +1,268 @@
+"""Programs at `/v1`: let in by a key that names an agent, so many calls at a time, and answered while they stay.
+
+Who leaves before the answer is there has its turn stopped, where nobody else can have it: without a user, and without
+an `Idempotency-Key` under which it might ask again. All others find it in the session, or under that key. A key that is
+revoked ends what runs by it.
+"""
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Protocol, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+from anyio.lowlevel import checkpoint
+
+from gateway.errors import GatewayError, unwrap_error
+from gateway.records import ProgramCall, ProgramKey
+from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json, keep_stream
+from gateway.web.key_check import KeyCheck
+from gateway.web.openai.calls import SOON, AnswerWatcher, CallAnswer, NewCall, ProgramCalls
+from gateway.web.openai.chat import ChatRequest
+from gateway.web.openai.error import CallRefusal, answer_error, describe_refusal
+from gateway.web.openai.payload import check_user, parse_payload, read_payload
+from gateway.web.openai.response import PREFIX, ResponseRequest, ResponseWords
+from gateway.web.program_keys import ProgramKeys
+from gateway.web.request_body import WebRefusal
+
+MOST_AT_ONCE = 16  # calls of one key
+LONGEST_NAME = 255
+STOP_SECONDS = 5.0
+EVENTS = "text/event-stream; charset=utf-8"
+WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
+NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
+REVOKED = "this key was revoked"
+LEFT = "nobody waits for this answer any more"
+FAILED = "the agent could not answer"
+NO_RETRY = {"x_should_retry": "false"}  # the agent has tried again itself
+
+ListAgents: TypeAlias = Callable[[], frozenset[str]]
+
+
+class Words(Protocol):
+    """How an answer is told: whole, or as the events of a stream."""
+
+    def answer(self, answer: CallAnswer) -> dict[str, Any]: ...
+    def begin(self) -> bytes: ...
+    def add(self, piece: str) -> bytes: ...
+    def end(self, answer: CallAnswer) -> bytes: ...
+    def fail(self, error: dict[str, Any]) -> bytes: ...
+
+
+FindWords: TypeAlias = Callable[[ProgramCall], Words]
+
+
+class ProgramServer:
+    """Answers what is asked under `/v1`."""
+
+    def __init__(self, check: KeyCheck, keys: ProgramKeys, calls: ProgramCalls, agents: ListAgents) -> None:
+        self._check = check
+        self._keys = keys
+        self._calls = calls
+        self._agents = agents
+        self.running: Counter[str] = Counter()  # calls, by the name of their key
+
+    async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
+        """Every refusal is in the shape that the clients read."""
+        try:
+            return await self._route(request, self._find_key(request, peer))
+        except WebRefusal as refusal:
+            return answer_error(refusal)
+        except GatewayError as error:
+            return answer_error(CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), Retry_After=SOON))
+
+    def _find_key(self, request: HttpRequest, peer: str) -> ProgramKey:
+        """Raises WebRefusal."""
+        key = self._check.find(request, peer)
+        if key is None:
+            raise CallRefusal(HTTPStatus.UNAUTHORIZED, WANTS_KEY, WWW_Authenticate="Bearer")
+        if not key.agent:
+            raise CallRefusal(HTTPStatus.FORBIDDEN, NO_AGENT, code="no_agent")
+        return key
+
+    async def _route(self, request: HttpRequest, key: ProgramKey) -> HttpResponse | HttpStream:
+        match request.path.split("/")[2:]:
+            case ["models"]:
+                check_method(request, "GET")
+                models = [describe_model(key)] if key.agent in self._agents() else []
+                return answer_json({"object": "list", "data": models})
+            case ["models", name]:
+                check_method(request, "GET")
+                self._check_model(name, key)
+                return answer_json(describe_model(key))
+            case ["chat", "completions"]:
+                check_method(request, "POST")
+                return await self._begin(request, key, ChatRequest)
+            case ["responses"]:
+                check_method(request, "POST")
+                return await self._begin(request, key, ResponseRequest)
+            case ["responses", name]:
+                check_method(request, "GET", "DELETE")
+                return await self._show_response(request, key, name)
+        raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}", code="unknown_url")
+
+    async def _begin(
+        self, request: HttpRequest, key: ProgramKey, kind: type[ChatRequest | ResponseRequest]
+    ) -> HttpResponse | HttpStream:
+        payload = await read_payload(request)
+        asked = parse_payload(payload, kind)
+        self._check_model(asked.model, key)
+        asked.check(payload)
+        prompt, user = asked.read_prompt(), check_user(asked.user)
+        before = await self._calls.read_history(key, asked.previous, user) if asked.previous else ()
+        name = request.headers.get("idempotency-key")
+        call = NewCall(
+            id=id_of_call(key, name),
+            key=key,
+            text=prompt.text,
+            digest=digest_of(request.path, payload),
+            history=() if user else (*before, *prompt.history),
+            user=user,
+            stored=asked.is_stored,
+            is_named=name is not None,
+        )
+        return await self._answer(request, call, asked.make_words, is_stream=bool(asked.stream))
+
+    async def _show_response(self, request: HttpRequest, key: ProgramKey, name: str) -> HttpResponse:
+        """What was answered before, while it is kept."""
+        watcher = await self._calls.find_stored(key, name.removeprefix(PREFIX))
+        if request.method == "DELETE":
+            await self._calls.forget(watcher.call)
+            return answer_json({"id": name, "object": "response", "deleted": True})
+        answer = await watcher.find_answer()
+        if answer:
+            check_answer(answer)
+        return answer_json(ResponseWords(watcher.call).answer(answer))
+
+    async def _answer(
+        self, request: HttpRequest, asked: NewCall, find_words: FindWords, *, is_stream: bool
+    ) -> HttpResponse | HttpStream:
+        """Nothing is said before the call is in the journal."""
+        if self.running[asked.key.name] >= MOST_AT_ONCE:
+            what = f"{MOST_AT_ONCE} calls of this key are being answered already"
+            raise CallRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=SOON)
+        with self._count(asked.key), anyio.CancelScope(shield=True):  # so that it is known whether it was begun
+            watcher = await self._calls.begin(asked)
+        words = find_words(watcher.call)
+        async with self._attending(request, asked, watcher):
+            await checkpoint()  # who left meanwhile has left
+            if not is_stream:
+                answer = await watcher.wait_answer()
+                check_answer(answer)
+                return answer_json(words.answer(answer))
+        return HttpStream(partial(self._tell, request, asked, watcher, words), EVENTS)
+
+    async def _tell(
+        self, request: HttpRequest, asked: NewCall, watcher: AnswerWatcher, words: Words, send: SendPiece
+    ) -> None:
+        """The answer as it is written; what fails is told in the stream, whose beginning is out."""
+        try:
+            async with self._attending(request, asked, watcher) as tasks, aclosing(watcher.follow()) as told:
+                tasks.start_soon(keep_stream, send)
+                await send(words.begin())
+                async for piece in told:
+                    if isinstance(piece, CallAnswer):
+                        check_answer(piece)
+                    await send(words.end(piece) if isinstance(piece, CallAnswer) else words.add(piece))
+        except GatewayError as error:
+            await send(words.fail(as_refusal(error)))
+
+    @asynccontextmanager
+    async def _attending(
+        self, request: HttpRequest, asked: NewCall, watcher: AnswerWatcher
+    ) -> AsyncGenerator[anyio.abc.TaskGroup, None]:
+        """Inside, the caller is there and the key is good.
+
+        Raises:
+            CallRefusal: one of them is no longer so.
+        """
+        why: list[CallRefusal] = []
+
+        async def end(wait: Callable[[], Awaitable[Any]], status: HTTPStatus, reason: str) -> None:
+            await wait()
+            why.append(CallRefusal(status, reason))
+            tasks.cancel_scope.cancel()
+
+        try:
+            with self._count(asked.key):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(end, request.body.ended.wait, HTTPStatus.REQUEST_TIMEOUT, LEFT)
+                    is_revoked = partial(self._keys.wait_revoked, asked.key)
+                    tasks.start_soon(end, is_revoked, HTTPStatus.UNAUTHORIZED, REVOKED)
+                    yield tasks
+                    tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as error:
+            raise unwrap_error(error) from None
+        except anyio.get_cancelled_exc_class():
+            await self._stop(asked, watcher)
+            raise
+        if why:
+            await self._stop(asked, watcher)
+            raise why[0]
+
+    async def _stop(self, asked: NewCall, watcher: AnswerWatcher) -> None:
+        """What nobody else can have, or nobody may."""
+        if asked.key not in self._keys.keys or not (asked.user or asked.is_named):
+            with anyio.move_on_after(STOP_SECONDS, shield=True):
+                await self._calls.stop(watcher)
+
+    @contextmanager
+    def _count(self, key: ProgramKey) -> Iterator[None]:
+        self.running[key.name] += 1
+        try:
+            yield
+        finally:
+            self.running[key.name] -= 1
+
+    def _check_model(self, model: str, key: ProgramKey) -> None:
+        """Raises CallRefusal."""
+        if model != key.agent or model not in self._agents():
+            what = f"there is no model {model[:100]!r} for this key; see /v1/models"
+            raise CallRefusal(HTTPStatus.NOT_FOUND, what, param="model", code="model_not_found")
+
+
+def check_method(request: HttpRequest, *allowed: str) -> None:
+    """Raises CallRefusal."""
+    if request.method not in allowed:
+        what = f"{request.path} is asked by {' or '.join(allowed)}"
+        raise CallRefusal(HTTPStatus.METHOD_NOT_ALLOWED, what, Allow=", ".join(allowed))
+
+
+def check_answer(answer: CallAnswer) -> None:
+    """Raises CallRefusal: there is no answer."""
+    if answer.is_failed:
+        what = answer.text or FAILED
+        raise CallRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, what, code=f"turn_{answer.status}", **NO_RETRY)
+
+
+def as_refusal(error: GatewayError) -> dict[str, Any]:
+    refusal = error if isinstance(error, WebRefusal) else CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+    return describe_refusal(refusal)
+
+
+def id_of_call(key: ProgramKey, name: str | None) -> str:
+    """The name that the program gave it makes it the same one.
+
+    Raises:
+        CallRefusal: that is no name.
+    """
+    if name is None:
+        return uuid.uuid4().hex
+    if not (0 < len(name) <= LONGEST_NAME):
+        raise CallRefusal(HTTPStatus.BAD_REQUEST, f"an Idempotency-Key has 1 to {LONGEST_NAME} characters")
+    return hashlib.sha256(f"{key.name}:{name}".encode()).hexdigest()[:32]
+
+
+def digest_of(path: str, given: dict[str, Any]) -> str:
+    """Of what was sent, in whatever order its fields stood."""
+    return hashlib.sha256(path.encode() + msgspec.json.encode(given, order="sorted")).hexdigest()
+
+
+def describe_model(key: ProgramKey) -> dict[str, Any]:
+    return {"id": key.agent, "object": "model", "created": int(key.at), "owned_by": "hermes-gateway"}

@@ -1,0 +1,172 @@
+"""The operator's page: its files, what it asks for, and events as they happen.
+
+Whoever is not let in by `hermes-gateway open` gets the same short refusal for whatever they ask. The page asks for what
+it shows, and has done what is done on it, by the verbs of the control socket (`page_verbs.py`): so it knows and can
+what the commands of the terminal do, and no more. Everything that it loads comes from here, and nothing may put it into
+a frame.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from html import escape
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+from urllib.parse import parse_qs, unquote
+
+from gateway.activity import CALLER, Activity, Caller
+from gateway.adapters.page.places import OWNER, PLATFORM
+from gateway.control_socket.server import Verb
+from gateway.records import ActivityRecord, Login
+from gateway.web.host_rules import HostRules
+from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, answer_json
+from gateway.web.key_check import KeyLimiter
+from gateway.web.logins import LOGIN_SECONDS, Logins, is_token, token_of
+from gateway.web.page_verbs import JSON, PageVerbs
+from gateway.web.request_body import WebRefusal
+from gateway.web.visitors import Visitors
+
+FILES = Path(__file__).parent / "pages"
+CONTENT_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "manifest-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PROTECTED: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+)
+KNOWN_ALREADY = "the proxy says who you are: no link is needed here, nor good"
+USED_LINK = "this link was used, or is older than a minute: `hermes-gateway open` prints a new one"
+# The cookie is sent to pages that come from here alone, so whoever followed a link from elsewhere goes on from here.
+ENTERED = (
+    '<!doctype html><meta charset="utf-8"><title>hermes-gateway</title><meta http-equiv="refresh" content="0;url=/">'
+)
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+AnswerVisitor: TypeAlias = Callable[[HttpRequest, Login], Awaitable[HttpResponse | HttpStream]]
+"""The answer to somebody who is let in. Raises WebRefusal."""
+
+
+class Page:
+    """Answers those who are let in; `rooms` answer for themselves, by the first word of the path."""
+
+    def __init__(
+        self,
+        rules: HostRules,
+        logins: Logins,
+        visitors: Visitors,
+        verbs: Mapping[str, Verb],
+        redact: Callable[[str], str],
+        activity: Activity,
+        rooms: Mapping[str, AnswerVisitor],
+    ) -> None:
+        self._rules = rules
+        self._logins = logins
+        self._visitors = visitors
+        self._verbs = PageVerbs(verbs, redact)
+        self._limiter = KeyLimiter()
+        self._activity = activity
+        self._rooms = rooms
+
+    async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
+        """What is asked was meant for us. Raises WebRefusal."""
+        if request.path == "/open" and request.method == "GET":
+            return await self._enter(request, peer)
+        visitor = await self._visitors.find(request, peer)
+        login, secret = visitor.login, visitor.secret
+        CALLER.set(self._name_caller(login, request, peer))
+        if request.method not in ("GET", "HEAD") and not is_token(request.headers.get("x-token", ""), secret):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "this wants the token of the page")
+        if room := self._rooms.get(request.path.split("/", 2)[1]):
+            return await room(request, login)
+        if request.method not in ("GET", "HEAD"):
+            return await self._change(request, login)
+        match request.path.strip("/").split("/"):
+            case [""]:
+                cookie = self._write_cookie(request, secret)
+                told = {"token": token_of(secret), "may": " ".join(self._verbs.list_allowed(login.role))}
+                return self._show_file("index.html", {"Set-Cookie": cookie}, told)
+            case ["static", name]:
+                return self._show_file(name, {})
+            case ["api", verb]:
+                return answer_verb(await self._verbs.look(verb, request))
+        raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
+
+    async def _enter(self, request: HttpRequest, peer: str) -> HttpResponse:
+        """A link of `open` becomes a login."""
+        if self._visitors.read_name(request, peer):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, KNOWN_ALREADY)
+        code = parse_qs(request.query).get("code", [""])[0]
+        secret = await self._logins.redeem(code)
+        if not secret:
+            if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
+                what = "too many wrong links came from there"
+                raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
+            raise WebRefusal(HTTPStatus.FORBIDDEN, USED_LINK)
+        if login := await self._logins.find(secret):
+            CALLER.set(self._name_caller(login, request, peer))
+        await self._activity.write(ActivityRecord(what="page.login"))
+        cookie = self._write_cookie(request, secret)
+        return HttpResponse(
+            body=ENTERED.encode(),
+            content_type=CONTENT_TYPES[".html"],
+            headers={**PROTECTED, "Set-Cookie": cookie},
+        )
+
+    async def _change(self, request: HttpRequest, login: Login) -> HttpResponse:
+        """What changes anything."""
+        match request.method, request.path.split("/"):
+            case "POST", ["", "api", verb]:
+                return answer_verb(await self._verbs.act(verb, request))
+            case "POST", ["", "end"]:
+                ended = await self._logins.end(login)
+                await self._activity.write(ActivityRecord(what="page.logout"))
+                return answer_json({"ended": ended})
+        raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is only read", Allow="GET, HEAD")
+
+    def _name_caller(self, login: Login, request: HttpRequest, peer: str) -> Caller:
+        """By their name; the owner by the beginning of what tells the login again, which tells one from the other."""
+        name = f"login {login.mark[:8]}" if login.person == OWNER else f"{PLATFORM}:{login.person}"
+        return Caller(name, f"page {self._rules.find_peer(request.headers, peer)}", login.role)
+
+    def _show_file(self, name: str, headers: Mapping[str, str], told: Mapping[str, str] = NOTHING) -> HttpResponse:
+        """One of the page's own files, known by its name as a whole; `told` stands where its names do."""
+        body, kind = self._files.get(unquote(name), (None, ""))
+        if body is None:
+            raise WebRefusal(HTTPStatus.NOT_FOUND, "the page has no file of that name")
+        for word, text in told.items():
+            body = body.replace(b"{{%s}}" % word.encode(), escape(text).encode())
+        return HttpResponse(body=body, content_type=kind, headers={**PROTECTED, **headers})
+
+    def _write_cookie(self, request: HttpRequest, secret: str) -> str:
+        kept = f"{self._visitors.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LOGIN_SECONDS}"
+        return f"{kept}; Secure" if self._rules.is_encrypted(request.headers) else kept
+
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[bytes, str]]:
+        """Read at the first visit; what a request names is looked up here, and is never a path."""
+        return {
+            path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix])
+            for path in sorted(FILES.iterdir())
+            if path.suffix in CONTENT_TYPES
+        }
+
+
+def answer_verb(said: bytes) -> HttpResponse:
+    return HttpResponse(body=said, content_type=JSON, headers=PROTECTED)

@@ -1,0 +1,86 @@
+// What can be done in one place: a row of buttons, and beside them what came of the one that was pressed. It stays there
+// until something else is done in that place or the room is left; a failure says why.
+
+import { act, may } from './asking.js'
+import { el, renew } from './dom.js'
+import { tellAll } from './live.js'
+
+const places = new Map()  // by their keys: what is asked, done or failed there
+
+export const forgetActions = () => places.clear()
+export const saidAt = key => places.get(key)?.text
+
+// `choices`: each {label, verb, params} and, where wanted, `said` (what is told once it is done, from the answer), `sure`
+// (what is asked first, of what cannot be undone) and `kind` (a class). Those that this login may not do are left out.
+export function actions(key, wished) {
+  const choices = wished.filter(one => may(one.verb))
+  const { sure = null, busy = false, failed = false, text = '' } = places.get(key) ?? {}
+  const asked = choices.find(one => one.label === sure)
+  const button = (label, onclick, className = '') => el('button', { type: 'button', onclick, className, 'aria-disabled': String(busy), 'data-key': label }, label)
+  const buttons = asked
+    ? [button('No, leave it', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'risky')]
+    : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind))
+  const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
+  return el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons)
+}
+
+const find = key => document.querySelector(`[data-key="${CSS.escape(`act ${key}`)}"]`)
+
+// What was said last in a place that is no longer shown, such as the row of something that is gone.
+export const saidElsewhere = () => [...places].filter(([key, { text }]) => text && !find(key)).map(([, { text }]) => text).at(-1) ?? ''
+
+// Whoever pressed a button that is gone after a change has the keyboard where the answer is, else at the room's beginning.
+export function keepFocus(change) {
+  const had = document.activeElement?.closest('[data-key^="act "]')?.dataset.key
+  change()
+  if (!had || document.activeElement !== document.body) return
+  const place = document.querySelector(`[data-key="${CSS.escape(had)}"]`)
+  const shown = place?.querySelector('[role=status]') ?? place ?? document.getElementById('content')
+  shown.focus({ preventScroll: true })
+}
+
+// Drawn at once, before the room is.
+function set(key, choices, place) {
+  places.set(key, place)
+  const drawn = find(key)
+  if (!drawn) return
+  keepFocus(() => renew(drawn, actions(key, choices)))
+  if (place.sure) drawn.querySelector('button').focus()
+}
+
+async function press(key, choices, choice) {
+  if (places.get(key)?.busy) return
+  set(key, choices, { busy: true })
+  await perform(key, choice.verb, choice.params, choice.said, place => set(key, choices, place))
+}
+
+// For what is written into a form as well; `told` is given what there is to say.
+export async function perform(key, verb, params, said, told) {
+  try {
+    const answer = await act(verb, params)
+    told({ text: said?.(answer) ?? 'done' })
+    tellAll({ kind: 'done' })
+    return true
+  } catch (error) {
+    told({ failed: true, text: error instanceof TypeError ? 'the gateway cannot be reached: nothing was done' : error.message })
+    return false
+  }
+}
+
+// A form with a field or more, whose values go with what it asks for; what is written stays until it was taken.
+export function actionForm(key, label, verb, fields, makeParams, said) {
+  if (!may(verb)) return ''
+  const { failed = false, text = '', busy = false } = places.get(key) ?? {}
+  const form = el('form', { className: 'act', 'data-key': `act ${key}` },
+    el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text),
+    ...fields, el('button', { 'data-key': label, 'aria-disabled': String(busy) }, label))
+  form.onsubmit = async event => {
+    event.preventDefault()
+    const written = event.currentTarget
+    if (places.get(key)?.busy) return
+    const again = place => { places.set(key, place); if (written.isConnected) renew(written, actionForm(key, label, verb, fields.map(one => one.cloneNode(true)), makeParams, said)) }
+    again({ busy: true })
+    if (await perform(key, verb, makeParams(new FormData(written)), said, again)) written.reset()
+  }
+  return form
+}

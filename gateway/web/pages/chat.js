@@ -1,0 +1,308 @@
+// The chat: what was said in one conversation, from the journal; the answer while it is written; and what one writes.
+
+import { post } from './asking.js'
+import { bytes, el, panel, plain } from './dom.js'
+import { offerCommands } from './commands.js'
+import { drawMarkdown } from './markdown.js'
+import { listUnsent, makeId, send } from './unsent.js'
+
+export const title = 'Chat'
+
+const LARGEST_FILE = 25_000_000
+const MOST_FILES = 10
+const DRAW_PAUSE = 80  // between two drawings of an answer that grows
+const LONG = 20_000  // characters: what is longer is set as plain text until it is whole
+const STATES = { running: 'an answer is being made', waiting: 'waits for your answer', queued: 'waits for its turn', idle: '' }
+
+let room = null  // the one that is drawn
+
+export async function show(thread) {
+  if (room?.thread === thread && room.node.isConnected) return null  // it draws itself
+  room?.leave()
+  room = new Room(thread)
+  return room.node
+}
+
+window.addEventListener('hashchange', () => { if (!location.hash.startsWith('#chat')) room?.leave() })
+document.addEventListener('visibilitychange', () => (document.hidden ? room?.disconnect() : room?.connect()))
+
+class Room {
+  constructor(thread) {
+    this.thread = thread
+    this.shown = new Map()  // what stands there, by its id
+    this.first = 0
+    this.seen = 0
+    this.live = null
+    this.older = el('button', { type: 'button', className: 'older', hidden: true }, 'what was said before')
+    this.older.addEventListener('click', () => this.showOlder())
+    this.log = el('div', { className: 'log', role: 'log', tabIndex: 0, 'aria-label': 'What was said' })
+    this.state = el('p', { className: 'state', role: 'status' })
+    this.composer = new Composer(this)
+    this.list = el('ul', { className: 'chats' })
+    const fresh = el('a', { href: `#chat/c${makeId().slice(0, 15)}`, className: 'button' }, 'New conversation')
+    const others = el('details', { className: 'panel others', open: matchMedia('(min-width: 901px)').matches },
+      el('summary', {}, 'Conversations'), fresh, this.list)
+    const main = el('section', { className: 'panel talk', 'aria-label': 'Chat' }, this.older, this.log, this.state, this.composer.node)
+    this.node = el('div', { className: 'chat' }, others, main)
+    for (const said of listUnsent(thread)) this.say(said)
+    this.connect()
+    this.listChats()
+  }
+
+  connect() {
+    if (this.source) return
+    this.source = new EventSource(`/chat/live?${new URLSearchParams({ thread: this.thread, seen: this.seen })}`)
+    this.source.addEventListener('shown', heard => this.add({ number: Number(heard.lastEventId), ...JSON.parse(heard.data) }))
+    this.source.addEventListener('ready', heard => { this.older.hidden = !JSON.parse(heard.data).more; this.toEnd() })
+    this.source.addEventListener('state', heard => this.showState(JSON.parse(heard.data)))
+    this.source.addEventListener('piece', heard => this.grow(JSON.parse(heard.data)))
+    this.source.onerror = () => {
+      this.state.textContent = 'the line is lost: what you write is kept, and sent as soon as it is back'
+      if (this.source?.readyState !== EventSource.CLOSED) return
+      this.disconnect()
+      setTimeout(() => { if (this.node.isConnected && !document.hidden) this.connect() }, 3000)
+    }
+  }
+
+  disconnect() {
+    this.source?.close()
+    this.source = null
+  }
+
+  leave() {
+    this.disconnect()
+    room = null
+  }
+
+  // What is shown again under its id takes its own place; what was changed takes the place of what it was.
+  add(one) {
+    this.seen = Math.max(this.seen, one.number)
+    this.first = Math.min(this.first || one.number, one.number)
+    const [id, change] = one.id.split(':edit-')
+    const node = drawShown(this, one, change)
+    const isAtEnd = this.isAtEnd()
+    if (one.by === 'agent' && one.id.startsWith(`${this.live?.turn}:`)) this.endLive()
+    if (this.shown.has(id)) this.shown.get(id).replaceWith(node)
+    else this.place(node)
+    this.shown.set(id, node)
+    if (isAtEnd || one.by === 'person') this.toEnd()
+  }
+
+  // Below all that is said, and above what is being written or still on its way.
+  place(node) {
+    const unsure = [...this.log.children].find(one => one.classList.contains('sending') || one.classList.contains('growing'))
+    this.log.insertBefore(node, unsure ?? null)
+  }
+
+  isAtEnd() {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80
+  }
+
+  toEnd() {
+    this.log.scrollTop = this.log.scrollHeight
+  }
+
+  async say(said) {
+    const node = drawShown(this, { by: 'person', id: said.id, text: said.text, files: said.files.map(one => ({ ...one, isLocal: true })) })
+    const id = said.edits || said.id
+    node.classList.add('sending')
+    if (this.shown.has(id)) this.shown.get(id).replaceWith(node)
+    else this.log.append(node)
+    this.shown.set(id, node)
+    this.toEnd()
+    try {
+      await send(said)
+      node.classList.remove('sending')
+    } catch (error) {
+      const again = el('button', { type: 'button' }, 'send again')
+      const failed = el('p', { className: 'bad-text' }, `${error.message} `, again)
+      again.addEventListener('click', () => { node.remove(); this.shown.delete(id); this.say(said) })
+      node.append(failed)
+    }
+  }
+
+  async press(shown, button, row) {
+    for (const one of row.children) one.disabled = true
+    const body = JSON.stringify({ id: makeId(), thread: this.thread, reply: shown.id, value: button.value })
+    const answer = await post('/chat/press', body, 'application/json').catch(() => null)
+    if (answer?.ok) return
+    for (const one of row.children) one.disabled = false
+    this.state.textContent = answer ? plain(await answer.text()) : 'the line is lost: press it again'
+  }
+
+  showState(state) {
+    this.state.textContent = STATES[state] ?? ''
+    this.composer.stop.hidden = state === 'idle'
+    clearTimeout(this.ending)
+    if (state !== 'idle') return
+    this.ending = setTimeout(() => this.endLive(), 3000)
+    this.listChats()
+  }
+
+  grow(piece) {
+    if (this.live?.turn !== piece.turn || piece.at === 0) {
+      const node = this.live?.turn === piece.turn ? this.live.node : el('article', { className: 'said agent growing', 'aria-live': 'off' })
+      if (!node.isConnected) this.log.append(node)
+      this.live = { turn: piece.turn, node, text: '', due: this.live?.turn === piece.turn ? this.live.due : null }
+    }
+    if (piece.at !== this.live.text.length) return
+    this.live.text += piece.text
+    this.live.due ??= setTimeout(() => this.drawLive(), DRAW_PAUSE)
+  }
+
+  drawLive() {
+    if (!this.live) return
+    const { node, text } = this.live
+    this.live.due = null
+    const isAtEnd = this.isAtEnd()
+    node.replaceChildren(text.length < LONG ? drawMarkdown(text) : el('p', { textContent: text }))
+    if (isAtEnd) this.toEnd()
+  }
+
+  endLive() {
+    clearTimeout(this.live?.due)
+    this.live?.node.remove()
+    this.live = null
+  }
+
+  async showOlder() {
+    const answer = await fetch(`/chat/past?${new URLSearchParams({ thread: this.thread, before: this.first })}`)
+    if (!answer.ok) return
+    const { past, more } = await answer.json()
+    const height = this.log.scrollHeight
+    const known = past.filter(one => !this.shown.has(one.id))
+    const nodes = known.map(one => drawShown(this, one, ''))
+    known.forEach((one, index) => this.shown.set(one.id, nodes[index]))
+    this.log.prepend(...nodes)
+    this.log.scrollTop += this.log.scrollHeight - height
+    this.first = past[0]?.number ?? this.first
+    this.older.hidden = !more
+  }
+
+  async listChats() {
+    const answer = await fetch('/chat/list').catch(() => null)
+    if (!answer?.ok) return
+    const { chats } = await answer.json()
+    this.list.replaceChildren(...chats.map(one => {
+      const link = el('a', { href: one.thread ? `#chat/${one.thread}` : '#chat' }, one.title || 'without a title')
+      if (one.thread === this.thread) link.setAttribute('aria-current', 'true')
+      return el('li', {}, link)
+    }))
+  }
+}
+
+function drawShown(place, one, isChanged) {
+  const said = el('article', { className: `said ${one.by === 'person' ? 'user' : 'agent'}` })
+  const at = one.at ? new Date(one.at * 1000) : new Date()
+  const time = el('time', { dateTime: at.toISOString(), title: at.toLocaleString() }, at.toTimeString().slice(0, 5))
+  said.append(el('h3', {}, one.by === 'person' ? 'you' : 'answer', ' ', time, isChanged ? ' changed' : ''))
+  if (one.literals?.length) said.append(...one.literals.flatMap(drawLiteral))
+  else if (one.text) said.append(one.by === 'person' ? el('p', { textContent: one.text }) : drawMarkdown(one.text))
+  if (one.files?.length) said.append(el('ul', { className: 'files' }, ...one.files.map((file, number) => el('li', {}, drawFile(place, one, file, number)))))
+  if (one.buttons?.length) {
+    const row = el('div', { className: 'answers', role: 'group', 'aria-label': 'Answers' })
+    for (const button of one.buttons) {
+      const node = el('button', { type: 'button', textContent: button.label })
+      node.addEventListener('click', () => place.press(one, button, row))
+      row.append(node)
+    }
+    said.append(row)
+  }
+  if (one.by === 'person' && !one.isLocal && one.text && !one.text.startsWith('/')) {
+    const change = el('button', { type: 'button', className: 'change' }, 'change')
+    change.addEventListener('click', () => place.composer.change(one))
+    said.append(change)
+  }
+  return said
+}
+
+// Words of ours, and below them somebody's own, as they are: nothing in those acts.
+const drawLiteral = literal => [
+  ...(literal.words ? [el('p', { textContent: literal.words })] : []),
+  ...(literal.text ? [el('pre', { className: 'literal', tabIndex: 0, textContent: literal.text })] : []),
+]
+
+function drawFile(place, one, file, number) {
+  const name = file.name || 'a file'
+  if (file.isLocal) return el('span', {}, name)
+  const href = `/chat/file?${new URLSearchParams({ thread: place.thread, message: one.id, number })}`
+  const isPicture = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(file.type)
+  const link = el('a', isPicture ? { href, target: '_blank', rel: 'noopener' } : { href, download: name })
+  link.append(isPicture ? el('img', { src: href, alt: plain(name), loading: 'lazy' }) : `${plain(name)} · ${bytes(file.size)}`)
+  return link
+}
+
+class Composer {
+  constructor(place) {
+    this.place = place
+    this.files = []
+    this.edits = ''
+    this.text = el('textarea', { rows: 2, placeholder: 'Write something, or / for commands', 'aria-label': 'Your message' })
+    this.kept = el('ul', { className: 'files' })
+    this.note = el('p', { className: 'soft', hidden: true })
+    this.stop = el('button', { type: 'button', hidden: true }, 'Stop')
+    this.stop.addEventListener('click', () => place.say({ id: makeId(), thread: place.thread, text: '/stop', files: [] }))
+    const chosen = el('input', { type: 'file', multiple: true, className: 'chosen', 'aria-label': 'Files to send' })
+    chosen.addEventListener('change', () => { this.keep([...chosen.files]); chosen.value = '' })
+    const send = el('button', { type: 'submit', className: 'send' }, 'Send')
+    this.menu = offerCommands(this.text)
+    this.node = el('form', { className: 'composer' }, this.menu.node, this.note, this.kept, this.text,
+      el('div', { className: 'row' }, el('label', { className: 'button' }, 'Files', chosen), this.stop, send))
+    this.node.addEventListener('submit', event => { event.preventDefault(); this.say() })
+    this.text.addEventListener('keydown', event => this.press(event))
+    this.text.addEventListener('paste', event => this.keep([...event.clipboardData.files], event))
+    this.node.addEventListener('dragover', event => event.preventDefault())
+    this.node.addEventListener('drop', event => this.keep([...event.dataTransfer.files], event))
+  }
+
+  press(event) {
+    if (this.menu.press(event)) return
+    if (event.key === 'Escape' && this.edits) this.change(null)
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || matchMedia('(pointer: coarse)').matches) return
+    event.preventDefault()
+    this.say()
+  }
+
+  change(one) {
+    this.edits = one?.id.split(':edit-')[0] ?? ''
+    this.note.hidden = !one
+    this.note.textContent = 'You write anew what you wrote; Escape leaves it.'
+    this.text.value = one?.text ?? ''
+    this.text.focus()
+  }
+
+  async keep(files, event) {
+    if (files.length) event?.preventDefault()
+    for (const file of files) {
+      const note = el('li', {}, `${file.name} …`)
+      this.kept.append(note)
+      const entry = { note, file: null }
+      this.files.push(entry)
+      const drop = el('button', { type: 'button', 'aria-label': `leave out ${plain(file.name)}` }, '×')
+      drop.addEventListener('click', () => { note.remove(); this.files = this.files.filter(one => one !== entry) })
+      entry.file = await this.sendFile(file).catch(error => ({ failed: error.message }))
+      note.replaceChildren(plain(entry.file.failed ? `${file.name}: ${entry.file.failed}` : file.name), ' ', drop)
+      if (entry.file.failed) note.className = 'bad-text'
+    }
+  }
+
+  async sendFile(file) {
+    if (this.files.length > MOST_FILES) throw new Error(`a message has ${MOST_FILES} files at most`)
+    if (file.size > LARGEST_FILE) throw new Error(`it has ${bytes(file.size)}; ${bytes(LARGEST_FILE)} are taken at most`)
+    const type = /^[a-z0-9.+-]{1,60}\/[a-z0-9.+-]{1,60}$/.test(file.type) ? file.type : ''
+    const about = new URLSearchParams({ id: makeId(), name: file.name.slice(0, 200), type })
+    const answer = await post(`/chat/file?${about}`, file)
+    if (!answer.ok) throw new Error((await answer.text()).trim())
+    return answer.json()
+  }
+
+  say() {
+    const isReady = this.files.every(one => one.file)
+    const files = this.files.map(one => one.file).filter(one => one && !one.failed)
+    if (!isReady || !(this.text.value.trim() || files.length)) return
+    this.place.say({ id: makeId(), thread: this.place.thread, text: this.text.value, files, edits: this.edits })
+    this.files = []
+    this.kept.replaceChildren()
+    this.change(null)
+  }
+}

@@ -1,0 +1,95 @@
+// Events as they happen, by one connection for all tabs: the tab that holds the lock has it, and passes on what it hears.
+// Each event has a number. A tab knows the last one that it saw: what comes twice counts once, and whoever missed one,
+// or hears nothing from a tab that sleeps, takes the connection over and is given what came since.
+
+import { mayLook } from './asking.js'
+
+const NAME = 'hermes-gateway-events'
+const BEAT = 4000  // how often the tab with the connection says that it is there
+const SILENCE = 13000  // who is looked at and hears less takes over
+const AGAIN = 3000
+
+const channel = new BroadcastChannel(NAME)
+const listeners = new Set()
+let seen = null
+let source = null
+let heardAt = Date.now()
+let isTaking = false
+let release = () => {}
+
+export function listen(listener) {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+channel.onmessage = message => take(message.data)
+
+// To all rooms of all tabs: what was heard, or done here.
+export function tellAll(message) {
+  take(message)
+  channel.postMessage(message)
+}
+
+function take(message) {
+  heardAt = Date.now()
+  if (message.kind === 'beat') return
+  if (message.kind === 'gap') seen = null
+  if (message.kind === 'event') {
+    const { run, number } = message
+    if (seen?.run === run && number <= seen.number) return
+    if (seen?.run === run && number > seen.number + 1) { lead(); return }
+    seen = { run, number }
+  }
+  listeners.forEach(listener => listener(message))
+}
+
+function connect() {
+  source?.close()
+  const mine = source = new EventSource(seen ? `/live?seen=${seen.run}-${seen.number}` : '/live')
+  mine.addEventListener('hello', () => tellAll({ kind: 'up' }))
+  mine.addEventListener('gap', () => tellAll({ kind: 'gap' }))
+  mine.addEventListener('event', heard => {
+    const [run, number] = heard.lastEventId.split('-')
+    tellAll({ kind: 'event', run, number: Number(number), ...JSON.parse(heard.data) })
+  })
+  mine.onerror = () => {
+    tellAll({ kind: 'down' })
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => source === mine && connect(), AGAIN)  // refused
+  }
+}
+
+function leave() {
+  source?.close()
+  source = null
+  release()
+}
+
+// The lock is held until this tab closes or sleeps, or until another one takes it.
+const hold = () => new Promise(done => { release = done; isTaking = false; connect() })
+
+async function follow() {
+  for (;;) {
+    await navigator.locks.request(NAME, hold).catch(() => {})
+    leave()
+  }
+}
+
+function lead() {
+  if (source || isTaking) return
+  isTaking = true
+  navigator.locks.request(NAME, { steal: true }, hold).catch(leave)
+}
+
+function watch() {
+  const isLate = Date.now() - heardAt > SILENCE && !document.hidden
+  if (source) channel.postMessage({ kind: 'beat' })
+  if (source && isLate) connect()  // it slept itself, and so may the line
+  if (source || isLate) heardAt = Date.now()
+  if (isLate) lead()
+}
+
+if (mayLook && navigator.locks) {
+  follow()
+  setInterval(watch, BEAT)
+  document.addEventListener('freeze', leave)
+} else if (mayLook) connect()  // on an address without TLS there are no locks: each tab has a line of its own

@@ -1,0 +1,61 @@
+// The log as it is written: from some level on, of one hook, with some words; the newest last.
+
+import { ask } from './asking.js'
+import { el, panel } from './dom.js'
+
+export const title = 'Logs'
+export const needs = 'logs.read'
+
+const LEVELS = ['debug', 'info', 'warning', 'error', 'critical']
+const MOST = 1000  // lines that stay
+const PAUSE = 1500
+let drawn = null
+
+export async function show(rest) {
+  if (drawn?.rest === rest && drawn.list.isConnected) return null  // it goes on by itself
+  const { level = '', hook = '', text = '' } = Object.fromEntries(new URLSearchParams(rest.replace(/^\?/, '')))
+  const list = el('ol', { className: 'tail log', tabIndex: 0, 'aria-label': 'Lines of the log, the newest last' })
+  const state = drawn = { rest, list, wanted: { level, hook, text }, after: '' }
+  await read(state)
+  setTimeout(() => { list.scrollTop = list.scrollHeight; follow(state) })
+  return el('div', {}, filters(state.wanted), panel(['Log', el('small', {}, 'as it is written, while the page is open')], list))
+}
+
+async function follow(state) {
+  if (drawn !== state || !state.list.isConnected) return
+  if (!document.hidden) await read(state).catch(() => {})  // the frame says that the line is lost
+  setTimeout(follow, PAUSE, state)
+}
+
+async function read(state) {
+  const { lines, next, gap } = await ask('logs.read', { ...state.wanted, lines: 200, after: state.after })
+  const { list } = state
+  const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40
+  if (gap) list.append(el('li', { className: 'gap' }, 'some lines before this were missed'))
+  list.append(...lines.map(drawLine))
+  while (list.childElementCount > MOST) list.firstChild.remove()
+  if (lines.length && isAtEnd) list.scrollTop = list.scrollHeight
+  state.after = next
+}
+
+function drawLine(line) {
+  const time = line.time ? new Date(line.time * 1000) : null
+  const day = time && time.toDateString() !== new Date().toDateString() ? `${time.toLocaleDateString()} ` : ''
+  const about = Object.entries(line.context).map(([name, value]) => `${name}=${value}`).join(' ')
+  return el('li', { className: line.level },
+    el('time', { title: time ? time.toISOString() : '' }, time ? day + time.toTimeString().slice(0, 8) : ''), ' ',
+    el('b', {}, line.level), ' ', el('span', {}, line.message ?? ''), ' ', el('i', {}, `${line.logger} ${about}`),
+    ...(line.exception ? [el('pre', { tabIndex: 0, textContent: line.exception })] : []))
+}
+
+function filters({ level, hook, text }) {
+  const levels = el('select', { 'aria-label': 'From this level on' }, ...LEVELS.map(name => el('option', { value: name, selected: name === (level || 'debug') }, name)))
+  const one = el('input', { value: hook, placeholder: 'hook', 'aria-label': 'Only of this hook' })
+  const words = el('input', { type: 'search', value: text, placeholder: 'text', 'aria-label': 'Only with this text' })
+  const choose = event => {
+    event.preventDefault()
+    const asked = Object.entries({ level: levels.value === 'debug' ? '' : levels.value, hook: one.value.trim(), text: words.value.trim() }).filter(([, value]) => value)
+    location.hash = asked.length ? `logs/${encodeURIComponent(`?${new URLSearchParams(asked)}`)}` : 'logs'
+  }
+  return el('form', { className: 'search', role: 'search', onsubmit: choose }, levels, one, words, el('button', {}, 'Show'))
+}

@@ -1,0 +1,39 @@
+// The chat networks, and the other parts of the gateway: what is up, since when, and why not; a network paused or connected
+// anew.
+
+import { actionForm, actions } from './acting.js'
+import { ask } from './asking.js'
+import { ago, column, dot, el, number, panel, table } from './dom.js'
+
+export const title = 'Networks'
+
+const lightOf = state => ({ up: 'ok', paused: 'off', stopped: 'off' })[state] ?? 'bad'
+const named = (name, state) => el('span', {}, dot(lightOf(state)), name)
+
+export async function show(_rest, asked) {
+  const [status, { platforms, off }] = await Promise.all([asked, ask('platform.list')])
+  const rows = platforms.map(one => [
+    named(one.name, one.state), one.state, one.detail ?? '', ago(one.last_event), ago(one.last_send), ago(one.last_probe), (one.complaints ?? []).join('\n'),
+    drawSteering(one),
+  ])
+  const heads = [column('network'), column('state'), column(''), number('last event'), number('last send'), number('last probe'), column('complains'), column('')]
+  const parts = status.parts.map(part => [named(part.name, part.state), part.state, part.detail ?? '', part.restarts || '', ago(part.since)])
+  return el('div', {},
+    panel('Networks', table(heads, rows, 'No network is connected: hermes-gateway setup NETWORK')),
+    drawSend(),
+    panel('Off', table([column('network'), column('why')], Object.entries(off), 'None.')),
+    panel('Parts', table([column('part'), column('state'), column(''), number('restarts'), number('since')], parts, '')))
+}
+
+function drawSteering({ name, state }) {
+  const steer = (label, verb) => ({ label, verb: 'platform.steer', params: { verb, name }, said: done => done.did })
+  const probe = { label: 'Probe', verb: 'platform.probe', params: { name }, said: done => `it answered within ${Math.round(done.seconds * 1000)} ms` }
+  return actions(`network ${name}`, [state === 'paused' ? steer('Resume', 'resume') : steer('Pause', 'pause'), steer('Restart', 'restart'), probe])
+}
+
+function drawSend() {
+  const field = (name, label) => el('input', { name, required: true, 'aria-label': label, placeholder: label, autocomplete: 'off', 'data-key': name })
+  const form = actionForm('send', 'Send', 'chat.send', [field('to', 'To, such as telegram or telegram:123'), field('text', 'Text')],
+    form => ({ to: form.get('to').trim(), text: form.get('text'), wait: 5 }), done => (done.state === 'sent' ? 'it has arrived' : 'it is owed, and goes out as soon as it can'))
+  return form && panel('Send a message', form)
+}

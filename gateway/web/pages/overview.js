@@ -1,0 +1,44 @@
+// Whether all is well at one look: what needs somebody, the figures, hooks, and what happens now.
+
+import { ask, may } from './asking.js'
+import { bytes, el, fact, panel } from './dom.js'
+import { drawTail } from './events.js'
+import { drawHooks } from './hooks.js'
+import { drawAsking, drawQuestions, findOpen } from './inbox.js'
+
+export const title = 'Overview'
+
+const MOST = 30  // hooks: the worst stand first
+
+export async function show(_rest, asked) {
+  const [status, { hooks, calls, failures, count }, open, usage] = await Promise.all([
+    asked, ask('hooks.list', { by: 'worst', limit: MOST }), findOpen(), ask('usage', { by: 'day', days: 1 }),
+  ])
+  const owed = Object.values(status.backlog.replies).reduce((sum, count) => sum + count, 0)
+  const cards = el('div', { className: 'cards' },
+    fact('turns now', status.turns.running, status.turns.waiting ? `${status.turns.waiting} wait` : 'none waits'),
+    fact('messages', status.intake === 'open' ? 'taken' : 'not taken', status.backlog.sessions ? `${status.backlog.sessions} to answer` : 'all answered'),
+    fact('replies owed', owed),
+    fact('hook calls', calls, failures ? `${failures} failed` : 'none failed'),
+    fact('journal', bytes(status.journal.size), `${status.journal.records} records`),
+    fact('memory', bytes(status.memory_kb * 1024)),
+    drawCosts(usage.total))
+  const running = hooks.filter(hook => hook.state !== 'disabled')
+  return el('div', {}, ...drawNeeds(status, open), ...(status.notices?.length ? [panel('Good to know', listTexts(status.notices))] : []), cards,
+    el('div', { className: 'two' }, panel(['Hooks', el('small', {}, el('a', { href: '#hooks' }, `all ${count}`))], drawHooks(running, true)), panel('Events', drawTail(40))))
+}
+
+// Of today; of calls whose price nobody knows the tokens count alone.
+function drawCosts({ cost, tokens, calls, unpriced }) {
+  const more = [`${tokens ?? 0} tokens in ${calls ?? 0} calls`, ...(unpriced && cost != null ? [`${unpriced} of unknown price`] : [])]
+  return fact('costs today', cost == null ? 'unknown' : cost.toFixed(cost && cost < 1 ? 4 : 2), more.join(', '))
+}
+
+// What somebody has to look at, and what waits for their word, to be settled here.
+function drawNeeds({ attention }, { asked, asking }) {
+  const needs = panel('Needs you', ...(attention.length ? [listTexts(attention)] : []), ...(asked.length ? drawQuestions(asked, false) : []))
+  needs.classList.add('attention')
+  return [...(attention.length || asked.length ? [needs] : []), ...(asking.length && may('pairing.approve') ? [drawAsking(asking)] : [])]
+}
+
+const listTexts = texts => el('ul', {}, ...texts.map(text => el('li', {}, text)))

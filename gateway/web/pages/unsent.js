@@ -1,0 +1,41 @@
+// What was written and is not yet known to be taken. It is sent again, under its one id, until the gateway has it: over
+// a lost line, a reload and a restart of the gateway. So nothing is lost, and nothing is said twice.
+
+import { post } from './asking.js'
+
+const PLACE = 'hermes-gateway-unsent'
+const PAUSES = [500, 1000, 2000, 5000]
+
+const read = () => JSON.parse(localStorage.getItem(PLACE) ?? '[]')
+const keep = all => localStorage.setItem(PLACE, JSON.stringify(all))
+
+export const listUnsent = thread => read().filter(one => one.thread === thread)
+
+export function forget(id) {
+  keep(read().filter(one => one.id !== id))
+}
+
+export const makeId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), one => one.toString(16).padStart(2, '0')).join('')
+
+const sending = new Set()
+
+// Comes back when it is taken, or refused for good; then it throws, and says why.
+export async function send(said) {
+  if (sending.has(said.id)) return
+  sending.add(said.id)
+  try {
+    keep([...read().filter(one => one.id !== said.id), said])
+    for (let tries = 0; ; tries += 1) {
+      const answer = await post('/chat/say', JSON.stringify(said), 'application/json').catch(() => null)
+      if (answer?.ok) { forget(said.id); return }
+      if (answer && answer.status < 500) {
+        forget(said.id)
+        throw new Error((await answer.text()).trim())
+      }
+      await new Promise(after => setTimeout(after, PAUSES[Math.min(tries, PAUSES.length - 1)]))
+      if (!read().some(one => one.id === said.id)) return  // another tab has brought it there
+    }
+  } finally {
+    sending.delete(said.id)
+  }
+}

@@ -1,0 +1,96 @@
+"""`/health`, `/ready`, `/metrics`: what programs ask, answered without any library.
+
+`/health` is 200 as long as the process answers. `/ready` is 503 with the reasons until every part that was asked for is
+up. Where the port can be reached from elsewhere, reasons and figures are for those who show a key of an operator.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from http import HTTPStatus
+from typing import TypeAlias
+
+import anyio
+import msgspec
+
+from gateway.roles import rank_of
+from gateway.web.http_request import HttpRequest, HttpResponse, answer_json
+from gateway.web.key_check import KeyCheck
+from gateway.web.metric_text import CONTENT_TYPE, HistogramMetric, Metric, render_metrics
+from gateway.web.request_body import WebRefusal
+
+WANTS_KEY = "this wants a key in a header `Authorization: Bearer KEY`: hermes-gateway keys new NAME --as operator"
+METRICS_SECONDS = 1.0
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why the gateway is not ready: a part of it that is not up."""
+
+    part: str
+    state: str
+    detail: str
+
+
+FindReasons: TypeAlias = Callable[[], Awaitable[Sequence[Reason]]]
+CollectMetrics: TypeAlias = Callable[[], Awaitable[Iterable[Metric | HistogramMetric]]]
+
+
+class Probes:
+    """Answers these three."""
+
+    def __init__(
+        self,
+        is_open: bool,
+        keys: KeyCheck,
+        find_reasons: FindReasons,
+        collect_metrics: CollectMetrics,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._is_open = is_open
+        self._keys = keys
+        self._find_reasons = find_reasons
+        self._collect_metrics = collect_metrics
+        self._redact = redact
+        self._collecting = anyio.Lock()
+        self._metrics, self._stale_at = b"", 0.0
+
+    async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
+        """Raises WebRefusal."""
+        if request.method not in ("GET", "HEAD"):
+            raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is only read", Allow="GET, HEAD")
+        match request.path:
+            case "/health":
+                return HttpResponse(body=b"ok\n")
+            case "/ready":
+                return await self._answer_ready(request, peer)
+            case "/metrics":
+                if not self._is_operator(request, peer):
+                    raise WebRefusal(HTTPStatus.UNAUTHORIZED, WANTS_KEY, WWW_Authenticate="Bearer")
+                return HttpResponse(body=await self._read_metrics(), content_type=CONTENT_TYPE)
+        raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
+
+    async def _answer_ready(self, request: HttpRequest, peer: str) -> HttpResponse:
+        is_told = self._is_operator(request, peer)
+        reasons = await self._find_reasons()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
+        return answer_json({"ready": not reasons, **({"reasons": reasons} if is_told else {})}, status)
+
+    async def _read_metrics(self) -> bytes:
+        """Collected once a second at the most, however many ask."""
+        async with self._collecting:
+            if time.monotonic() >= self._stale_at:
+                self._metrics = self._redact(render_metrics(await self._collect_metrics())).encode("utf-8", "replace")
+                self._stale_at = time.monotonic() + METRICS_SECONDS
+            return self._metrics
+
+    def _is_operator(self, request: HttpRequest, peer: str) -> bool:
+        """Whether this is for them to see.
+
+        Raises:
+            WebRefusal: the key is wrong, as too many from there were; or it is one for something else.
+        """
+        found = self._keys.find(request, peer)
+        if found is None:
+            return not self._is_open
+        if rank_of(found.role) < rank_of("operator"):
+            raise WebRefusal(HTTPStatus.FORBIDDEN, "this key is a user's; an operator's is wanted here")
+        return True

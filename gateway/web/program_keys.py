@@ -1,0 +1,102 @@
+"""Keys of programs: made and revoked at the terminal, kept as what tells them again, compared in constant time.
+
+A key is 256 random bits. What a key may do stands in the record, never in what a request says. One that was revoked
+is refused from the next request on.
+"""
+
+import hashlib
+import re
+import secrets
+import time
+from typing import Literal, TypeAlias
+
+import anyio
+
+from gateway import record_subjects, records
+from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
+from gateway.engine import Engine
+from gateway.errors import AccessError, Conflict
+from gateway.records import ProgramKey
+
+KeyRole: TypeAlias = Literal["user", "operator"]
+PREFIX = "hgw_"
+KEY_BYTES = 32
+MOST_KEYS = 1000
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+class ProgramKeys:
+    """The keys that there are. `load` before any is looked up."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = anyio.Lock()
+        self._seq = 0
+        self._changed = anyio.Event()
+        self.keys: tuple[ProgramKey, ...] = ()
+
+    async def load(self) -> None:
+        seq, kept = await records.read_last(self._engine, record_subjects.KEYS_SUBJECT, records.ProgramKeyState)
+        self._seq, self.keys = seq, kept.keys if kept else ()
+
+    def find(self, key: str) -> ProgramKey | None:
+        """Whose key this is; None: nobody's. It takes as long for one as for the other."""
+        mark = mark_of(key)
+        found = [one for one in self.keys if secrets.compare_digest(one.mark, mark)]
+        return found[0] if found else None
+
+    def find_speaker(self, user_id: str) -> ProgramKey | None:
+        """By whose key this person of the platform `api` speaks, if there is one that may speak at all."""
+        name = user_id.partition(":")[0]
+        return next((one for one in self.keys if one.name == name and one.agent), None)
+
+    async def wait_revoked(self, key: ProgramKey) -> None:
+        """Until this key is one no longer."""
+        while key in self.keys:
+            await self._changed.wait()
+
+    async def create(self, name: str, role: KeyRole, agent: str = "") -> str:
+        """A new key of this name; it is told once, here, and kept nowhere.
+
+        Raises:
+            AccessError: there is one of that name, or it is no name.
+        """
+        if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK_PREFIX):
+            raise AccessError(f"{name!r} is no name for a key\nit takes small letters, digits, - and _, 60 at the most")
+        key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+        async with self._lock:
+            if any(one.name == name for one in self.keys):
+                raise AccessError(f"there is a key {name} already\nhermes-gateway keys revoke {name}")
+            if len(self.keys) >= MOST_KEYS:
+                raise AccessError(f"there are {MOST_KEYS} keys already\nhermes-gateway keys revoke NAME")
+            await self._keep((*self.keys, ProgramKey(name, mark_of(key), role, time.time(), agent)))
+        return key
+
+    async def revoke(self, name: str) -> ProgramKey:
+        """From now on nobody is let in by it.
+
+        Raises:
+            AccessError: there is none of that name.
+        """
+        async with self._lock:
+            gone = next((one for one in self.keys if one.name == name), None)
+            if gone is None:
+                raise AccessError(f"there is no key {name!r}\nthose that there are: hermes-gateway keys list")
+            await self._keep(tuple(one for one in self.keys if one is not gone))
+        return gone
+
+    async def _keep(self, keys: tuple[ProgramKey, ...]) -> None:
+        state = records.ProgramKeyState(keys=keys, at=time.time())
+        try:
+            self._seq = await records.replace_last(self._engine, record_subjects.KEYS_SUBJECT, state, self._seq)
+        except Conflict:
+            await self.load()
+            raise AccessError("somebody else changed the keys at the same moment; try again") from None
+        self.keys = keys
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def mark_of(key: str) -> str:
+    """What is kept of a key. It is long and random, so one pass of a plain hash is enough."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,187 @@
+"""What comes behind the headers of a request: read when somebody asks for it, within a length and a time.
+
+Until then at most `MOST_UNASKED` bytes are taken from the line, so whoever sends much to where nobody wants it fills no
+memory. A sender has ten seconds, and more as long as what comes is worth the waiting.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import anyio
+
+from gateway.errors import GatewayError
+
+MOST_UNASKED = 64 << 10
+SLOWEST = 16 << 10  # bytes a second that are worth waiting for
+MOST_LINE = 64
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\r\n]*)?")
+
+
+class WebRefusal(GatewayError):
+    """What is answered instead, and why; the reason is shown to whoever asked."""
+
+    def __init__(self, status: HTTPStatus, reason: str, **headers: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class RequestBody:
+    """The bytes behind one request's headers. `length`: how many; None: they come in chunks that say it themselves."""
+
+    def __init__(self, length: int | None = 0, *, waits: bool = False) -> None:
+        self._waits = waits  # the sender wants to hear first that somebody will read it
+        self.is_complete = length == 0
+        self._length = length
+        self._missing = length or 0
+        self._chunks = ChunkDecoder() if length is None else None
+        self._is_dropped = False
+        self._data = bytearray()
+        self._limit: int | None = None
+        self._refusal: WebRefusal | None = None
+        self._news = anyio.Event()
+        self.ended = anyio.Event()  # the other end says nothing more: mostly it has left
+        self._patience = 0.0
+        self._line: asyncio.Transport | None = None
+
+    def connect(self, line: asyncio.Transport, patience: float) -> None:
+        """By the connection: what it comes from, and how many seconds a sender always has."""
+        self._line, self._patience = line, patience
+
+    def feed(self, data: bytes) -> None:
+        """By the connection: more has come; what is behind the end is nobody's."""
+        if self.is_complete or self._refusal:
+            return
+        try:
+            self._take(data)
+        except WebRefusal as refusal:
+            self._refusal = refusal
+        self._news.set()
+        if self._line and self._limit is None and len(self._data) >= MOST_UNASKED:
+            self._line.pause_reading()
+
+    def end(self) -> None:
+        """By the connection: nothing more comes."""
+        self.ended.set()
+        if not self.is_complete and not self._refusal:
+            self._refusal = WebRefusal(HTTPStatus.BAD_REQUEST, "the body ended before its end")
+            self._news.set()
+
+    async def read(self, limit: int) -> bytes:
+        """All of it.
+
+        Raises:
+            WebRefusal: it has more bytes than that, comes too slowly, or is not written as bodies are.
+        """
+        self._limit = limit
+        self._check_size(self._length or 0)
+        self._check_size(len(self._data))
+        if self._line and not self.is_complete:
+            if self._waits:
+                self._line.write(CONTINUE)
+            self._line.resume_reading()
+        began = time.monotonic()
+        while not self.is_complete:
+            if self._refusal:
+                raise self._refusal
+            left = began + self._patience + len(self._data) / SLOWEST - time.monotonic()
+            self._news = anyio.Event()
+            with anyio.move_on_after(max(0.0, left)) as waiting:
+                await self._news.wait()
+            if waiting.cancelled_caught:
+                raise WebRefusal(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly")
+        return bytes(self._data)
+
+    def drop(self) -> None:
+        """By the connection: nobody wants what still comes; it is taken from the line, and is nowhere."""
+        self._is_dropped = True
+        self._data.clear()
+        if self._line and not self._line.is_closing():
+            self._line.resume_reading()
+
+    def _take(self, data: bytes) -> None:
+        if self._chunks:
+            part = self._chunks.feed(data)
+            self.is_complete = self._chunks.is_complete
+        else:
+            part = data[: self._missing]
+            self._missing -= len(part)
+            self.is_complete = not self._missing
+        if not self._is_dropped:
+            self._data += part
+            self._check_size(len(self._data))
+
+    def _check_size(self, size: int) -> None:
+        if self._limit is not None and size > self._limit:
+            self._data.clear()
+            raise WebRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"this takes at most {self._limit} bytes")
+
+
+class ChunkDecoder:
+    """`SIZE CRLF BYTES CRLF`, over and over, up to a size of 0. Headers behind it are refused: nobody reads them."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._line = bytearray()
+        self._left = 0
+        self._is_last = False
+        self._ends_chunk = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What these bytes add to the body. Raises WebRefusal."""
+        found, at = bytearray(), 0
+        while at < len(data) and not self.is_complete:
+            if self._left:
+                part = data[at : at + self._left]
+                found += part
+                at += len(part)
+                self._left -= len(part)
+                self._ends_chunk = not self._left
+            else:
+                end = data.find(b"\n", at) + 1 or len(data)
+                self._line += data[at:end]
+                at = end
+                self._read_line()
+        return bytes(found)
+
+    def _read_line(self) -> None:
+        if len(self._line) > MOST_LINE:
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "the size of a chunk has too many characters")
+        if (self._ends_chunk or self._is_last) and not b"\r\n".startswith(self._line):
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a chunk does not end where it says")
+        if not self._line.endswith(b"\n"):
+            return
+        if not self._line.endswith(b"\r\n"):
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a chunk is not written as chunks are")
+        line = bytes(self._line[:-2])
+        self._line.clear()
+        if self._ends_chunk or self._is_last:
+            self.is_complete = self._is_last
+            self._ends_chunk = False
+        elif size := _CHUNK_SIZE.fullmatch(line):
+            self._left = int(size[1], 16)
+            self._is_last = not self._left
+        else:
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a chunk does not say its size")
+
+
+def find_body(headers: Mapping[str, str]) -> RequestBody:
+    """The body that these headers tell of.
+
+    Raises:
+        WebRefusal: they tell of it in a way that two readers could understand in two ways.
+    """
+    coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    waits = headers.get("expect", "").lower() == "100-continue"
+    if coding is not None:
+        if length is not None or coding.lower() != "chunked":
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a body is either chunked or of a length that is told")
+        return RequestBody(None, waits=waits)
+    if length is not None and not _LENGTH.fullmatch(length):
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, "the length of the body is no number")
+    return RequestBody(int(length or 0), waits=waits)

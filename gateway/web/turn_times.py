@@ -1,0 +1,132 @@
+"""How long turns take, stage by stage, from what the journal is given while this process runs.
+
+The records tell it all, so no turn does anything for the sake of being measured. They are read with the journal's own
+clock: a stage lasts from one record to the next.
+"""
+
+import anyio.abc
+import msgspec
+
+from gateway import record_subjects
+from gateway.engine import Engine, Record
+from gateway.web.metric_text import Histogram, HistogramMetric, Metric
+
+STAGES = {
+    "wait": "from a message to the beginning of its turn",
+    "model": "from what stood before to the model's whole answer",
+    "tool": "one tool",
+    "turn": "from its beginning to its end",
+    "send": "from a reply to the network's word that it has it",
+}
+PATTERNS = (
+    record_subjects.IN_SUBJECTS,
+    record_subjects.TURN_SUBJECTS,
+    record_subjects.OUT_SUBJECTS,
+    record_subjects.SEND_SUBJECTS,
+)
+MOST_OPEN = 10_000  # beginnings whose end is waited for; a turn that asks a person may take for ever
+
+
+class ReplyFact(msgspec.Struct, frozen=True):
+    """Which reply is owed."""
+
+    id: str = ""
+
+
+class JournalFact(msgspec.Struct, frozen=True):
+    """What is of interest in a record, whatever else it holds."""
+
+    kind: str
+    call_id: str = ""
+    reply_id: str = ""
+    reply: ReplyFact = ReplyFact()
+    last: bool = True
+    permanent: bool = True
+    status: str = ""
+
+
+_decode = msgspec.json.Decoder(JournalFact).decode
+
+
+class TurnTimes:
+    """The sums since the start of this process."""
+
+    def __init__(self) -> None:
+        self.stages = {stage: Histogram() for stage in STAGES}
+        self.turns: dict[tuple[str, ...], float] = {}  # by how they ended
+        self.sends: dict[tuple[str, ...], float] = {}  # by network, and what came of it
+        self._begun: dict[tuple[str, str], float] = {}  # when, by stage and what it is of
+
+    async def run(self, engine: Engine, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. What a full queue loses is not counted: it is a figure, and no fact."""
+        tail = engine.tail(*PATTERNS)
+        task_status.started()
+        async for record in tail:
+            self.note(record)
+
+    def note(self, record: Record) -> None:
+        try:
+            fact = _decode(record.data)
+        except msgspec.DecodeError:
+            return  # of a later version; whoever needs it says so
+        chain, at = record_subjects.token_of_subject(record.subject), record.ts
+        match fact.kind:
+            case "in":
+                self._begun.setdefault(("wait", chain), at)
+            case "claim":
+                self._end("wait", chain, at)
+                self._begin("turn", chain, at)
+                self._begin("model", chain, at)
+            case "llm":
+                self._end("model", chain, at)
+            case "tool_started":
+                self._begin("tool", chain + fact.call_id, at)
+            case "tool_finished":
+                self._end("tool", chain + fact.call_id, at)
+                self._begin("model", chain, at)
+            case "done":
+                self._end_turn(chain, fact, at)
+            case "out":
+                self._begin("send", fact.reply.id, at)
+            case "sent" | "failed":
+                self._end_send(record.subject, fact, at)
+
+    def _end_turn(self, chain: str, fact: JournalFact, at: float) -> None:
+        self._begun.pop(("wait", chain), None)
+        self._begun.pop(("model", chain), None)
+        if self._end("turn", chain, at):
+            _add(self.turns, (fact.status,), 1)
+
+    def _end_send(self, subject: str, fact: JournalFact, at: float) -> None:
+        network = subject.split(".")[2]
+        if fact.kind == "failed":
+            _add(self.sends, (network, "given up" if fact.permanent else "failed"), 1)
+        elif fact.last:
+            _add(self.sends, (network, "sent"), 1)
+        if fact.last and fact.permanent:
+            self._end("send", fact.reply_id, at)
+
+    def _begin(self, stage: str, what: str, at: float) -> None:
+        self._begun[stage, what] = at
+        if len(self._begun) > MOST_OPEN:
+            del self._begun[next(iter(self._begun))]
+
+    def _end(self, stage: str, what: str, at: float) -> bool:
+        began = self._begun.pop((stage, what), None)
+        if began is not None:
+            self.stages[stage].observe(max(0.0, at - began))
+        return began is not None
+
+    def metrics(self) -> tuple[Metric | HistogramMetric, ...]:
+        stages = ", ".join(f"{stage}: {what}" for stage, what in STAGES.items())
+        return (
+            Metric("turns", "counter", "Turns that have ended, by how.", self.turns, ("status",)),
+            HistogramMetric("stage_seconds", f"Durations; {stages}.", "stage", self.stages),
+            Metric(
+                "sends", "counter", "Replies, by network and what came of them.", self.sends, ("network", "outcome")
+            ),
+        )
+
+
+def _add(sums: dict[tuple[str, ...], float], key: tuple[str, ...], more: float) -> None:
+    sums[key] = sums.get(key, 0.0) + more

@@ -1,0 +1,186 @@
+"""Answers `POST /webhooks/NAME`: first who calls, then what they say, then that we have it.
+
+A name that is not there, one whose secret is not set and a wrong secret are answered alike, and in the same time: each
+is compared with some secret. Who shows nothing that could be right is refused before any byte of the body is read.
+"""
+
+import logging
+import math
+import secrets
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import NamedTuple
+
+import anyio
+import msgspec
+
+from gateway.config.webhooks import WEBHOOK_NAME, WebhookSettings
+from gateway.errors import EngineError
+from gateway.web.host_rules import HostRules
+from gateway.web.http_request import HttpRequest, HttpResponse, answer_json
+from gateway.web.key_check import KeyLimiter
+from gateway.web.request_body import MOST_UNASKED, WebRefusal
+from gateway.web.webhooks.content import check_content_type, parse_call
+from gateway.web.webhooks.intake import WebhookIntake
+from gateway.web.webhooks.senders import find_challenge, find_sender, has_token, is_in_time, sign_body
+
+log = logging.getLogger(__name__)
+
+PATH = "/webhooks/"
+UNBELIEVED = "there is no such webhook, or this was not signed with its secret"
+MOST_LARGE = 32  # bodies that are read at the same time, beside those that are there as soon as they are asked for
+MOST_OF_PEER = 32  # of one sender
+READING_WAIT = 10.0
+MINUTE = 60.0
+COME_AGAIN = "10"
+TOO_MANY = "too many call at the same time"
+DEFAULT_SIZE = WebhookSettings(secret_env="", verify="token").max_size
+
+
+class Webhook(NamedTuple):
+    """One that somebody wrote into `origin`. `trouble`: why nobody can call it; its key is known without."""
+
+    name: str
+    settings: WebhookSettings
+    origin: str
+    key: bytes = b""
+    trouble: str = ""
+    remark: str = ""
+
+
+class WebhookCounts(msgspec.Struct):
+    """What became of the calls since the start. `refusal` is why the last one was refused that was."""
+
+    taken: int = 0
+    known: int = 0
+    refused: int = 0
+    refusal: str = ""
+    refused_at: float = 0.0
+
+
+class WebhookReceiver:
+    """`list_webhooks` gives those that there are now, by name."""
+
+    def __init__(
+        self, list_webhooks: Callable[[], Mapping[str, Webhook]], intake: WebhookIntake, rules: HostRules
+    ) -> None:
+        self.counts: dict[str, WebhookCounts] = {}
+        self._list_webhooks = list_webhooks
+        self._intake = intake
+        self._rules = rules
+        self._limiter = KeyLimiter()
+        self._places = BodyPlaces()
+        self._came: dict[str, deque[float]] = {}  # when, by name, in the last minute
+        self._decoy = secrets.token_bytes(32)
+
+    async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
+        """Raises WebRefusal."""
+        if request.method != "POST":
+            raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "a webhook is called by POST", Allow="POST")
+        if request.query:
+            raise WebRefusal(
+                HTTPStatus.BAD_REQUEST, "a webhook takes nothing from its address: secrets stand in headers"
+            )
+        check_content_type(request.headers)
+        webhooks = {name: one for name, one in self._list_webhooks().items() if not one.trouble}
+        name = request.path.removeprefix(PATH)
+        webhook = webhooks.get(name) if WEBHOOK_NAME.fullmatch(name) else None
+        shown = find_sender(request.headers)
+        if not self._has_token(webhook, request.headers) and not shown:
+            raise self._refuse(webhook, "it shows neither a signature nor the secret", request, peer)
+        largest = max([DEFAULT_SIZE, *(one.settings.max_size for one in webhooks.values())])
+        body = await self._read(request, peer, largest)
+        signer, key = (webhook.settings.verify, webhook.key) if webhook else (shown or "token", self._decoy)
+        digest, why_not = sign_body(signer, key, request.headers, body)
+        if not why_not and not is_in_time(signer, request.headers, time.time()):
+            why_not = "it was not signed within the last five minutes"
+        if why_not or webhook is None:
+            raise self._refuse(webhook, why_not, request, peer)
+        self._check_rate(webhook, body)
+        call = parse_call(signer, request.headers, body, digest)
+        if challenge := find_challenge(signer, call.body):
+            return HttpResponse(body=challenge.encode("utf-8", "replace"))
+        try:
+            is_new = await self._intake.take(webhook.name, webhook.settings, call)
+        except EngineError as error:
+            log.warning("webhook %s: %s was not taken: %s", webhook.name, call.id, error)
+            what = "the journal takes nothing now; come again"
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, what, Retry_After=COME_AGAIN) from None
+        counts = self._counts_of(webhook)
+        counts.taken, counts.known = counts.taken + is_new, counts.known + (not is_new)
+        return answer_json({"id": call.id, "known": not is_new}, HTTPStatus.ACCEPTED)
+
+    def _has_token(self, webhook: Webhook | None, headers: Mapping[str, str]) -> bool:
+        is_right = has_token(headers, webhook.key if webhook else self._decoy)
+        return is_right and webhook is not None and webhook.settings.verify == "token"
+
+    async def _read(self, request: HttpRequest, peer: str, largest: int) -> bytes:
+        length = request.headers.get("content-length")
+        is_large = length is None or int(length) > MOST_UNASKED
+        async with self._places.hold(self._rules.find_peer(request.headers, peer), is_large=is_large):
+            return await request.body.read(largest)
+
+    def _check_rate(self, webhook: Webhook, body: bytes) -> None:
+        """Raises WebRefusal."""
+        if len(body) > webhook.settings.max_size:
+            what = f"this takes at most {webhook.settings.max_size} bytes"
+            raise WebRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, what)
+        now, came = time.monotonic(), self._came.setdefault(webhook.name, deque())
+        while came and came[0] <= now - MINUTE:
+            came.popleft()
+        if len(came) >= webhook.settings.rate:
+            wait = str(math.ceil(came[0] + MINUTE - now))
+            raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, "this is called too often", Retry_After=wait)
+        came.append(now)
+
+    def _refuse(self, webhook: Webhook | None, why: str, request: HttpRequest, peer: str) -> WebRefusal:
+        """What everybody is told who is not believed; why, only the person who runs this."""
+        if webhook:
+            counts = self._counts_of(webhook)
+            counts.refused, counts.refusal, counts.refused_at = counts.refused + 1, why, time.time()
+        if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
+            return WebRefusal(
+                HTTPStatus.TOO_MANY_REQUESTS, "too many wrong calls came from there", Retry_After=str(wait)
+            )
+        return WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
+
+    def _counts_of(self, webhook: Webhook) -> WebhookCounts:
+        return self.counts.setdefault(webhook.name, WebhookCounts())
+
+
+class BodyPlaces:
+    """Who is not believed yet sends slowly, or much: so few at a time that it fills neither the memory nor the port."""
+
+    def __init__(self) -> None:
+        self._held = Counter[str]()
+        self._large = anyio.Semaphore(MOST_LARGE)
+
+    @asynccontextmanager
+    async def hold(self, peer: str, *, is_large: bool) -> AsyncIterator[None]:
+        """A place while inside.
+
+        Raises:
+            WebRefusal: there is none.
+        """
+        if self._held[peer] >= MOST_OF_PEER:
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
+        self._held[peer] += 1
+        try:
+            if is_large:
+                await self._take_large()
+            try:
+                yield
+            finally:
+                if is_large:
+                    self._large.release()
+        finally:
+            self._held -= Counter([peer])
+
+    async def _take_large(self) -> None:
+        with anyio.move_on_after(READING_WAIT) as waiting:
+            await self._large.acquire()
+        if waiting.cancelled_caught:
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)

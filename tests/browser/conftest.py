@@ -1,0 +1,65 @@
+"""A real Chromium, and a gateway of which there is something to see; both once for the tests of one file.
+
+The tests here are not `async`: Playwright's loop is the one that runs in their thread.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from gateway.testing import GatewayProcess
+from tests.browser.busy_home import start_busy
+from tests.browser.screen import PICTURES, Screen, log_in, screens
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = ("--disable-background-networking", "--disable-sync", "--disable-component-update", "--no-first-run")
+
+
+class OpenScreen(Protocol):
+    """A tab, as the owner sees it."""
+
+    def __call__(self, **options: Any) -> AbstractContextManager[Screen]: ...
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Whichever this machine has; without one the page is not tried, which CI does not allow."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("the page is tried in a real browser: apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """One that has seen something."""
+    with GatewayProcess(tmp_path_factory.mktemp("busy") / "home") as gateway:
+        start_busy(gateway)
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def open_screen(chromium: Browser, gateway: GatewayProcess) -> OpenScreen:
+    """`with open_screen(viewport=PHONE) as screen`: a browser of its own, let in by one link."""
+    url, login = log_in(chromium, gateway)
+
+    def open_one(**options: Any) -> AbstractContextManager[Screen]:
+        return screens(chromium, url, login, **options)
+
+    return open_one
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where the pictures lie."""
+    pictures = list(PICTURES.glob("*.png"))
+    if pictures:
+        place = PICTURES.relative_to(Path.cwd()) if PICTURES.is_relative_to(Path.cwd()) else PICTURES
+        terminalreporter.write_line(f"{len(pictures)} pictures of the page: {place}")

@@ -1,0 +1,142 @@
+"""What somebody sees of the page in a real browser, at one width, in light or dark; and all that goes wrong there."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, StorageState, expect
+
+from gateway.testing import GatewayProcess
+from tests.proof_table import ROOT
+
+PICTURES = ROOT / "build" / "pictures"
+PATIENCE = 20_000  # milliseconds
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+WIDTHS = {"desk": DESK, "phone": PHONE}
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+SERIOUS = ("serious", "critical")
+REACHABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']"
+# What somebody can act on: each by what it is called.
+NAMES = f"""() => [...document.querySelectorAll("{REACHABLE}")]
+    .filter(one => !one.disabled && one.checkVisibility({{ visibilityProperty: true }}))
+    .map(one => one.ariaLabel || one.textContent || one.tagName)"""
+# What has the keyboard, by the same name ("": nothing of the page), and whether one can see that.
+FOCUSED = """() => {
+    const one = document.activeElement, style = getComputedStyle(one)
+    const name = one === document.body ? "" : one.ariaLabel || one.textContent || one.tagName
+    return [name, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0]
+}"""
+# What ends to the right of the screen, and stands in nothing that can be scrolled.
+CUT = """() => {
+    const wide = document.documentElement.clientWidth
+    const scrolls = one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth
+    const canScroll = one => one && one !== document.documentElement && (scrolls(one) || canScroll(one.parentElement))
+    const isCut = one => {
+        const box = one.getBoundingClientRect()
+        return box.width > 1 && box.right > wide + 1 && !canScroll(one.parentElement)
+    }
+    const name = one => `${one.tagName.toLowerCase()}.${one.className} ${one.textContent.trim().slice(0, 60)}`
+    return [...document.body.querySelectorAll("*")].filter(isCut).map(name)
+}"""
+# Panels in which one has to scroll sideways.
+SIDEWAYS = """() => [...document.querySelectorAll("main .panel")]
+    .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.trim().slice(0, 60))"""
+
+
+class Screen:
+    """One tab. `faults` is what the browser complained of, and every request to somewhere else."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.faults: list[str] = []
+        self._url = url
+        self.page.on("console", self._note_message)
+        self.page.on("pageerror", lambda error: self.faults.append(f"{error}\n{error.stack}"))
+        self.page.on("request", self._note_request)
+
+    @property
+    def room(self) -> Locator:
+        """What stands in the room that is open."""
+        return self.page.locator("#room")
+
+    def enter(self, address: str, shows: str) -> None:
+        """Go to a room by its address (`hooks/audit`), and wait until it shows this."""
+        self.page.goto(f"{self._url}/#{address}")
+        expect(self.room).to_contain_text(shows, timeout=PATIENCE)
+
+    def keep_picture(self, name: str) -> Path:
+        """All of it, however long it is; it lies where the run says at its end."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        path = PICTURES / f"{name}.png"
+        self.page.screenshot(path=path, full_page=True)
+        return path
+
+    def list_barriers(self) -> list[str]:
+        """What keeps somebody from using it as it is now, as axe finds it: what is serious or worse."""
+        found = Axe().run(self.page).response["violations"]
+        return [describe_barrier(one) for one in found if one["impact"] in SERIOUS]
+
+    def list_cut(self) -> list[str]:
+        """What does not fit into the width of the screen, and cannot be scrolled to."""
+        return [str(one) for one in self.page.evaluate(CUT)]
+
+    def list_sideways(self) -> list[str]:
+        """Which panels are wider inside than they are, so that a part is out of sight."""
+        return [str(one) for one in self.page.evaluate(SIDEWAYS)]
+
+    def tab_through(self) -> list[tuple[str, bool]]:
+        """Press Tab until the browser's end of the page: what had the keyboard each time, and could one see that?"""
+        self.page.evaluate("() => { document.activeElement.blur(); window.getSelection().removeAllRanges() }")
+        stops: list[tuple[str, bool]] = []
+        while True:
+            self.page.keyboard.press("Tab")
+            name, is_seen = self.page.evaluate(FOCUSED)
+            if not name:
+                return stops
+            stops.append((name, is_seen))
+
+    def list_reachable(self) -> list[str]:
+        """What somebody can act on, in the order of the page: each by what it is called."""
+        return [str(name) for name in self.page.evaluate(NAMES)]
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def _note_request(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self._url).netloc:
+            self.faults.append(f"asked elsewhere: {request.url}")
+
+
+@contextmanager
+def screens(browser: Browser, url: str, login: StorageState, **options: Any) -> Iterator[Screen]:
+    """One tab of a browser that is let in; `options` are those of Playwright's contexts."""
+    context = browser.new_context(**{"storage_state": login, "viewport": DESK, **options})
+    try:
+        yield Screen(context, url)
+    finally:
+        context.close()
+
+
+def log_in(browser: Browser, gateway: GatewayProcess) -> tuple[str, StorageState]:
+    """By the link that `open` prints: the page's address, and what the browser keeps."""
+    link = re.search(r"http://\S+", gateway.cli("open").stdout)
+    assert link
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(link[0])
+    expect(page.locator("h1")).to_have_text("Overview", timeout=PATIENCE)
+    kept = context.storage_state()
+    context.close()
+    return f"http://{urlsplit(link[0]).netloc}", kept
+
+
+def describe_barrier(violation: dict[str, Any]) -> str:
+    places = "; ".join(f"{node['target']} {node.get('failureSummary', '')}" for node in violation["nodes"][:5])
+    return f"{violation['impact']}: {violation['help']}: {places}"

@@ -1,0 +1,272 @@
+"""Each thing that is done on the page, done with mouse or keyboard in a real browser, and seen in the gateway."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from playwright.sync_api import Locator, expect
+
+from gateway.testing import GatewayProcess
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import STRANGER
+from tests.browser.busy_home import ACTING, LETTERS, bury_letters
+from tests.browser.conftest import OpenScreen
+from tests.browser.screen import PATIENCE, Screen
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+
+COMMAND = f"echo 'it ran'; echo {ACTING!r} \u202eback"
+RUN = {"tool_calls": [{"name": "shell", "args": {"command": COMMAND}}]}
+TURNS = [{"user": "run", "answers": [RUN, {"text": "it ran"}]}] * 9
+PRINTS = "def handle(event_type, context):\n    print(event_type)\n"
+ASKS = f"""
+def handle(event_type, context):
+    if "which" in str(context["message"]):
+        return {{"decision": "ask", "prompt": "Which one? {ACTING}", "name": "side"}}
+"""
+HOOKS = {
+    "watches": ("events: [agent:end]\n", PRINTS),
+    "asks": ("intercepts: [agent:start]\n", ASKS),
+    "courier": ("events: [session:end]\ndelivery: durable\n", PRINTS),
+}
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """One in which something can be done."""
+    wire = TelegramWire()
+    with (
+        GatewayProcess(tmp_path_factory.mktemp("acts") / "home") as gateway,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(wire.serving()),
+    ):
+        gateway.environ |= wire.environ
+        gateway.script(*TURNS, settings="tools: {shell: ask}\n")
+        for name, (manifest, handler) in HOOKS.items():
+            gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
+        portal.call(bury_letters, gateway)
+        gateway.start()
+        gateway.until(lambda: {state_of(gateway, name) for name in HOOKS} == {"loaded"})
+        portal.call(partial(wire.write, "let me in", by=STRANGER))
+        gateway.until(lambda: bool(gateway.call("pairing.list")["asking"]))
+        yield gateway
+
+
+def state_of(gateway: GatewayProcess, hook: str) -> str:
+    return str(gateway.call("hooks.info", {"name": hook})["state"])
+
+
+def said_in(gateway: GatewayProcess, session: str) -> str:
+    return str(gateway.call("sessions.show", {"session": f"agent:main:terminal:dm:{session}"}))
+
+
+def button(where: Screen | Locator, name: str) -> Locator:
+    place = where.room if isinstance(where, Screen) else where
+    return place.get_by_role("button", name=name, exact=True)
+
+
+def form_of(screen: Screen, name: str) -> Locator:
+    return screen.room.locator("form").filter(has=screen.page.get_by_role("button", name=name))
+
+
+def press(screen: Screen, found: Locator) -> None:
+    """By the keyboard."""
+    found.focus()
+    screen.page.keyboard.press("Enter")
+
+
+def shows(found: Locator, text: str) -> None:
+    expect(found).to_contain_text(text, timeout=PATIENCE)
+
+
+def test_an_approval_is_answered_and_another_tab_sees_it(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.say("run it", session="one")
+    with open_screen() as screen, open_screen() as other:
+        for each in (screen, other):
+            each.enter("inbox", "wants shell")
+            shows(each.page.locator("#count-inbox"), "2")
+        asked = screen.room.get_by_role("article")
+        expect(asked.locator("pre")).to_have_text(COMMAND.replace("\u202e", "\u27e8U+202E\u27e9"))
+        press(screen, button(asked, "Yes"))
+        shows(asked, "Allowed, this once.")
+        expect(screen.page.locator("[data-key^='act ']:focus, [data-key^='act '] :focus")).to_have_count(1)
+        shows(other.room.get_by_role("article"), "This is no longer asked: it was answered elsewhere.")
+        expect(button(other, "Yes")).to_have_count(0)
+        gateway.until(lambda: "it ran" in said_in(gateway, "one"))
+        assert screen.faults == other.faults == []
+
+
+def test_what_was_settled_a_moment_ago_says_so_where_it_is_pressed(
+    gateway: GatewayProcess, open_screen: OpenScreen
+) -> None:
+    gateway.say("run it", session="late")
+    with open_screen() as screen:
+        screen.enter("inbox", "wants shell")
+        screen.page.route("**/api/approvals.list*", lambda route: route.abort())  # it hears of nothing any more
+        (asked,) = gateway.call("approvals.list")["approvals"]
+        gateway.call("approvals.answer", {"id": asked["id"], "allowed": False})
+        press(screen, button(screen, "Yes"))
+        shows(screen.room.get_by_role("article"), "it was answered, or nobody answered in time")
+        gateway.until(lambda: "did not allow shell to run" in said_in(gateway, "late"))
+
+
+@pytest.mark.parametrize(("label", "lasts"), [("For this session", "session"), ("Always", "always")])
+def test_a_yes_may_last(gateway: GatewayProcess, open_screen: OpenScreen, label: str, lasts: str) -> None:
+    gateway.say("run it", session=lasts)
+    with open_screen() as screen:
+        screen.enter("inbox", "For this session and Always allow every call of this tool")
+        button(screen, label).click()
+        shows(screen.room.get_by_role("article"), "Allowed for")
+    gateway.until(lambda: f"({lasts})" in gateway.say("/approvals", session=lasts)["reply"])
+    if lasts == "always":
+        gateway.say("/approvals revoke 1", session=lasts)
+
+
+def test_no_is_no(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.say("run it", session="two")
+    with open_screen() as screen:
+        screen.enter("overview", "wants shell")
+        shows(screen.room, "costs today")
+        button(screen, "No").click()
+        gateway.until(lambda: "did not allow shell to run" in said_in(gateway, "two"))
+        expect(screen.room).not_to_contain_text("wants shell", timeout=PATIENCE)
+
+
+def test_a_question_is_answered_in_words_that_stay_while_they_are_written(
+    gateway: GatewayProcess, open_screen: OpenScreen
+) -> None:
+    gateway.say("which way?", session="three")
+    with open_screen() as screen:
+        screen.enter("inbox", f"Which one? {ACTING}")
+        field = screen.room.get_by_label("Your answer")
+        field.fill("the left")
+        gateway.say("/status", session="aside")  # something happens, and the room is drawn anew
+        with screen.page.expect_response("**/api/approvals.list*"):
+            pass
+        expect(field).to_be_focused()
+        expect(field).to_have_value("the left")
+        screen.page.keyboard.press("Enter")
+        shows(screen.room.get_by_role("article"), "Answered.")
+        assert gateway.call("approvals.list")["questions"] == []
+        expect(screen.page).to_have_title("Inbox · hermes-gateway")
+
+
+def test_somebody_is_let_in_by_whoever_knows_them(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    with open_screen() as screen:
+        screen.enter("inbox", STRANGER)
+        row = screen.room.get_by_role("row").filter(has_text=STRANGER)
+        press(screen, button(row, "Let in"))
+        shows(row, "Everybody chooses their own name")
+        expect(button(row, "No, leave it")).to_be_focused()
+        screen.page.keyboard.press("Enter")
+        expect(row).not_to_contain_text("Everybody")
+        press(screen, button(row, "Let in"))
+        press(screen, button(row, "Let in"))
+        shows(screen.room, "Nobody asks.")
+        shows(screen.page.locator("#done"), "is let in")
+        (guest,) = gateway.call("pairing.list")["people"]
+        assert (guest["user_id"], guest["role"]) == (STRANGER, "user")
+        screen.room.get_by_label("The code that they were told").fill("WRONGONE")
+        button(screen, "Let in").click()
+        shows(screen.room, "nobody has this code")
+
+
+def test_a_hook_is_switched_off_and_on_and_reloaded(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    with open_screen() as screen, open_screen() as other:
+        screen.enter("hooks/watches", "observes")
+        other.enter("hooks", "watches")
+        press(screen, button(screen, "Switch off"))
+        shows(screen.room, "it is disabled")
+        expect(button(screen, "Switch on")).to_be_visible(timeout=PATIENCE)
+        assert state_of(gateway, "watches") == "disabled"
+        assert screen.page.evaluate("document.activeElement !== document.body")
+        shows(other.room.get_by_role("row").filter(has_text="watches"), "disabled")
+        button(screen, "Switch on").click()
+        gateway.until(lambda: state_of(gateway, "watches") == "loaded")
+        before = gateway.call("hooks.info", {"name": "watches"})["loaded_at"]
+        button(screen, "Reload").click()
+        gateway.until(lambda: gateway.call("hooks.info", {"name": "watches"})["loaded_at"] != before)
+
+
+def test_a_sample_is_fired_and_what_failed_says_why_there(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    calls = gateway.call("hooks.info", {"name": "watches"})["calls"]
+    with open_screen() as screen:
+        screen.enter("hooks/watches", "Fire a sample")
+        button(screen, "Fire").click()
+        shows(form_of(screen, "Fire"), "agent:end: ok in")
+        assert gateway.call("hooks.info", {"name": "watches"})["calls"] == calls + 1
+        shows(screen.room.locator("section").filter(has_text="what it printed last").locator("pre"), "agent:end")
+        button(screen, "Replay").click()
+        shows(form_of(screen, "Replay"), "told again")
+        gateway.call("hooks.disable", {"name": "watches"})
+        button(screen, "Fire").click()
+        shows(form_of(screen, "Fire"), "watches is disabled")
+        gateway.call("hooks.enable", {"name": "watches"})
+
+
+def test_dead_letters_are_tried_again_and_thrown_away(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    def left() -> list[Any]:
+        return list(gateway.call("hooks.dead_letters")["letters"])
+
+    with open_screen() as screen:
+        screen.enter("letters", "gave up")
+        assert len(left()) == LETTERS
+        row = screen.room.get_by_role("row").nth(1)
+        button(row, "Throw it away").click()
+        button(row, "No, leave it").click()
+        assert len(left()) == LETTERS
+        button(row, "Try it again").click()
+        gateway.until(lambda: len(left()) == LETTERS - 1)
+        shows(screen.page.locator("#done"), "1 on the way again")
+        button(screen, f"Throw all {LETTERS - 1} away").click()
+        shows(screen.room, "for good?")
+        button(screen, f"Throw all {LETTERS - 1} away").click()
+        shows(screen.room, "There is none.")
+        assert left() == []
+
+
+def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    def state() -> str:
+        return str(gateway.call("platform.list")["platforms"][0]["state"])
+
+    with open_screen() as screen:
+        screen.enter("networks", "telegram")
+        row = screen.room.get_by_role("row").filter(has_text="telegram").first
+        button(row, "Probe").click()
+        shows(row, "it answered within")
+        press(screen, button(row, "Pause"))
+        shows(row, "telegram is paused")
+        expect(button(row, "Resume")).to_be_visible(timeout=PATIENCE)
+        assert state() == "paused"
+        press(screen, button(row, "Resume"))
+        gateway.until(lambda: state() == "up")
+        button(row, "Restart").click()
+        shows(row, "telegram is connected anew")
+        screen.room.get_by_label("To, such as").fill("nowhere")
+        screen.room.get_by_label("Text").fill("hello")
+        button(screen, "Send").click()
+        shows(screen.room.locator("form"), "nowhere")
+
+
+def test_events_are_filtered_and_paused(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    with open_screen() as screen:
+        screen.enter("events", "as they happen")
+        screen.room.get_by_label("Names, such as tool:*").fill("*:end")
+        screen.room.get_by_label("Of this session").fill("dm:six")
+        for session in ("five", "six"):
+            gateway.say("/new", session=session)
+            gateway.say("hello", session=session)
+        tail = screen.room.get_by_role("list")
+        shows(tail, "agent:end")
+        shows(tail, "dm:six")
+        assert all("agent:end" in row or "session:end" in row for row in tail.get_by_role("listitem").all_inner_texts())
+        button(screen, "Pause").click()
+        expect(button(screen, "Go on")).to_be_focused()
+        count = tail.get_by_role("listitem").count()
+        gateway.say("again", session="six")
+        gateway.until(lambda: "again" in said_in(gateway, "six"))
+        assert tail.get_by_role("listitem").count() == count
+        button(screen, "Go on").click()
+        expect(tail.get_by_role("listitem")).not_to_have_count(count, timeout=PATIENCE)

@@ -1,0 +1,137 @@
+"""Events in several tabs of a real browser: one line for all, and none is missed or told twice, whoever goes away."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from gateway.testing import GatewayProcess
+from tests.browser.screen import PATIENCE, log_in
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+
+TABS = 5
+LONG = 60.0
+LISTEN = """async () => {
+    const live = await import('/static/live.js')
+    window.heard = []
+    live.listen(message => window.heard.push(message))
+}"""
+NUMBERS = "() => window.heard.filter(one => one.kind === 'event').map(one => one.number)"
+TEXTS = "() => window.heard.filter(one => one.event === 'message:received').map(one => one.fields.text)"
+KINDS = "() => window.heard.filter(one => one.kind !== 'event').map(one => one.kind)"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """On a port that stays, over restarts."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with GatewayProcess(tmp_path_factory.mktemp("live") / "home") as gateway:
+        gateway.script(*[{"user": "", "text": "Hello."}] * 300)
+        gateway.environ["GATEWAY_WEB_LISTEN"] = f"127.0.0.1:{port}"
+        gateway.start()
+        yield gateway
+
+
+class Tabs:
+    """Tabs of one browser that are let in, each with all that it hears; `lines` are those that asked for events."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self._context = context
+        self._url = url
+        self.lines: list[Page] = []
+
+    def open(self) -> Page:
+        page = self._context.new_page()
+        page.on("request", lambda request: self.lines.append(page) if "/live?" in f"{request.url}?" else None)
+        page.goto(f"{self._url}/#events")
+        expect(page.locator("#room")).to_contain_text("as they happen", timeout=PATIENCE)
+        page.evaluate(LISTEN)
+        return page
+
+
+@pytest.fixture
+def tabs(chromium: Browser, gateway: GatewayProcess) -> Iterator[Tabs]:
+    url, login = log_in(chromium, gateway)
+    context = chromium.new_context(storage_state=login)
+    yield Tabs(context, url)
+    context.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < limit, condition
+        time.sleep(0.05)
+
+
+def until_heard(page: Page, text: str) -> None:
+    """The tab was told that somebody said this."""
+    until(lambda: text in page.evaluate(TEXTS))
+
+
+def until_missed(page: Page) -> None:
+    """The tab was told that it missed some."""
+    until(lambda: "gap" in page.evaluate(KINDS))
+
+
+def holds_all(page: Page) -> bool:
+    """Whether what it heard has no gap, and nothing twice."""
+    numbers = page.evaluate(NUMBERS)
+    return bool(numbers) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_all_tabs_hear_all_by_one_line_also_when_the_one_that_has_it_is_closed(
+    gateway: GatewayProcess, tabs: Tabs
+) -> None:
+    pages = [tabs.open() for _ in range(TABS)]
+    assert tabs.lines == pages[:1]
+    gateway.say("to all")
+    for page in pages:
+        until_heard(page, "to all")
+    pages[0].close()
+    gateway.say("while it closed")
+    for page in pages[1:]:
+        until_heard(page, "while it closed")
+        assert (holds_all(page), "gap" in page.evaluate(KINDS)) == (True, False)
+    assert len(tabs.lines) == 2
+
+
+def test_a_tab_that_sleeps_is_replaced_and_hears_the_rest_when_it_wakes(gateway: GatewayProcess, tabs: Tabs) -> None:
+    sleeper, other = tabs.open(), tabs.open()
+    gateway.say("before the night")
+    until_heard(other, "before the night")
+    devtools = sleeper.context.new_cdp_session(sleeper)
+    devtools.send("Debugger.enable")
+    devtools.send("Debugger.pause")  # nothing of it runs, as when its machine sleeps
+    for number in range(80):
+        gateway.say(f"in the night {number}")
+    until_heard(other, "in the night 79")
+    assert len(other.evaluate(NUMBERS)) > 800
+    assert (holds_all(other), tabs.lines[-1] == other) == (True, True)
+    devtools.send("Debugger.disable")
+    gateway.say("in the morning")
+    for page in (sleeper, other):
+        until_heard(page, "in the morning")
+        assert (holds_all(page), "gap" in page.evaluate(KINDS)) == (True, False)
+
+
+def test_a_gateway_that_was_killed_is_said_and_found_again(gateway: GatewayProcess, tabs: Tabs) -> None:
+    pages = [tabs.open(), tabs.open()]
+    gateway.say("before")
+    for page in pages:
+        until_heard(page, "before")
+    gateway.kill()
+    for page in pages:
+        expect(page.locator("#line")).to_contain_text("the line to the gateway is lost", timeout=PATIENCE)
+    gateway.start()
+    for page in pages:
+        expect(page.locator("#line")).to_contain_text("ready", timeout=PATIENCE)
+        until_missed(page)
+    gateway.say("after")
+    for page in pages:
+        until_heard(page, "after")
+        expect(page.locator(".gap")).to_contain_text("were missed")

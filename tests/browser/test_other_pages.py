@@ -1,0 +1,82 @@
+"""A page of another program of this machine, in the browser of somebody who is logged in: it does and reads nothing.
+
+To a browser it is of the same site, since ports make no difference there, so it sends the cookie along.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.browser.conftest import OpenScreen
+from tests.http_server import QuietHandler, serving
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+
+HOOK = {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(event_type, context):\n    pass\n"}
+# Each way to ask that a page has; what it could read of the answer.
+WAYS = """async url => {
+    const body = '{"name": "watches"}', heard = []
+    const ask = async (path, options) => {
+        try { const answer = await fetch(url + path, { credentials: 'include', method: 'POST', body, ...options })
+              heard.push([answer.type, await answer.text()]) } catch { heard.push(['refused', '']) }
+    }
+    const json = { 'Content-Type': 'application/json' }
+    await ask('/api/hooks.disable', { mode: 'no-cors' })
+    await ask('/api/hooks.disable', { mode: 'no-cors', headers: { 'Content-Type': 'text/plain' } })
+    await ask('/api/hooks.disable', { headers: json })
+    await ask('/api/hooks.disable', { headers: { ...json, 'X-Token': '0'.repeat(64) } })
+    await ask('/api/status', { method: 'GET', body: undefined })
+    await ask('/', { method: 'GET', body: undefined })
+    await ask('/end', { mode: 'no-cors' })
+    navigator.sendBeacon(url + '/api/hooks.disable', body)
+    const script = document.body.appendChild(document.createElement('script'))
+    const loaded = new Promise(done => { script.onload = () => done('loaded'); script.onerror = () => done('refused') })
+    script.src = url + '/static/main.js'
+    const frame = document.body.appendChild(document.createElement('iframe'))
+    frame.src = url + '/'
+    await new Promise(done => { frame.onload = done })
+    let seen = 'nothing'
+    try { seen = frame.contentDocument?.body?.textContent || seen } catch { /* another origin */ }
+    const live = new EventSource(url + '/live', { withCredentials: true })
+    const told = await new Promise(done => { live.onopen = () => done('told'); live.onerror = () => done('refused') })
+    live.close()
+    return { heard, script: await loaded, seen, told }
+}"""
+
+
+class EvilPage(QuietHandler):
+    """Something that this machine serves besides."""
+
+    def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+        self.answer(b"<!doctype html><title>evil</title><body>", "text/html")
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("others") / "home") as gateway:
+        gateway.add_hook("watches", HOOK)
+        gateway.start()
+        gateway.until(lambda: state_of(gateway) == "loaded")
+        yield gateway
+
+
+def state_of(gateway: GatewayProcess) -> str:
+    return str(gateway.call("hooks.info", {"name": "watches"})["state"])
+
+
+@pytest.mark.row("T2")
+@pytest.mark.row("T4")
+def test_a_page_of_another_program_here_does_nothing_and_reads_nothing(
+    gateway: GatewayProcess, open_screen: OpenScreen
+) -> None:
+    with serving(EvilPage) as server, open_screen() as screen:
+        screen.enter("hooks/watches", "observes")
+        port = server.server_address[1]
+        screen.page.goto(f"http://127.0.0.1:{port}/")
+        found: dict[str, Any] = screen.page.evaluate(WAYS, str(gateway.call("status")["web"]["url"]))
+        assert [text for _, text in found["heard"] if text] == []
+        assert (found["script"], found["seen"], found["told"]) == ("refused", "nothing", "refused")
+        assert state_of(gateway) == "loaded"
+        screen.enter("hooks/watches", "observes")  # and nobody was logged out

@@ -1,0 +1,136 @@
+"""Links that last a minute, logins that last a month after their last use, and a feed that is bounded."""
+
+import json
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway import record_subjects, records
+from gateway.testing.memory_engine import MemoryEngine
+from gateway.web.event_stream import MAX_BYTES, MAX_EVENTS, EventStream, LiveEvent, cut_field
+from gateway.web.logins import LINK_SECONDS, LOGIN_SECONDS, MOST_LINKS, MOST_LOGINS, Logins, is_token, token_of
+
+DAY = 86400.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_link_lasts_a_minute_and_a_login_a_month_after_its_last_use() -> None:
+    engine, clock = MemoryEngine(), Clock()
+    logins = Logins(engine, clock)
+    await logins.load()
+    late = logins.open_link()
+    clock.now += LINK_SECONDS + 1
+    assert await logins.redeem(late) == ""
+    secret = await logins.redeem(logins.open_link())
+    for _ in range(3):
+        clock.now += LOGIN_SECONDS - DAY
+        assert await logins.find(secret)
+    again = Logins(engine, clock)
+    await again.load()
+    assert await again.find(secret)
+    clock.now += LOGIN_SECONDS + 1
+    assert await again.find(secret) is None
+    _, kept = await records.read_last(engine, record_subjects.LOGIN_SUBJECT, records.LoginState)
+    assert secret not in str(kept)
+
+
+async def test_a_login_has_the_role_of_its_link_and_the_owner_s_where_none_is_said() -> None:
+    logins = Logins(MemoryEngine())
+    await logins.load()
+    secrets = [await logins.redeem(logins.open_link()), await logins.redeem(logins.open_link("operator"))]
+    found = [await logins.find(secret) for secret in secrets]
+    assert [login.role for login in found if login] == ["owner", "operator"]
+
+
+async def test_a_clock_that_was_set_back_makes_no_link_good_for_longer() -> None:
+    clock = Clock()
+    logins = Logins(MemoryEngine(), clock)
+    code = logins.open_link()
+    clock.now -= 3600
+    assert await logins.redeem(code) == ""
+
+
+async def test_links_and_logins_are_few() -> None:
+    logins = Logins(MemoryEngine())
+    await logins.load()
+    codes = [logins.open_link() for _ in range(MOST_LINKS + 1)]
+    assert [await logins.redeem(codes[0]), await logins.redeem(codes[0])] == ["", ""]
+    secrets = [await logins.redeem(code) for code in codes[1:]]
+    for _ in range(MOST_LOGINS):
+        await logins.redeem(logins.open_link())
+    assert len(logins.logins) == MOST_LOGINS
+    assert await logins.find(secrets[0]) is None, "the oldest goes first"
+
+
+@pytest.mark.row("T8")
+def test_the_token_of_a_page_follows_from_its_cookie_alone() -> None:
+    assert is_token(token_of("a"), "a")
+    for given in ("", token_of("b"), token_of("a").upper(), "ä\ud800"):
+        assert not is_token(given, "a")
+
+
+async def tell(feed: EventStream, count: int, text: str = "x") -> None:
+    for _ in range(count):
+        await feed._note("event", {"event": "agent:end", "fields": {"text": text}})
+
+
+async def silence(_notify: Any) -> None:
+    await anyio.sleep_forever()
+
+
+def keep(told: Any) -> Any:
+    return told
+
+
+async def read(feed: EventStream, seen: str, count: int) -> list[LiveEvent]:
+    found: list[LiveEvent] = []
+    with anyio.fail_after(5):
+        async with aclosing(feed.follow(seen)) as events:
+            async for told in events:
+                found += told
+                if len(found) >= count:
+                    break
+    return found[:count]
+
+
+async def test_whoever_comes_back_too_late_is_told_of_the_gap() -> None:
+    feed = EventStream(silence, keep, keep)
+    await tell(feed, MAX_EVENTS + 10)
+    kept = await read(feed, f"{feed.run_id}-10", 2)
+    assert [(one.number, one.kind) for one in kept] == [(11, "event"), (12, "event")]
+    (gap,) = await read(feed, f"{feed.run_id}-9", 1)
+    assert gap.kind == "gap"
+
+
+async def test_the_feed_holds_so_many_bytes_and_no_long_text() -> None:
+    feed = EventStream(silence, keep, keep)
+    await tell(feed, 1000, "x" * 1_000_000)
+    await feed._note("event", {"event": "agent:end", "fields": {f"field{n}": "y" * 500 for n in range(2000)}})
+    for _ in range(8):
+        await feed._note("event", {"event": "agent:end", "fields": {f"field{n}": "y" * 500 for n in range(2000)}})
+    assert sum(len(one.data) for one in feed._events) <= MAX_BYTES
+    assert len(json.loads(feed._events[0].data)["fields"]["field1"]) == 500
+
+
+def test_fields_are_cut_to_what_is_looked_at() -> None:
+    assert cut_field("x" * 501) == "x" * 500 + "…"
+    assert cut_field({"a": [1]}) == {"a": [1]}
+    assert str(cut_field({"a": ["x" * 600]})).startswith('{"a":["xxx')
+    assert cut_field("\ud800") == "\ud800"
+
+
+async def test_each_piece_of_an_answer_is_not_told() -> None:
+    feed = EventStream(silence, keep, keep)
+    await feed._note("event", {"event": "llm:chunk", "fields": {}})
+    await feed._note("event", {"event": "odd", "fields": {"text": "\ud800"}})
+    (told,) = await read(feed, f"{feed.run_id}-0", 1)
+    assert (told.number, json.loads(told.data)["fields"]) == (1, {"text": r"\ud800"})

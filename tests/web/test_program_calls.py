@@ -1,0 +1,71 @@
+"""What is shown of an answer in pieces, and calls that are forgotten."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway import record_subjects, records
+from gateway.daemon.gateway import Gateway
+from gateway.testing.live_gateway import gateway_in
+from gateway.web.openai.calls import NewCall, ProgramCalls, ShownText
+
+FINAL = "The answer is 5."
+
+
+def shown(*told: str | None, final: str = FINAL) -> str:
+    """All that a stream shows: pieces as they come, `None` where the answer begins anew, `=TEXT` where one is whole."""
+    text, out = ShownText(), ""
+    for one in told:
+        if one is None:
+            out += text.add({"text": "", "void": True})
+        elif one.startswith("="):
+            text.note_step(one[1:])
+        else:
+            out += text.add({"text": one})
+    return out + text.complete(final)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((), FINAL),
+        (("The answer", " is 5."), FINAL),
+        (("The answer",), FINAL),
+        (("The answer is 5.", f"={FINAL}"), FINAL),
+        ((f"={FINAL}", "The answer is 5."), FINAL),
+        (("I look.", "=I look.", "The answer is 5."), f"I look.\n\n{FINAL}"),
+        (("I ", "=I look.", "look.", "The", " answer is 5."), f"I look.\n\n{FINAL}"),
+        (("=", "The answer is 5."), FINAL),
+        (("I look.", "=I look."), f"I look.\n\n{FINAL}"),
+        (("The ans", None, "The answer is 5."), f"The ans\n\n{FINAL}"),
+        (("Something else",), f"Something else\n\n{FINAL}"),
+    ],
+)
+def test_a_stream_ends_with_the_answer_and_parts_what_stood_before(told: tuple[str | None, ...], expected: str) -> None:
+    assert shown(*told) == expected
+
+
+async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(tmp_path: Path) -> None:
+    async with gateway_in(tmp_path / "home", {"user": "hello", "text": "Good day."}) as live:
+        gateway = live.gateway
+        calls = ProgramCalls(gateway.engine, gateway.sessions, gateway.dispatcher.receive, gateway.lanes.interrupt)
+        await gateway.keys.create("app", "user", "main")
+        (key,) = gateway.keys.keys
+        for number, user in enumerate(("", "ann")):
+            watcher = await calls.begin(NewCall(f"c{number}", key, "hello", "", user=user, is_named=True))
+            assert (await watcher.wait_answer()).text == "Good day."
+        assert await calls.sweep_once(gateway.engine.clock.read() - 60) == 0
+        assert await calls.sweep_once(gateway.engine.clock.read() + 60) == 2
+        assert [await calls.find(key, one) for one in ("c0", "c1")] == [None, None]
+        left = [one.session_key for one in await sessions_of(gateway)]
+        assert left == ["agent:main:api:dm:app:ann"]
+        for kind in ("in", "turn", "shown", "sum"):
+            subject = record_subjects.session_subject_of(kind, "agent:main:api:call:app:c0")
+            assert await gateway.engine.read(subject) == []
+        again = await calls.begin(NewCall("c0", key, "hello", "", is_named=True))
+        assert (await again.wait_answer()).text == "Good day."
+
+
+async def sessions_of(gateway: Gateway) -> list[records.SessionOpened]:
+    found = records.read_all(gateway.engine, record_subjects.TURN_SUBJECTS, records.SessionOpened)
+    return [one async for _, one in found]

@@ -1,0 +1,106 @@
+"""Who is let in to the page beside the owner: whom a trusted proxy names, and who was given a link in a direct chat."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.web.chats import ChatVisitor
+from tests.web.visits import Visit, read_answer, say, visit
+
+pytestmark = pytest.mark.process
+
+PEOPLE = "{ann: user, olga: operator, 'boss@example.org': owner}"
+SETTINGS = f"web: {{identity: X-Person, trusted_proxies: [127.0.0.1], people: {PEOPLE}}}\n"
+VERBS = ("status", "hooks.list", "sessions.list", "sessions.show?session=x", "pairing.list", "approvals.list")
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("named") / "home") as gateway:
+        gateway.script(*({"user": "", "text": "I heard you."},) * 60, settings=SETTINGS)
+        gateway.start()
+        yield gateway
+
+
+def url_of(gateway: GatewayProcess) -> str:
+    return str(gateway.call("status")["web"]["url"])
+
+
+def look(gateway: GatewayProcess, path: str = "/", **headers: str) -> Visit:
+    return visit(url_of(gateway), path, **headers)
+
+
+def come_as(gateway: GatewayProcess, name: str) -> ChatVisitor:
+    page = look(gateway, X_Person=name)
+    token = re.search(rb'name="token" content="([0-9a-f]{64})"', page.body)
+    assert token, page
+    cookie = page.headers["set-cookie"].partition(";")[0]
+    return ChatVisitor(url_of(gateway), token[1].decode(), Cookie=cookie, **{"X-Person": name})
+
+
+@pytest.mark.row("T17")
+def test_whom_the_proxy_names_has_a_chat_of_their_own_and_what_their_role_gives(gateway: GatewayProcess) -> None:
+    ann, olga = come_as(gateway, "ann"), come_as(gateway, "olga")
+    ann.write("hello")
+    ann.see("I heard you.")
+    ann.write("/whoami")
+    assert "web user ann, user; session agent:main:web:dm:ann" in ann.see("web user")[-1].data["text"]
+    assert [one for one in olga.hear(lambda one: one.kind == "state") if one.kind == "shown"] == []
+    assert [ann.get(f"/api/{verb}").status for verb in VERBS] == [403] * len(VERBS)
+    assert (ann.get("/live").status, ann.ask("/chat/list")["chats"][0]["title"]) == (403, "hello")
+    assert olga.get("/api/status").status == 200
+    assert olga.get("/api/sessions.show?session=x").status == 403
+    assert b'name="may" content=""' in ann.get("/").body
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "X-Person: stranger",
+        "X-Person: owner",
+        "X-Person:",
+        "X-Person: ann\r\nX-Person: ann",
+        "X-Person: ann\r\nX-Person: boss@example.org",
+        "X-Person: ann boss@example.org",
+        "X-Person: telegram:1",
+        f"X-Person: {'a' * 201}",
+        "X-Person: \xe4nn",
+        "X-Person: Ann",
+        "X_Person: ann",
+    ],
+)
+def test_what_is_no_name_that_is_known_lets_nobody_in(gateway: GatewayProcess, headers: str) -> None:
+    host = urlsplit(url_of(gateway)).netloc
+    asked = f"GET / HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n\r\n".encode("latin-1")
+    assert read_answer(say(url_of(gateway), asked)).status == 403
+
+
+def test_a_name_counts_before_a_login_and_links_are_good_for_nobody_there(gateway: GatewayProcess) -> None:
+    link = str(json.loads(gateway.cli("open", "--json").stdout)["url"]).partition("/open")[2]
+    assert look(gateway, f"/open{link}", X_Person="ann").status == 403
+    entered = look(gateway, f"/open{link}")
+    cookie = entered.headers["set-cookie"].partition(";")[0]
+    assert look(gateway, "/api/status", Cookie=cookie).status == 200
+    assert look(gateway, "/api/status", Cookie=cookie, X_Person="ann").status == 403
+    assert look(gateway, "/", Cookie=cookie, X_Person="nobody").status == 403
+
+
+@pytest.mark.row("T4")
+def test_a_name_alone_changes_nothing(gateway: GatewayProcess) -> None:
+    body = json.dumps({"id": "message-1", "text": "hello"}).encode()
+    for token in ("", "0" * 64, come_as(gateway, "olga").token):
+        assert ChatVisitor(url_of(gateway), token, **{"X-Person": "ann"}).post("/chat/say", body).status == 403
+
+
+@pytest.mark.row("T7")
+def test_from_elsewhere_than_the_proxy_the_header_is_nothing(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(settings=SETTINGS.replace("127.0.0.1", "10.9.8.7"))
+        gateway.start()
+        for name in ("ann", "boss@example.org"):
+            assert look(gateway, X_Person=name, X_Forwarded_For="10.9.8.7").status == 403

@@ -1,0 +1,61 @@
+"""What a client says to the port, byte by byte or in lines, and what it is answered."""
+
+import contextlib
+import socket
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+PATIENCE = 20.0
+
+
+class Visit(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def visit(url: str, path: str = "/health", method: str = "GET", /, host: str = "", **headers: str) -> Visit:
+    """Ask once. Header names are written with `_`."""
+    return send(url, path, method, b"", host, **headers)
+
+
+def send(url: str, path: str, method: str, body: bytes, /, host: str = "", **headers: str) -> Visit:
+    """The same with a body."""
+    at = urlsplit(url).netloc
+    named = {"Host": host or at, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    if body:
+        named["Content-Length"] = str(len(body))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    return read_answer(say(url, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body))
+
+
+def connect(url: str) -> socket.socket:
+    at = urlsplit(url)
+    assert at.hostname
+    return socket.create_connection((at.hostname, at.port or 80), PATIENCE)
+
+
+def say(url: str, data: bytes) -> bytes:
+    """All that is answered to these bytes, until the other end closes."""
+    with connect(url) as client:
+        with contextlib.suppress(ConnectionError):
+            client.sendall(data)
+        return read_all(client)
+
+
+def read_all(client: socket.socket) -> bytes:
+    said = b""
+    with contextlib.suppress(ConnectionError):
+        while part := client.recv(65536):
+            said += part
+    return said
+
+
+def read_answer(said: bytes) -> Visit:
+    head, _, body = said.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (line.split(": ", 1) for line in lines)
+    headers = {name.lower(): value for name, value in pairs}
+    return Visit(int(first.split()[1]), headers, body)
