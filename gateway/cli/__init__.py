@@ -16,12 +16,12 @@ from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
 from gateway.adapters import ADAPTERS
+from gateway.cli.layout import HelpLayout, fold_lines
 from gateway.config.home import find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 
 PROGRAM = "hermes-gateway"
-WIDTH = 100
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 MISSING_SUBCOMMAND = re.compile(r"are required: (VERB|NETWORK)$")
 
@@ -29,7 +29,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
     "chat": ("gateway.cli.chat", "talk to the running gateway"),
     "status": ("gateway.cli.status", "what the gateway is doing"),
+    "open": ("gateway.cli.open", "the operator's page in the browser: how everything fares, live"),
     "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
+    "reload": ("gateway.cli.reload", "have the configuration read again"),
     "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
     "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
@@ -38,6 +40,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
     "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
     "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
+    "people": ("gateway.cli.people", "what is held of somebody: shown, as an archive, or forgotten"),
+    "keys": ("gateway.cli.keys", "keys by which programs are let in at the port"),
+    "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),
+    "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),
     "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
     "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
     "backup": ("gateway.cli.backup", "copies of the journal, and putting one back"),
@@ -80,7 +86,7 @@ def _run_command(argv: list[str]) -> int:
         print(f"{PROGRAM} {__version__}")
         return int(ExitCode.OK)
     if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
-        print(render_overview())
+        print(fold_lines(render_overview()))
         return int(ExitCode.OK)
     module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module).parse_args(rest)
@@ -127,13 +133,6 @@ def render_overview() -> str:
         "exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 4 kept for later, 75 restart wanted, "
         "78 wrong configuration"
     )
-
-
-class HelpLayout(argparse.HelpFormatter):
-    """Help of one width everywhere, so that the documentation can show it as it is."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=WIDTH)
 
 
 class CommandParser(argparse.ArgumentParser):

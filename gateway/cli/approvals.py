@@ -1,4 +1,4 @@
-"""`hermes-gateway approvals`: what waits for somebody's yes before it runs, and the owner's yes or no."""
+"""`hermes-gateway approvals`: what waits for somebody's yes before it runs or for their word, and the answer."""
 
 import argparse
 import json
@@ -13,6 +13,7 @@ from gateway.logs.text import to_one_line
 
 NOTHING = "nothing waits for an approval"
 REMEDY = "\nallow one, this once: hermes-gateway approvals yes ID    refuse it: hermes-gateway approvals no ID"
+SAY_REMEDY = "\nanswer a question: hermes-gateway approvals say ID WORDS"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     listed = verbs.add_parser("list", help="what waits, with all that would run; so without a verb")
     allowed = verbs.add_parser("yes", help="let it run, this once")
+    says = "longer than this once, where whoever wants it is the terminal's own person and was offered it"
+    allowed.add_argument("--for", dest="lasts", choices=("session", "always"), default="once", help=says)
     refused = verbs.add_parser("no", help="do not let it run")
-    for one in (allowed, refused):
+    said = verbs.add_parser("say", help="answer a question that is no approval")
+    for one in (allowed, refused, said):
         one.add_argument("id", help="as `list` shows it")
-    for one in (listed, allowed, refused):
+    said.add_argument("text", nargs="+", metavar="WORD", help="the answer, in words")
+    for one in (listed, allowed, refused, said):
         one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one object")
 
 
@@ -31,23 +36,40 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb in (None, "list"):
         show_approvals(call_gateway(home.socket, "approvals.list", PATIENCE), as_json=args.json)
         return
-    did = call_gateway(home.socket, "approvals.answer", PATIENCE, id=args.id, allowed=args.verb == "yes")
+    if args.verb == "say":
+        did = call_gateway(home.socket, "questions.answer", PATIENCE, id=args.id, text=" ".join(args.text))
+        show_result(did, f"{to_one_line(did['id'])} is answered", as_json=args.json)
+        return
+    answer = {"allowed": True, "lasts": args.lasts} if args.verb == "yes" else {"allowed": False}
+    did = call_gateway(home.socket, "approvals.answer", PATIENCE, id=args.id, **answer)
     show_result(did, f"{to_one_line(did['id'])} is {'allowed' if did['allowed'] else 'refused'}", as_json=args.json)
 
 
 def show_approvals(found: dict[str, Any], *, as_json: bool) -> None:
-    """Each with its arguments whole, however long they are: what is shown is what runs."""
+    """Each with its arguments whole, however long they are: what is shown is what runs; then all else that is asked."""
     if as_json:
         show_json(found)
         return
     for one in found["approvals"]:
-        name = f"{one['user_name']} " if one["user_name"] else ""
-        place = f"{one['platform']} {one['chat_id']}"
-        left = format_duration(max(one["until"] - time.time(), 0))
-        who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
-        print(f"{apply_style(one['id'], 'bold')}  {who}")
+        show_question(one)
         for call in one["calls"]:
             print(f"  {to_one_line(call['tool'])}")
             for line in show_signs(json.dumps(call["args"], ensure_ascii=False, indent=2)).split("\n"):
                 print(f"    {line}")
     print(REMEDY if found["approvals"] else apply_style(NOTHING, "dim"))
+    for one in found["questions"]:
+        print()
+        show_question(one)
+        for line in show_signs(one["question"]).split("\n"):
+            print(f"  {line}")
+    if found["questions"]:
+        print(SAY_REMEDY)
+
+
+def show_question(one: dict[str, Any]) -> None:
+    """Who is meant, where, and how long it is open."""
+    name = f"{one['user_name']} " if one["user_name"] else ""
+    place = f"{one['platform']} {one['chat_id']}"
+    left = format_duration(max(one["until"] - time.time(), 0))
+    who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
+    print(f"{apply_style(one['id'], 'bold')}  {who}")

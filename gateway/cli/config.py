@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -11,8 +10,11 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, load_configuration, read_configuration
-from gateway.config.reference import build_json_schema, values_of
+from gateway.config.loading import load_configuration, read_configuration
+from gateway.config.reference import as_text, build_json_schema, list_values, values_of
+from gateway.control_socket.client import call_gateway
+from gateway.daemon.hooks import list_sources
+from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = verbs.add_parser("show", help="show the settings in force, with the defaults; secrets stay hidden")
     show.add_argument("section", nargs="?", default="", help="only this section or setting, for instance `logs.level`")
     show.add_argument("--origin", action="store_true", help="say of each setting where it was set")
+    show.add_argument("--running", action="store_true", help="those of the gateway that runs, and what differs here")
     show.add_argument("--json", action="store_true", help="print one object")
     path = verbs.add_parser("path", help="print where the configuration file is")
     path.add_argument("--json", action="store_true", help="print one object with all paths of this home")
@@ -41,6 +44,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     match args.verb:
         case "check":
             return check_configuration(home, as_json=args.json)
+        case "show" if args.running:
+            show_running(home, as_json=args.json)
         case "show":
             show_settings(home, args.section, with_origin=args.origin, as_json=args.json)
         case "path":
@@ -53,10 +58,12 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 def check_configuration(home: Home, *, as_json: bool) -> int:
     """All findings; for people the good news too."""
     configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
+    if configuration:
+        findings += find_unknown_hooks(configuration, list_sources(home, configuration))
+        findings += find_unknown_prices(configuration)
     if as_json:
-        show_json(
-            {"ok": configuration is not None, "file": str(home.config), "findings": [*map(_finding_to_json, findings)]}
-        )
+        found = [finding.as_fields() for finding in findings]
+        show_json({"ok": configuration is not None, "file": str(home.config), "findings": found})
     else:
         for finding in findings:
             print(_format_finding(finding))
@@ -69,21 +76,9 @@ def _print_summary(home: Home, findings: list[Finding]) -> None:
     if wrong:
         print_note(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong; the gateway does not start like this")
     elif home.config.exists():
-        print(f"{home.config} is right")
+        print(f"{home.config} {'can be used as it is' if findings else 'is right'}")
     else:
         print(f"there is no {home.config}; the defaults hold, and they are right")
-
-
-def _finding_to_json(finding: Finding) -> dict[str, Any]:
-    place = finding.place
-    return {
-        "severity": finding.severity,
-        "source": place.source,
-        "line": place.line or None,
-        "column": place.column or None,
-        "what": finding.what,
-        "remedy": finding.remedy,
-    }
 
 
 def _format_finding(finding: Finding) -> str:
@@ -95,17 +90,29 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
     """What holds: as the file would say it, or each setting with where it was set."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     data = _find_part(values_of(configuration.settings), section)
-    origins = dict(_list_origins(configuration, data, section))
+    listed = list_values(configuration, data, section)
     if as_json:
+        origins = {one.name: one.origin for one in listed}
         show_json({"settings": data, **({"origins": origins} if with_origin else {})})
     elif with_origin:
-        rows = ((name, value, origins[name]) for name, value in _flatten(data, section))
-        show_table(("setting", "value", "set by"), rows)
+        show_table(("setting", "value", "set by"), listed)
     elif isinstance(data, dict | list):
         text = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
         print(escape_text(text) if sys.stdout.isatty() else text, end="")
     else:
-        print(escape_text(_format_value(data)))
+        print(escape_text(as_text(data)))
+
+
+def show_running(home: Home, *, as_json: bool) -> None:
+    """What is in force in the gateway that runs; and what of it is another now where it was set."""
+    found = call_gateway(home.socket, "config.show")
+    if as_json:
+        show_json(found)
+        return
+    show_table(("setting", "value", "set by"), [tuple(one.values()) for one in found["settings"]])
+    if found["differences"]:
+        names = to_one_line(", ".join(found["differences"]))
+        print_note(f"set to something else since, and not in force: {names}; hermes-gateway reload")
 
 
 def _find_part(data: Any, section: str) -> Any:
@@ -115,26 +122,6 @@ def _find_part(data: Any, section: str) -> Any:
             raise UnknownSettingError(f"there is no setting `{to_one_line(section, 100)}`\nhere there is: {known}")
         data = data[key]
     return data
-
-
-def _list_origins(configuration: Configuration, data: Any, section: str) -> Iterator[tuple[str, str]]:
-    for name, _ in _flatten(data, section):
-        parts = name.split(".")
-        above = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-        place = next((configuration.origins[one] for one in above if one in configuration.origins), None)
-        yield name, str(place) if place else "default"
-
-
-def _flatten(data: Any, name: str) -> Iterator[tuple[str, str]]:
-    if isinstance(data, dict) and data:
-        for key, below in data.items():
-            yield from _flatten(below, f"{name}.{key}" if name else key)
-    else:
-        yield name, _format_value(data)
-
-
-def _format_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def show_paths(home: Home, *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
-from gateway.cli.hooks.check import check_folder
+from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.output import (
     apply_style,
     count_columns,
@@ -37,6 +37,8 @@ from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.process import lock_holder_of
+from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
+from gateway.daemon.webhooks import find_missing_secrets
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
@@ -50,7 +52,8 @@ from gateway.hermes.doctor import (
     check_hermes_home,
 )
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
-from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.readiness import why_not_enabled
+from gateway.hooks.folders.switches import HookSwitches
 from gateway.logs.text import to_one_line
 from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source import Finding, SourceLocation
@@ -174,6 +177,10 @@ def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
     """What `config check` says."""
     of_the_home = set(map(str, check_home(found.home)))
     yield from (finding for finding in found.findings if str(finding) not in of_the_home)
+    if found.configuration:
+        yield from find_unknown_hooks(found.configuration, list_sources(found.home, found.configuration))
+        yield from find_unknown_prices(found.configuration)
+        yield from find_missing_secrets(found.configuration) if found.facts is None else ()
 
 
 def check_process(found: DoctorTarget) -> Iterator[Finding]:
@@ -282,8 +289,11 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
                 yield Finding(GATEWAY_PLACE, said, f"see: hermes-gateway hooks info {said.split()[1]}")
         return
     settings = found.configuration.settings.hooks if found.configuration else HooksSettings()
-    for folder in HermesFolderSource(found.home.hooks, "home").list():
-        one, lacks = check_folder(folder, found.home, settings)
+    switches = HookSwitches(found.home.hook_state)
+    for folder in list_all(list_places(found.home)):
+        one, lacks = check_folder(folder, found.home, found.configuration)
+        if one.source.prefix and why_not_enabled(one, settings, switches):
+            continue  # plugins lie there that nobody wants
         yield from one.findings
         for lack in lacks:
             remedy = f"install it, or switch the hook off: hermes-gateway hooks disable {one.name}"
@@ -303,6 +313,8 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "sandbox": check_sandbox,
     }
 )
+
+NEED_CONFIGURATION = ("models", "platforms")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -340,14 +352,17 @@ def run(args: argparse.Namespace, home: Home) -> int:
         facts = {"running": target.facts is not None, "unattended": _list_unattended(target)}
         show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
-        show_findings(found, is_running=target.facts is not None)
+        show_findings(found, is_running=target.facts is not None, is_configured=target.configuration is not None)
         _show_unattended(target)
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
-def show_findings(found: dict[str, list[Finding]], *, is_running: bool) -> None:
+def show_findings(found: dict[str, list[Finding]], *, is_running: bool, is_configured: bool) -> None:
     for name, findings in found.items():
-        print(f"{name}: {'' if findings else apply_style('fine', 'green')}".rstrip())
+        fine = apply_style("fine", "green")
+        if not is_configured and name in NEED_CONFIGURATION:
+            fine = "not looked at, before the configuration is mended"
+        print(f"{name}: {'' if findings else fine}".rstrip())
         for finding in findings:
             print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")
             print_lines(to_one_line(finding.remedy), "    ")

@@ -1,7 +1,6 @@
 """What commands print: tables for people, one JSON object for programs; colour where somebody can see it."""
 
 import json
-import os
 import sys
 import textwrap
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from gateway.cli.layout import get_columns
 from gateway.config.home import get_process_environment
 from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
@@ -39,7 +39,7 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
         print(apply_style(empty, "dim"))
         return
     widths = [max(map(count_columns, column)) for column in zip(headers, *cells, strict=True)]
-    if (width := _get_width(sys.stdout)) is not None:
+    if (width := get_columns(sys.stdout)) is not None:
         _fit_widths(widths, width - len(GAP) * (len(widths) - 1))
     print(apply_style(_format_row(headers, widths), "bold"))
     for row in cells:
@@ -147,7 +147,7 @@ def _fit_widths(widths: list[int], room: int) -> None:
 
 
 def _split_lines(text: str, indent: int) -> list[str]:
-    width = _get_width(sys.stdout)
+    width = get_columns(sys.stdout)
     return [text] if width is None else textwrap.wrap(text, max(width - indent, NARROWEST), break_on_hyphens=False)
 
 
@@ -161,13 +161,6 @@ def _cut(line: str, width: int) -> str:
     while count_columns(line) > width - 1:
         line = line[:-1]
     return line.rstrip() + "…"
-
-
-def _get_width(stream: TextIO) -> int | None:
-    """How many columns there are; None where the reader is no terminal, and gets it all."""
-    if not stream.isatty():
-        return None
-    return os.get_terminal_size(stream.fileno()).columns or 80
 
 
 QUIET_SECONDS = 1.0  # seconds before a word is said

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="each with its last event, send and probe")
     listed.add_argument("--json", action="store_true", help="print one object")
-    for verb, does in STEERING_VERBS.items():
+    for verb, does in {**STEERING_VERBS, "probe": "ask it something now, and say whether it answers"}.items():
         one = verbs.add_parser(verb, help=does)
         one.add_argument("name", help=join_choices(ADAPTERS))
         one.add_argument("--json", action="store_true", help="print one object")
@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb == "list":
         show_platforms(call_gateway(home.socket, "platform.list", PATIENCE), as_json=args.json)
+    elif args.verb == "probe":
+        done = call_gateway(home.socket, "platform.probe", name=args.name)
+        show_result(done, f"{done['name']} has answered within {done['seconds'] * 1000:.0f} ms", as_json=args.json)
     else:
         did = call_gateway(home.socket, "platform.steer", PATIENCE, verb=args.verb, name=args.name)
         show_result(did, did["did"], as_json=args.json)

@@ -2,10 +2,12 @@
 
 import argparse
 import logging
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 
@@ -22,6 +24,8 @@ from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
+
+PROGRAM = "hermes-gateway"
 
 log = logging.getLogger("gateway.config")
 
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
         watchdog = read_watchdog(environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", ""))
         try:
-            return int(anyio.run(serve, home, read_again, notifier, watchdog, print_banner))
+            return int(anyio.run(serve, home, read_again, read, notifier, watchdog, print_banner))
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
 
@@ -62,6 +66,12 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     return LogPipeline(configuration.redactor, sinks, wanted.level, configuration.schema.noisy_loggers)
 
 
+def find_program() -> str:
+    """What a person types to call us: in a checkout, and wherever no PATH leads, the whole path."""
+    own = Path(sys.argv[0])
+    return str(own) if own.name == PROGRAM and shutil.which(PROGRAM) is None else PROGRAM
+
+
 async def print_banner(gateway: Gateway) -> None:
     """The box: what a person wants to know who has just typed `run`."""
     known = await build_status(gateway)
@@ -71,7 +81,7 @@ async def print_banner(gateway: Gateway) -> None:
     box = render_box(
         f"hermes-gateway {__version__}",
         [
-            ("talk to it", "hermes-gateway chat"),
+            ("talk to it", f"{find_program()} chat"),
             ("socket", known["socket"]),
             ("model", known["model"]),
             ("platforms", "; ".join(["terminal on", *on, *off])),

@@ -1,10 +1,12 @@
 """`hermes-gateway sessions`: the conversations there are, what was said in them, and what becomes of them."""
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home
@@ -19,17 +21,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--platform", default="", help="only of this platform")
     listed.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)")
     show = verbs.add_parser("show", help="what was said in one")
+    show.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="only the last N entries (all)")
+    show.add_argument("--before", type=int, default=-1, metavar="NUMBER", help="only entries before this one")
+    show.add_argument("--longest", type=int, default=-1, metavar="N", help="at most N characters of each text (all)")
     search = verbs.add_parser("search", help="where all these words were said")
     search.add_argument("query", nargs="+", metavar="WORD", help="words, or the beginnings of words with a *")
+    search.add_argument("-n", "--limit", type=int, default=20, metavar="N", help="at most N (20)")
+    for one in (listed, search):
+        one.add_argument("--after", default="", metavar="PAGE", help="the page that the one before it named")
     export = verbs.add_parser("export", help="one as a file of Markdown or JSON")
     export.add_argument("--format", choices=("markdown", "json"), default="markdown", help="of the file (markdown)")
     export.add_argument("-o", "--output", metavar="FILE", help="where to; by default the standard output")
+    stop = verbs.add_parser("stop", help="stop what runs in one, or withdraw its question")
     delete = verbs.add_parser("delete", help="forget one, or all under a session key")
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    for one in (show, export, delete):
+    for one in (show, export, stop, delete):
         one.add_argument("session", help="its id, the beginning of its id, or a session key")
     rebuild = verbs.add_parser("rebuild", help="make the index for searching anew from the journal")
-    for one in (listed, show, search, rebuild):
+    for one in (listed, show, search, stop, rebuild):
         one.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -39,6 +48,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         "show": show_one,
         "search": show_hits,
         "export": export,
+        "stop": stop,
         "delete": delete,
         "rebuild": rebuild,
     }
@@ -46,7 +56,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def show_list(args: argparse.Namespace, home: Home) -> None:
-    found = call_gateway(home.socket, "sessions.list", platform=args.platform, limit=args.limit)
+    found = call_gateway(home.socket, "sessions.list", platform=args.platform, limit=args.limit, after=args.after)
     if args.json:
         show_json(found)
         return
@@ -62,27 +72,49 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
         for one in found["sessions"]
     ]
     show_table(("  session", "platform", "person", "turns", "last used", ""), rows, "there are no sessions yet")
+    show_next(found)
+
+
+def show_next(found: dict[str, Any]) -> None:
+    """Where it goes on, if it does."""
+    if found["next"]:
+        print_note(f"there may be more: the same with --after {shlex.quote(found['next'])}")
 
 
 def show_one(args: argparse.Namespace, home: Home) -> None:
-    session = call_gateway(home.socket, "sessions.show", session=args.session)
+    wanted = {"before": args.before, "limit": args.limit, "longest": args.longest}
+    session = call_gateway(home.socket, "sessions.show", session=args.session, **wanted)
     if args.json:
         show_json(session)
         return
     print(apply_style(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
-    for entry in session["entries"]:
+    if session["first"]:
+        print_note(f"{session['first']} entries before these: the same with --before {session['first']}")
+    for at, entry in enumerate(session["entries"], session["first"]):
+        show_decisions(session, at)
         print(f"\n{apply_style(entry['role'], 'cyan')}  {escape_text(entry['content'])}".rstrip())
         for call in entry.get("tool_calls", ()):
             print(f"  calls {to_one_line(call['name'])} {to_one_line(str(call['args']))}")
+    show_decisions(session, session["count"])
+
+
+def show_decisions(session: dict[str, Any], at: int) -> None:
+    """What hooks decided there."""
+    for one in session["decisions"]:
+        if one["entry"] == at:
+            says = f"hook {one['hook']}: {one['decision']} at {one['event']}: {one['reason']}"
+            print(f"\n{apply_style(to_one_line(says), 'yellow')}")
 
 
 def show_hits(args: argparse.Namespace, home: Home) -> None:
-    found = call_gateway(home.socket, "sessions.search", query=" ".join(args.query))
+    query = " ".join(args.query)
+    found = call_gateway(home.socket, "sessions.search", query=query, limit=args.limit, after=args.after)
     if args.json:
         show_json(found)
         return
     rows = [(one["session_id"], format_moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
     show_table(("session", "when", "who", ""), rows, "nobody said that")
+    show_next(found)
 
 
 def export(args: argparse.Namespace, home: Home) -> None:
@@ -94,6 +126,12 @@ def export(args: argparse.Namespace, home: Home) -> None:
         print(escape_text(text) if sys.stdout.isatty() else text)
 
 
+def stop(args: argparse.Namespace, home: Home) -> None:
+    found = call_gateway(home.socket, "sessions.stop", session=args.session)
+    says = {"running": "stopped", "waiting": "its question is withdrawn", "nothing": "nothing runs there"}
+    show_result(found, says[found["stopped"]], as_json=args.json)
+
+
 def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
@@ -103,6 +141,7 @@ def delete(args: argparse.Namespace, home: Home) -> int:
             return int(ExitCode.FAILED)
     call_gateway(home.socket, "sessions.delete", session=args.session)
     print(to_one_line(f"{args.session} is forgotten"))
+    print_note("what people had the agent remember stays: hermes-gateway people forget NETWORK:ID")
     return int(ExitCode.OK)
 
 

@@ -48,9 +48,10 @@ def show_status(facts: dict[str, Any]) -> None:
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
             ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
             ("sandbox", describe_sandbox(facts["sandbox"])),
-            ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
+            ("turns", describe_turns(facts)),
             ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
+            ("page", describe_page(facts["web"]["url"])),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
             ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
@@ -67,10 +68,33 @@ def show_status(facts: dict[str, Any]) -> None:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
         print()
         print_lines(to_one_line(f"off: {off}"), "")
+    if facts["webhooks"]:
+        print()
+        headers = ("webhook", "by", "from", "taken", "refused", "last refused because")
+        show_table(headers, map(row_of, facts["webhooks"]))
+        if url := facts["webhooks"][0]["url"]:
+            print_lines(to_one_line(f"called by POST {url.rpartition('/')[0]}/WEBHOOK"), "")
     for trouble in facts["attention"]:
         print_lines(to_one_line(f"! {trouble}"), "")
     for notice in facts["notices"]:
         print_lines(to_one_line(f"- {notice}"), "")
+
+
+def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
+    """One that is called from outside."""
+    return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
+
+
+def describe_turns(facts: dict[str, Any]) -> str:
+    """Answers that are made, and the programs that wait for some, by their keys."""
+    turns = f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"
+    calls = ", ".join(f"{key} {count}" for key, count in facts["calls"].items())
+    return f"{turns}; calls of programs: {calls}" if calls else turns
+
+
+def describe_page(url: str) -> str:
+    """Where the port is, and how to get in."""
+    return f"hermes-gateway open ({url})" if url else "none: there is no port"
 
 
 def describe_owners(facts: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from gateway.agent.libraries import is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.fallback import RetryPolicy
-from gateway.agent.models.provider import TokenPrice
+from gateway.agent.models.prices import find_price, list_prices
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
@@ -83,7 +83,7 @@ class Agents:
         self._surroundings = surroundings
         self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
-        self._memory = FileMemory(home.own_folder / "memory")
+        self._memory = FileMemory(home.memory)
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
         self._skills, self.findings = find_skills([home.skills])
         roots = [home.path(root) for root in settings.tools.roots]
@@ -91,7 +91,10 @@ class Agents:
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
         forbidden = tuple(self._list_protected())
         self.reach = FileReach(tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions))
-        make_workspace(roots, forbidden)
+        try:
+            make_workspace(roots, forbidden)
+        except OSError as error:
+            raise ConfigError(f"tools.roots: {error.filename}: {error.strerror}; name a folder") from None
         self._tools = self._make_tools(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
@@ -100,6 +103,11 @@ class Agents:
     def models(self) -> list[str]:
         """The models one can choose, the default first."""
         return list(self._models)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all agents that there are."""
+        return frozenset(self._agents)
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -117,18 +125,25 @@ class Agents:
         """The one that answers where no route says otherwise."""
         return self._agents[MAIN]
 
-    def choose(self, message: Message, session: Session) -> Agent:
-        """The first route that fits says which agent; the session may have a model of its own."""
+    def choose(self, message: Message, session: Session, named: str = "") -> Agent:
+        """The first route that fits says which agent, unless one is named; the session may have a model of its own."""
         at = message.address
-        for route in self._settings.routes:
-            wanted = ((route.platform, at.platform), (route.chat, at.chat_id), (route.user, message.user_id))
-            if all(want in ("", given) for want, given in wanted):
-                return self._with_model(self._agents[route.agent], session)
-        return self._with_model(self._agents[MAIN], session)
-
-    def _with_model(self, agent: Agent, session: Session) -> Agent:
+        agent = self._agents.get(named or message.agent)
+        agent = agent or self._follow_routes(at.platform, at.chat_id, message.user_id)
         model = self._models.get(session.model)
         return replace(agent, model=model) if model else agent
+
+    def find(self, place: Mapping[str, str]) -> Agent:
+        """The agent that these fields of an event name, or that answers in this place."""
+        named = self._agents.get(place.get("agent", ""))
+        return named or self._follow_routes(*(place.get(name, "") for name in ("platform", "chat_id", "user_id")))
+
+    def _follow_routes(self, platform: str, chat_id: str, user_id: str) -> Agent:
+        for route in self._settings.routes:
+            wanted = ((route.platform, platform), (route.chat, chat_id), (route.user, user_id))
+            if all(want in ("", given) for want, given in wanted):
+                return self._agents[route.agent]
+        return self._agents[MAIN]
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
         """An agent with those that it may call; who calls it is not among them, or there would be no end."""
@@ -165,8 +180,11 @@ class Agents:
     def _model(self, name: str, model: ModelSettings) -> Model:
         if model.provider == DEMO_PROVIDER and model.script:
             return read_script(self._home.path(model.script))
-        specs = [model_spec_of(name, model)]
-        specs += [model_spec_of(other, self._settings.models[other]) for other in model.fallbacks]
+        chosen = {name: model, **{other: self._settings.models[other] for other in model.fallbacks}}
+        specs = [
+            replace(model_spec_of(one, settings), prices=list_prices(self._settings, settings))
+            for one, settings in chosen.items()
+        ]
         patience = RetryPolicy(tries=model.retries + 1)
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
@@ -236,8 +254,7 @@ def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
         "stall": model.timeout,
         "extra": model.options,
     }
-    price = TokenPrice(model.input_price, model.output_price)
-    return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, price)
+    return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, find_price(model))
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":

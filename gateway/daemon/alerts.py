@@ -1,22 +1,38 @@
-"""A network that stays down is told where somebody sees it: in the home channels of the networks that work.
+"""What is wrong is told where somebody sees it: a network that is down in the home channels of those that work.
 
 What mends itself at once is no news, and neither is what somebody paused.
+
+A journal that cannot be written takes no answer: it is damaged, gone, or its disk hangs. What is owed to people stands
+in it, so this is said past it, once to each chat as long as it lasts: to those whose message is being answered, waits
+or cannot be taken, and in all home channels.
 """
 
+import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 import anyio.abc
 
 from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
+from gateway.engine import Engine
+from gateway.errors import describe_error
 from gateway.hooks import HookRegistry
-from gateway.messages import Address, Reply
+from gateway.messages import Address, Message, Reply
 from gateway.outbox import Outbox
 
 ALERT_AFTER = 14.0
+LOOK_SECONDS = 1.0
+SEND_SECONDS = 20.0
+ILL = (
+    "I cannot answer now: the disk that I write to does not work as it should. Whoever runs me sees that in the "
+    "status. If no answer comes later, please ask again."
+)
+ILL_HOME = "The journal cannot be written, so no message is taken and none is answered: {}"
+
+log = logging.getLogger(__name__)
 
 
 class Alerts:
@@ -74,3 +90,49 @@ class Alerts:
         """Until the next network has been down for so long; None: nothing is to be waited for."""
         due = [since + self._patience for name, since in self._down.items() if name not in self._told]
         return max(min(due) - time.monotonic(), 0) if due else None
+
+
+class JournalAlerts:
+    """Looks at the journal while somebody waits. `list_waiting` and `list_homes` say who is to be told."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        outbox: Outbox,
+        list_waiting: Callable[[], Sequence[Message]],
+        list_homes: Callable[[], Sequence[Address]],
+    ) -> None:
+        self._engine = engine
+        self._outbox = outbox
+        self._list_waiting = list_waiting
+        self._list_homes = list_homes
+        self._told: set[Address] = set()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            task_status.started()
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                waiting = {one.address for one in self._list_waiting()}
+                if waiting:
+                    await self._engine.health()  # it notices what has become of the disk
+                if not (why := self._engine.failure()):
+                    self._told.clear()
+                    continue
+                for address in waiting:
+                    tasks.start_soon(self._tell, address, ILL)
+                for address in self._list_homes():
+                    tasks.start_soon(self._tell, address, ILL_HOME.format(why))
+
+    async def _tell(self, address: Address, text: str) -> None:
+        """Where it cannot be said now it is tried again, as long as somebody waits there."""
+        if address in self._told:
+            return
+        self._told.add(address)
+        try:
+            with anyio.fail_after(SEND_SECONDS):
+                await self._outbox.say_now(Reply(uuid.uuid4().hex, address, text))
+        except Exception as error:  # noqa: BLE001 - a network's library may raise anything, and the next look tries again
+            log.info("chat %s of %s is not told now: %s", address.chat_id, address.platform, describe_error(error))
+            self._told.discard(address)

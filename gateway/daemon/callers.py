@@ -10,7 +10,8 @@ import socket
 from collections.abc import Mapping
 from functools import partial
 
-from gateway.control_socket.callers import find_ancestors
+from gateway.activity import HOOK_PLACE, Caller
+from gateway.control_socket.callers import find_ancestors, find_user
 from gateway.control_socket.server import Judge, JudgeCaller
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import HookVersion
@@ -22,7 +23,7 @@ FOR_PLACED_HOOKS = FOR_EVERYBODY | {
     *("stop", "platform.list", "platform.steer", "chat.send", "events.tail", "events.replay", "pairing.list"),
     *("hooks.list", "hooks.info", "hooks.reload", "hooks.reset", "hooks.test", "hooks.fire"),
     *("hooks.dead_letters", "hooks.dead_retry", "hooks.dead_prune"),
-    *("sessions.list", "sessions.show", "sessions.search", "sessions.export", "sessions.delete"),
+    *("sessions.list", "sessions.show", "sessions.search", "sessions.export", "sessions.stop", "sessions.delete"),
     *("sessions.rebuild", "sessions.statistics"),
 }
 # What `uses` gives on the socket too, to those that have nothing else there.
@@ -40,13 +41,21 @@ class CallerRules:
         self._hooks = hooks
         self._daemon = os.getpid()
 
-    def judge(self, connection: socket.socket) -> Judge:
-        """What tells why a verb is refused to this caller ("": it is not). CallerEnded: nobody can say who it is."""
+    def judge(self, connection: socket.socket) -> tuple[Caller, Judge]:
+        """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
+
+        Whoever reaches the socket has the owner's role; what a hook may ask with it is in the lists above.
+        """
         ancestors = find_ancestors(connection)
         if self._daemon not in ancestors[1:]:
-            return refuse_nothing
+            return Caller(find_user(connection), "terminal", "owner"), refuse_nothing
         below = ancestors[: ancestors.index(self._daemon)]
-        return partial(refuse_verb, self._hooks.find_by_process(below))
+        hook = self._hooks.find_by_process(below)
+        return Caller(describe_caller(hook), HOOK_PLACE, "owner"), partial(refuse_verb, hook)
+
+
+def describe_caller(hook: HookVersion | None) -> str:
+    return "what a tool has started" if hook is None or hook.manifest is None else f"the hook {hook.called}"
 
 
 def refuse_nothing(_verb: str) -> str:
@@ -55,9 +64,8 @@ def refuse_nothing(_verb: str) -> str:
 
 def refuse_verb(hook: HookVersion | None, verb: str) -> str:
     """Why a process of this hook, or of a tool (None), may not ask that."""
-    allowed, who, helps = FOR_EVERYBODY, "what a tool has started", ""
+    allowed, who, helps = FOR_EVERYBODY, describe_caller(hook), ""
     if hook is not None and hook.manifest is not None:
-        who = f"the hook {hook.called}"
         if hook.source.is_placed and hook.reach is None:
             allowed = FOR_PLACED_HOOKS
         else:

@@ -20,9 +20,11 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import anyio
 import anyio.abc
 
-from gateway.access import INTERNAL, AccessControl, Pairings
+from gateway.access import API, INTERNAL, AccessControl, Pairings
+from gateway.activity import Activity
+from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.terminal import PLATFORM, JournalTransport, Terminal
+from gateway.adapters.terminal import PLATFORM, Terminal
 from gateway.agent import Agent
 from gateway.agent.context_files import HELD, ContextFiles
 from gateway.agent.mcp import McpServers
@@ -35,7 +37,8 @@ from gateway.config.settings import Settings
 from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents, ToolSurroundings
-from gateway.daemon.alerts import Alerts
+from gateway.daemon.alerts import Alerts, JournalAlerts
+from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -43,7 +46,6 @@ from gateway.daemon.notices import (
     is_new_home,
     list_notices,
     needs_word_of_folders,
-    report_unknown_tools,
 )
 from gateway.daemon.part_settings import (
     access_rules_from,
@@ -51,20 +53,25 @@ from gateway.daemon.part_settings import (
     build_setup_info,
     mcp_specs_from,
 )
-from gateway.daemon.parts import Part
+from gateway.daemon.parts import Part, describe_parts
 from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
+from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
+from gateway.daemon.verb_activity import write_refusal
+from gateway.daemon.web import GatewayWeb, make_page_link
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
 from gateway.engine import Engine, open_sqlite
-from gateway.errors import AdapterError, ExitCode
+from gateway.engine.journal_clock import JournalClock
+from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
 from gateway.hermes.sources import create_hermes_folders
 from gateway.hermes.state_follower import StateFollower
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -72,13 +79,20 @@ from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
+from gateway.outbox.interface import JournalTransport
 from gateway.parser.parser_process import ParserProcess
 from gateway.records import OwedReply
+from gateway.roles import Role
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.turn_marks import TurnMarks
+from gateway.usage import RunningTotals, UsageJournal
+from gateway.web.logins import Logins
+from gateway.web.openai.calls import CallTransport
+from gateway.web.program_keys import ProgramKeys
+from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS
 
@@ -104,6 +118,9 @@ class GatewayVerb(Generic[ParamsT]):
 class Gateway:
     """All parts of one gateway, for those who start, show and steer them."""
 
+    disk: DiskConfiguration | None = None  # where the configuration was read from one
+    web: GatewayWeb | None = None  # from the start on, where the settings want a port
+
     def __init__(
         self,
         home: Home,
@@ -117,22 +134,27 @@ class Gateway:
         self.home = home
         self.configuration = configuration
         self.shutdown = shutdown
-        self.engine = engine
+        self.engine, self.activity = engine, Activity(engine)
         self.registry = registry
         self.state: GatewayState = "starting"
         self.since = time.time()
         self.trouble = ""
         self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
-        self._tasks = tasks
-        self._run_command = fork_server.run
+        self._tasks, self._run_command = tasks, fork_server.run
         settings = configuration.settings
 
-        self.sessions = SessionRepository(engine, clock=engine.clock.stamp)
+        self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
+        self.sessions = SessionRepository(
+            engine, clock=engine.clock.stamp, ahead=engine.clock.calculate_stamp_difference
+        )
         self.search = SessionSearch(engine, home.search)
-        came_in = (home.files, home.unreadable)
-        self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, came_in)
-        self.access = AccessControl(access_rules_from(configuration), Pairings(engine))
+        self.retention = Retention(
+            engine, self.sessions, self.search, lambda: self.settings.journal, (home.files, home.unreadable)
+        )
+        self.keys, self.logins = ProgramKeys(engine), Logins(engine)
+        find_role = partial(find_program_role, self)
+        self.access = AccessControl(access_rules_from(configuration), Pairings(engine), find_program_role=find_role)
         self.skill_hooks = SkillHooks(engine, self._find_hooks)
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
@@ -143,14 +165,7 @@ class Gateway:
         self.tool_journal = ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents = self._build_agents(configuration)
-        reply_hooks = ReplyHooks(
-            registry,
-            partial(find_reply_workspace, self),
-            lambda reply: self.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
-            configuration.redactor.clean,
-            lambda owed: self.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
-        )
-        self.outbox = Outbox(engine, callbacks=reply_hooks)
+        self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
 
         self.context = self._build_dispatcher_context()
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
@@ -160,6 +175,8 @@ class Gateway:
         self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files, home.unreadable)
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
+        list_waiting, list_homes = self.dispatcher.list_waiting, self.context.list_homes
+        self.journal_alerts = JournalAlerts(engine, self.outbox, list_waiting, list_homes)
 
     @property
     def settings(self) -> Settings:
@@ -167,7 +184,9 @@ class Gateway:
 
     def choose(self, message: Message, session: Session) -> Agent:
         """The agent that answers, by the configuration and the plugins as they are now."""
-        return self.plugins.extend_agent(self.agents.choose(message, session))
+        at = message.address
+        speaker = self.keys.find_speaker(at.chat_id) if at.platform == API else None
+        return self.plugins.extend_agent(self.agents.choose(message, session, speaker.agent if speaker else ""))
 
     def list_sources(self) -> tuple[Source, ...]:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
@@ -192,11 +211,17 @@ class Gateway:
         """What somebody may want to know though nothing is wrong."""
         known = list_notices(self.access, self.configuration, self.is_new)
         held = [HELD.format(path=path) for path in self.context_files.list_held()]
-        return [*known, *held, *list_tool_notices(self.tool_servers)]
+        no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
+        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
-        """Go on with another configuration, as far as that is possible without a restart."""
+        """Go on with another configuration, as far as that is possible without a restart.
+
+        Raises:
+            ConfigError: what it names cannot be used; then nothing has changed.
+        """
         settings = configuration.settings
+        self._build_agents(configuration)  # a trial, before anything changes: its servers are those of before
         await self.tool_journal.keep_only(settings.mcp_servers)
         self.tool_servers.update(mcp_specs_from(settings, self.home, self.parser, self.tool_journal.inherited))
         self.agents = self._build_agents(configuration)
@@ -204,12 +229,21 @@ class Gateway:
         for platform in self.platforms:
             platform.home_channel = getattr(settings.platforms, platform.name).home_channel
         self.configuration = configuration
-        report_unknown_tools(configuration, self.agents.tool_names)
+        self.usage.totals.apply_settings(settings)
+        self._report_unknown_names()
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
+
+    def _report_unknown_names(self) -> None:
+        for finding in (
+            *find_unknown_tools(self.configuration, self.agents.tool_names),
+            *find_unknown_hooks(self.configuration, self.list_sources()),
+            *find_unknown_prices(self.configuration),
+        ):
+            log.warning("%s: %s; %s", finding.place, finding.what, finding.remedy)
 
     async def load_tool_servers(self) -> None:
         """Go by what is kept of the servers of tools."""
-        report_unknown_tools(self.configuration, self.agents.tool_names)
+        self._report_unknown_names()
         await self.tool_journal.load(self.settings.mcp_servers, is_new=self.is_new)
         if self.tool_journal.inherited:
             inherited = self.tool_journal.inherited
@@ -223,10 +257,11 @@ class Gateway:
         await self.skill_hooks.load()
         grants = PluginGrants(
             self.hook_requests,
-            lambda: self.plugins.extend_agent(self.agents.main),
+            lambda place: self.plugins.extend_agent(self.agents.find(place)),
             self.registry,
             self.sessions,
             self.access.fit_tool,
+            self.usage,
         )
         async with self.folder_hooks.running(self.list_sources(), grants):
             self.skill_hooks.attend(self.registry)
@@ -258,7 +293,7 @@ class Gateway:
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
-        describe_hooks = partial(hooks.describe_hooks, self.folder_hooks)
+        describe_hooks = partial(hooks.describe_hooks, self.folder_hooks, "owner")
         around = ToolSurroundings(self._run_command, self.parser, self.context_files, self.skill_hooks.list_loaded)
         return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, around, tools)
 
@@ -275,13 +310,14 @@ class Gateway:
             reports=GatewayReports(
                 status=lambda: f"hermes-gateway is {self.state}; model {self.agents.model_description}",
                 hooks=partial(hooks.describe_hooks, self.folder_hooks),
-                platforms=lambda: "\n".join(
-                    f"{one.name}: {one.facts.state} {one.facts.detail}".rstrip() for one in self.parts
-                ),
+                letters=partial(hooks.describe_letters, self.folder_hooks),
+                retry=partial(hooks.settle_letters, DeadLetters.retry, self.folder_hooks),
+                platforms=lambda role: describe_parts(self.parts, role),
                 models=lambda: self.agents.models,
                 restart=partial(self.shutdown.request, "a restart was asked for", ExitCode.RESTART),
                 steer=partial(steer_from_chat, self),
                 about=lambda: build_setup_info(self.home, self.settings),
+                open_page=lambda role, person: open_page_for(self, role, person),
             ),
             run_id=uuid.uuid4().hex,
             files=self.home.files,
@@ -291,6 +327,8 @@ class Gateway:
             unattended=lambda: self.settings.tools.unattended,
             too_old=sessions.too_old or math.inf,
             redact=self.configuration.redactor.clean,
+            activity=self.activity,
+            usage=self.usage,
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:
@@ -321,18 +359,24 @@ async def open_gateway(
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
         HookRegistry() as registry,
         ForkServerClient(
-            ForkServerSettings(processes=configuration.settings.hooks.processes), configuration.redactor.clean
+            ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
+            configuration.redactor.clean,
         ) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
+        await gateway.keys.load()
+        await gateway.logins.load()
+        await gateway.usage.load()
         await gateway.find_owners()
         await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
         async with gateway.serving_hooks():
             judge = caller_check(gateway.folder_hooks) if caller_check else None
-            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge)
+            refused = partial(write_refusal, gateway.activity)
+            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
+            gateway.web = GatewayWeb(gateway, control.verbs) if configuration.settings.web.enabled else None
             for part in build_parts(gateway, control):
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
@@ -349,13 +393,22 @@ async def open_gateway(
                 tasks.cancel_scope.cancel()
 
 
+def find_time(clock: JournalClock) -> float:
+    """The wall clock's, less what somebody has set it by lately."""
+    return time.time() - clock.calculate_difference()
+
+
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start."""
     yield Part("lanes", gateway.lanes.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
+    yield Part("journal alerts", gateway.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
+    yield Part("api", partial(gateway.outbox.serve_platform, CallTransport(gateway.engine)))
+    if gateway.web:
+        yield Part("chat", partial(gateway.outbox.serve_platform, PageTransport(gateway.engine)))
     yield Part("search", gateway.search.run)
     yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
     if gateway.session_list.is_ours():
@@ -363,9 +416,29 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
     yield Part("tool servers", gateway.tool_servers.run)
     yield Part("retention", gateway.retention.run)
+    yield Part("usage", gateway.usage.run)
     yield Part("control", control.serve)
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
     yield Part("schedule", scheduler.run)
+    if gateway.web:
+        yield Part("web", gateway.web.serve)
+
+
+def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
+    """What a person of the platform `api` may: as their key, as long as the agent that it names is there."""
+    key = gateway.keys.find_speaker(user_id)
+    return key.role if key and key.agent in gateway.agents.names else None
+
+
+def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
+    """What is asked before a reply goes out; the dispatcher, which knows, is built after the outbox."""
+    return ReplyHooks(
+        gateway.registry,
+        partial(find_reply_workspace, gateway),
+        lambda reply: gateway.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
+        gateway.configuration.redactor.clean,
+        lambda owed: gateway.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
+    )
 
 
 async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspace:
@@ -378,8 +451,18 @@ async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspa
     return gateway.agents.reach.find_workspace({**facts, FOLDER: folder})
 
 
+def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
+    """A link that goes over a chat network, and so only one to what is encrypted. Raises AccessError."""
+    web = gateway.settings.web
+    if not web.url.lower().startswith("https:"):
+        raise AccessError("the page has no https address that is known here (`web.url`)")
+    if web.identity:
+        raise AccessError(f"the proxy of the page says who you are; go to {web.url}")
+    if gateway.web is None or not gateway.web.port.url:
+        raise AccessError("the port is not open")
+    return make_page_link(web.url, gateway.logins.open_link(role, person))
+
+
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:
-    try:
-        return steer_platform(gateway.platforms, verb, name)
-    except AdapterError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}."
+    """Raises AdapterError: there is no such network or verb."""
+    return steer_platform(gateway.platforms, verb, name)

@@ -1,22 +1,43 @@
 """What the control socket answers about hooks: how they fare, what is done with one, and events told again."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import msgspec
+from anyio import to_thread
 
 from gateway import records
-from gateway.control_socket.params import NoParams
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.errors import HookError
+from gateway.daemon.hooks import SettleLetter, settle_letters
+from gateway.daemon.status import list_gateway_webhooks
+from gateway.daemon.webhooks import describe_webhook
+from gateway.events.catalogue import remove_live_fields
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.stats import CallEvent, HookState
 from gateway.hooks.patterns import EventSelector
+from gateway.web.event_stream import cut_field
+
+LONGEST_LOG = 64 << 10  # bytes
+
+RANKS: Mapping[HookState, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("broken", "tripped", "refused"), 0),
+        **dict.fromkeys(("missing", "waiting", "pending", "without effect"), 1),
+        "loaded": 2,
+        "disabled": 4,
+    }
+)
+UNRANKED = 3
 
 
 class HookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,10 +46,25 @@ class HookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
+class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at."""
+
+    limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
+    by: Literal["name", "worst"] = "name"
+
+
 class ListedHooksParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The hook of this name, or all where none is named."""
 
     name: str = ""
+
+
+class HookLogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last lines of what the hook of this name has printed."""
+
+    name: str
+    lines: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
 
 class TrialParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +98,18 @@ class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: float | None = None
 
 
-async def _list(gateway: Gateway, _params: NoParams) -> Any:
-    return {"hooks": msgspec.to_builtins(await gateway.folder_hooks.status())}
+async def _list(gateway: Gateway, params: HookListParams) -> Any:
+    known = await gateway.folder_hooks.status(with_memory=True)
+    if params.by == "worst":
+        known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
+    end = len(known) if params.limit < 0 else params.first + params.limit
+    webhooks, hooks = list_gateway_webhooks(gateway), msgspec.to_builtins(known[params.first : end])
+    return {
+        "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
+        "count": len(known),
+        "calls": sum(one.calls for one in known),
+        "failures": sum(one.failures for one in known),
+    }
 
 
 async def _info(gateway: Gateway, params: HookParams) -> Any:
@@ -74,7 +120,21 @@ async def _describe(gateway: Gateway, name: str) -> Any:
     status = await gateway.folder_hooks.info(name)
     describe = {STATE_FILE: gateway.state_follower.describe, SESSIONS_FILE: gateway.session_list.describe}
     files = [describe[file]() for file in status.files]
-    return {**msgspec.to_builtins(status), "files": files, "kept": await gateway.folder_hooks.kept(status.name)}
+    webhook = describe_webhook(list_gateway_webhooks(gateway), status.name)
+    kept = await gateway.folder_hooks.kept(status.name)
+    told = msgspec.to_builtins(msgspec.structs.replace(status, given=()))
+    given = [_given_to_json(one) for one in status.given]
+    return {**told, "files": files, "webhook": webhook, "kept": kept, "given": given}
+
+
+def _given_to_json(given: CallEvent) -> dict[str, Any]:
+    """What a call was given, cut to what is looked at."""
+    fields = remove_live_fields(given.event, given.fields)
+    return {
+        "at": given.at,
+        "event": given.event,
+        "fields": {name: cut_field(value) for name, value in fields.items()},
+    }
 
 
 async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gateway, params: HookParams) -> Any:
@@ -85,7 +145,7 @@ async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gat
 async def _reload(gateway: Gateway, params: ListedHooksParams) -> Any:
     """One, which is started anew; or all folders are looked at again."""
     await gateway.folder_hooks.reload(params.name)
-    return await (_describe(gateway, params.name) if params.name else _list(gateway, NoParams()))
+    return await (_describe(gateway, params.name) if params.name else _list(gateway, HookListParams()))
 
 
 async def _test(gateway: Gateway, params: TrialParams) -> Any:
@@ -101,22 +161,30 @@ def _trial_to_json(trial: Any) -> dict[str, Any]:
     return {"ok": not trial.error, **msgspec.to_builtins(trial)}
 
 
+async def _read_log(gateway: Gateway, params: HookLogParams) -> Any:
+    """Of a hook that is there; a plugin's log has its kind before its name."""
+    name = (await gateway.folder_hooks.info(params.name)).name
+    files = [gateway.home.hook_logs / f"{prefix}{name}.log" for prefix in ("", PLUGIN_PREFIX)]
+    lines = await to_thread.run_sync(read_end, files, LONGEST_LOG)
+    return {"name": name, "lines": lines[-params.lines :]}
+
+
+def read_end(files: Sequence[Path], most: int) -> list[str]:
+    """The last whole lines of the first of these files that is there, of so many bytes at its end."""
+    for path in files:
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - most))
+            lines = file.read(most).decode("utf-8", "replace").splitlines()
+            return lines if file.tell() <= most else lines[1:]
+    return []
+
+
 async def _list_letters(gateway: Gateway, params: ListedHooksParams) -> Any:
     return {"letters": msgspec.to_builtins(await gateway.folder_hooks.dead_letters.list(params.name))}
 
 
-async def _settle(act: Callable[[DeadLetters, int], Awaitable[None]], gateway: Gateway, params: LetterParams) -> Any:
-    """The letter that is meant, or all of this hook; those of a hook that is gone can be thrown away."""
-    name, wanted, letters = params.name, params.id, gateway.folder_hooks.dead_letters
-    there = await letters.list(name)
-    if act is DeadLetters.retry or not there:
-        await gateway.folder_hooks.info(name)
-    numbers = [letter.number for letter in there if wanted in (None, letter.number)]
-    if wanted is not None and not numbers:
-        raise HookError(f"{name} has no dead letter {wanted}\nhermes-gateway hooks dead-letters list {name}")
-    for number in numbers:
-        await act(letters, number)
-    return {"count": len(numbers)}
+async def _settle(act: SettleLetter, gateway: Gateway, params: LetterParams) -> Any:
+    return {"count": await settle_letters(act, gateway.folder_hooks, params.name, params.id)}
 
 
 async def replay_events(gateway: Gateway, params: ReplayParams, notify: Notify) -> dict[str, Any]:
@@ -138,8 +206,9 @@ async def replay_events(gateway: Gateway, params: ReplayParams, notify: Notify) 
 
 
 HOOK_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "hooks.list": GatewayVerb(NoParams, _list),
+    "hooks.list": GatewayVerb(HookListParams, _list),
     "hooks.info": GatewayVerb(HookParams, _info),
+    "hooks.logs": GatewayVerb(HookLogParams, _read_log),
     "hooks.enable": GatewayVerb(HookParams, partial(_steer, partial(FolderHooks.switch, enabled=True))),
     "hooks.disable": GatewayVerb(HookParams, partial(_steer, partial(FolderHooks.switch, enabled=False))),
     "hooks.reload": GatewayVerb(ListedHooksParams, _reload),

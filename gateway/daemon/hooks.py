@@ -2,36 +2,57 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
 import hooks_builtin
+from gateway.adapters.page.places import PLATFORM as PAGE
+from gateway.adapters.terminal import PLATFORM as TERMINAL
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.secrets import list_public_variables
+from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
+from gateway.errors import HookError
+from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
+from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import HookState, HookStatus
+from gateway.hooks.folders.stats import OFF_STATES, HookState, HookStatus
+from gateway.messages import ChatType
+from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
+from gateway.worker.process_marks import mark_of
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
-OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending"})
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
 
 
 def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
     return (
+        make_missing_source(home, configuration.environ),
         HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
         make_package_source(home, configuration.environ),
         *list_hermes_sources(home, configuration.environ),
         HermesFolderSource(home.hooks, "home"),
         *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),
     )
+
+
+def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+    """What of ours can stand in the fields that hooks are filtered by."""
+    return {
+        "platform": (*configuration.schema.platforms, TERMINAL, PAGE),
+        "chat_type": get_args(ChatType),
+        "role": ROLES,
+        "scope": ("all", *ROLES),
+        "agent": (MAIN, *configuration.settings.agents),
+        "tool": tuple(dict.fromkeys((*USER_TOOLS, *GUEST_TOOLS, "shell"))),
+    }
 
 
 def build_hook_environment(
@@ -51,6 +72,8 @@ def build_hook_environment(
         packages=[place for place in sys.path if place],
         redactor=configuration.redactor,
         public=list_public_variables(configuration.schema),
+        mark=mark_of(home.lock),
+        known_values=list_own_values(configuration),
         file_writer=FileWriters(*file_writers),
         match=match,
         find_places=find_places,
@@ -64,30 +87,58 @@ def list_scheduled(hooks: FolderHooks) -> Iterator[ScheduledHook]:
         yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
-async def list_shown(hooks: FolderHooks) -> list[HookStatus]:
+def list_shown(known: Iterable[HookStatus]) -> list[HookStatus]:
     """Built-in hooks that nobody switched on are on offer; they are no news."""
-    return [one for one in await hooks.status() if (one.origin, one.state) != ("built-in", "disabled")]
+    return [one for one in known if (one.origin, one.state) != ("built-in", "disabled")]
 
 
-async def count_by_state(hooks: FolderHooks) -> dict[str, int]:
+def count_by_state(known: Iterable[HookStatus]) -> dict[str, int]:
     """How many there are in which state."""
-    return dict(Counter(status.state for status in await list_shown(hooks)))
+    return dict(Counter(status.state for status in list_shown(known)))
 
 
-async def describe_hooks(hooks: FolderHooks) -> str:
-    """For people in a chat."""
+async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
+    """For people in a chat; the reasons, which may quote what others said, for admins alone."""
     rows = [
         f"{status.name}: {status.state}, {status.calls} calls, {status.failures} failed"
-        + (f" ({status.reason})" if status.reason else "")
-        for status in await list_shown(hooks)
+        + (f" ({status.reason})" if status.reason and is_admin(role) else "")
+        for status in list_shown(await hooks.status())
     ]
     return "\n".join(rows) or "There are no hooks."
 
 
-async def list_hook_problems(hooks: FolderHooks) -> list[str]:
-    """Which of them somebody should look at."""
-    known = await hooks.status()
+async def describe_letters(hooks: FolderHooks) -> str:
+    """For people in a chat: how many, by hook."""
+    rows = [f"{status.name}: {status.dead} dead letters" for status in await hooks.status() if status.dead]
+    return "\n".join(rows) or "There are no dead letters."
+
+
+SettleLetter: TypeAlias = Callable[[DeadLetters, int], Awaitable[None]]
+
+
+async def settle_letters(act: SettleLetter, hooks: FolderHooks, name: str, wanted: int | None = None) -> int:
+    """Retry or prune the letter that is meant, or all of this hook; those of a hook that is gone can be pruned.
+
+    Returns how many they were.
+
+    Raises:
+        HookError: there is no such hook or letter, or it cannot be tried again.
+    """
+    letters = hooks.dead_letters
+    there = await letters.list(name)
+    if act is DeadLetters.retry or not there:
+        await hooks.info(name)
+    numbers = [letter.number for letter in there if wanted in (None, letter.number)]
+    if wanted is not None and not numbers:
+        raise HookError(f"{name} has no dead letter {wanted}\nhermes-gateway hooks dead-letters list {name}")
+    for number in numbers:
+        await act(letters, number)
+    return len(numbers)
+
+
+def list_hook_problems(known: Sequence[HookStatus], trouble: str) -> list[str]:
+    """Which of them somebody should look at; `trouble` is what ails all of them."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
     unheld = {what: None for one in known if one.state != "disabled" for what in one.unheld}
     held_less = [f"hooks are restricted, and not in all of it: {what}" for what in unheld]
-    return [*found, *held_less, *([hooks.trouble] if hooks.trouble else [])]
+    return [*found, *held_less, *([trouble] if trouble else [])]

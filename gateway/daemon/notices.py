@@ -5,9 +5,8 @@ told so, at each start and in `status`, until it says itself what it gives.
 """
 
 import logging
-from difflib import get_close_matches
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.config.loading import Configuration
 from gateway.engine import Engine, NewRecord
@@ -15,8 +14,6 @@ from gateway.errors import EngineError
 
 log = logging.getLogger(__name__)
 
-SPECIAL_NAMES = frozenset({"all", "trusted"})
-GLOB_SIGNS = frozenset("*?[")
 OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
 FEWER_TOOLS = "tools by role"
 OWN_FOLDERS = "files by conversation"
@@ -41,7 +38,7 @@ async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     """What an earlier start has kept under this key; None: no start has, and now this is kept."""
-    where = records.hook_store_subject_of(OWNER, key)
+    where = record_subjects.hook_store_subject_of(OWNER, key)
     _, kept = await records.read_last(engine, where, records.StoredValue)
     if kept is not None:
         return bool(kept.value)
@@ -51,19 +48,6 @@ async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     except EngineError as error:
         log.info("whether this home is new is found out again at the next start: %s", error)
     return None
-
-
-def report_unknown_tools(configuration: Configuration, known: frozenset[str]) -> None:
-    """Of names under `access.tools` by which nobody gets anything; those of servers are known when they are up."""
-    given = configuration.settings.access.tools
-    for setting in (f"access.tools.{role}" for role in given.__struct_fields__):
-        place = configuration.origins.get(setting)
-        for name in getattr(given, setting.rpartition(".")[2]) if place else ():
-            if name in known | SPECIAL_NAMES or name.startswith("mcp_") or not GLOB_SIGNS.isdisjoint(name):
-                continue
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "a plugin may bring one"
-            log.warning("%s: %s: there is no tool %s; %s", place, setting, name, hint)
 
 
 def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:

@@ -4,17 +4,22 @@ It holds the tokens of networks and models. What of it stands in /proc (environm
 root from the start on, so no other program of the same user can read it, and no core of it is written. Root still can.
 """
 
+import logging
 import os
 import resource
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from gateway.worker import kernel
 from gateway.worker.command import OWN_FOLDER
-from gateway.worker.process_tree import find_ended_children
+from gateway.worker.process_marks import kill_marked, mark_of
+from gateway.worker.process_tree import find_descendants, find_ended_children, kill_tree
 
+STATM = Path("/proc/self/statm")
+log = logging.getLogger(__name__)
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
 
 
@@ -30,6 +35,15 @@ def describe_readers(uid: int) -> str:
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
 
 
+def read_memory_kb() -> int:
+    """What this process holds in memory now; 0 where the system does not say."""
+    try:
+        pages = int(STATM.read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
 def remove_unused_folders(temporary: Path) -> None:
     """The temporary folders of commands whose keepers were killed and could not remove them; empty ones alone."""
     for folder in temporary.glob(f"{OWN_FOLDER}*-*"):
@@ -39,7 +53,18 @@ def remove_unused_folders(temporary: Path) -> None:
                 folder.rmdir()
 
 
-async def keep_orphans() -> None:
+async def kill_orphans(lock: Path) -> None:
+    """While nothing of ours is to run: end what hooks have left behind, of this gateway or of one that was killed."""
+    if left := await to_thread.run_sync(_kill_orphans, mark_of(lock)):
+        log.warning("hooks left %d processes behind, which were ended", left)
+
+
+def _kill_orphans(mark: str) -> int:
+    below = kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()})])
+    return below + kill_marked(mark)
+
+
+async def keep_orphans(pause: float = REAP_PAUSE) -> None:
     """Be the parent of what detaches itself, so that it is known for what it comes from; forget it when it has ended.
 
     A child that has ended and is still there at the next look is one that nobody waits for.
@@ -47,8 +72,12 @@ async def keep_orphans() -> None:
     kernel.adopt_orphans()
     before: set[int] = set()
     while True:
-        await anyio.sleep(REAP_PAUSE)
-        ended = find_ended_children(os.getpid())
+        await anyio.sleep(pause)
+        try:
+            ended = find_ended_children(os.getpid())
+        except OSError as error:  # nothing more can be opened: they are still there at the next look
+            log.debug("who has ended is not known now: %s", error)
+            continue
         for pid in ended & before:
             kernel.wait_ended(pid)
         before = ended - before

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import asdict, replace
 
-from gateway.access import AccessRules
+from gateway.access import WEB, AccessRules, PeopleGroup
+from gateway.adapters.page import places
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.agent.mcp import McpSpec
 from gateway.agent.mcp.message_limiter import MessageParser
@@ -13,6 +14,7 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
+    DEFAULT_RATE,
     HookOverrides,
     HooksSettings,
     RoleToolSettings,
@@ -21,6 +23,7 @@ from gateway.config.settings import (
 from gateway.daemon.platforms import why_not_served
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 from gateway.roles import Role
+from gateway.worker.process_marks import mark_of
 
 
 def access_rules_from(configuration: Configuration) -> AccessRules:
@@ -31,7 +34,8 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
     owners, admins, users, group_users = (as_sets(list_matching_ids(asdict(ids), shapes)) for ids in lists)
     chats = as_sets(asdict(access.chats))
     return AccessRules(
-        owners={**owners, PLATFORM: frozenset({OWNER})},
+        owners={**owners, PLATFORM: frozenset({OWNER}), WEB: frozenset({places.OWNER})},
+        named={f"{WEB}:{name}": role for name, role in configuration.settings.web.people.items()},
         names_owners=bool(owners),
         tools=tools_by_role_from(access.tools),
         admins=admins,
@@ -42,13 +46,15 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
         everybody=frozenset(access.everybody),
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
-        rate=access.rate,
+        rate=DEFAULT_RATE if isinstance(access.rate, dict) else access.rate,
+        rates=access.rate if isinstance(access.rate, dict) else {},
+        groups={name: PeopleGroup(frozenset(one.people), one.role, one.rate) for name, one in access.groups.items()},
         approvers=frozenset(configuration.settings.tools.approvers),
     )
 
 
 def tools_by_role_from(tools: RoleToolSettings) -> dict[Role, tuple[str, ...]]:
-    """An operator is a user until there is more for them to do."""
+    """An operator has what users have."""
     return {"admin": tools.admin, "operator": tools.user, "user": tools.user, "guest": tools.guest}
 
 
@@ -65,9 +71,10 @@ def mcp_specs_from(
     settings: Settings, home: Home, parser: MessageParser, inherited: Collection[str]
 ) -> Iterator[McpSpec]:
     """Those that are switched on."""
+    limit, mark = settings.tools.output_limit, mark_of(home.lock)
     for name, server in settings.mcp_servers.items():
         if server.enabled:
-            yield McpSpec(name, server, home.root, settings.tools.output_limit, parser, name in inherited)
+            yield McpSpec(name, server, home.root, limit, parser, name in inherited, mark)
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import GatewayError, describe_error, unwrap_error
+from gateway.roles import Role, is_admin
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,12 @@ class ServeFunction(Protocol):
     """A function that serves until it is cancelled, and says when it has begun to."""
 
     def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
+
+
+def describe_parts(parts: Sequence["Part"], role: Role) -> str:
+    """For people in a chat; what went wrong is told in words to admins alone."""
+    facts = [one.facts for one in parts]
+    return "\n".join(f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts)
 
 
 class Part(anyio.abc.TaskStatus[None]):

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 import anyio
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
+from gateway.activity import CALLER, OWNER
 from gateway.adapters.shared.files import kind_of
 from gateway.control_socket.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.daemon.platforms import steer_platform
+from gateway.daemon.platforms import find_platform, steer_platform
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
@@ -44,6 +45,12 @@ class PlatformSteerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     name: str
 
 
+class PlatformParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The network of this name."""
+
+    name: str
+
+
 class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One text, and files, to `platform`, `platform:chat` or `platform:chat:thread`."""
 
@@ -58,15 +65,19 @@ async def _list_pairings(gateway: Gateway, _params: NoParams) -> Any:
 
 
 async def _approve(gateway: Gateway, asked: PairingApproveParams) -> Any:
-    """Whoever reaches the control socket is the owner."""
-    by = pairing_commands.HOST_OPERATOR
-    return describe_guest(
-        await pairing_commands.approve_pairing(gateway.context, asked.code, asked.role, by, giver="owner")
+    """Whoever reaches the control socket is the owner; on the page somebody is by their login, and makes no owner."""
+    caller = CALLER.get(OWNER)
+    by = pairing_commands.HOST_OPERATOR if caller.place == OWNER.place else caller.name
+    guest = await pairing_commands.approve_pairing(
+        gateway.context, asked.code, asked.role, by, giver=caller.role, is_listed=True
     )
+    return describe_guest(guest)
 
 
 async def _revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
-    return describe_guest(await gateway.access.pairings.revoke(params.platform, str(params.user_id)))
+    giver = CALLER.get(OWNER).role
+    gone = await pairing_commands.remove_pairing(gateway.context, params.platform, str(params.user_id), giver)
+    return describe_guest(gone)
 
 
 def describe_guest(guest: records.PairingUser) -> dict[str, str]:
@@ -89,6 +100,10 @@ async def _steer(gateway: Gateway, params: PlatformSteerParams) -> Any:
     return {"did": steer_platform(gateway.platforms, params.verb, params.name)}
 
 
+async def _probe(gateway: Gateway, params: PlatformParams) -> Any:
+    return {"name": params.name, "seconds": await find_platform(gateway.platforms, params.name).probe()}
+
+
 async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
     if not asked.text.strip() and not asked.files:
@@ -96,7 +111,7 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway))
     attachments = tuple(make_attachment(Path(path)) for path in asked.files)
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
-    tail = gateway.engine.tail(records.send_subject_of(records.place_of(address)))
+    tail = gateway.engine.tail(record_subjects.send_subject_of(record_subjects.place_of(address)))
     await gateway.outbox.post(reply)
     is_paused = any(one.name == address.platform and one.part.is_paused for one in gateway.platforms)
     with anyio.move_on_after(0 if is_paused else asked.wait):
@@ -137,5 +152,6 @@ PLATFORM_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "pairing.revoke": GatewayVerb(PairingPersonParams, _revoke),
     "platform.list": GatewayVerb(NoParams, _list_platforms),
     "platform.steer": GatewayVerb(PlatformSteerParams, _steer),
+    "platform.probe": GatewayVerb(PlatformParams, _probe),
     "chat.send": GatewayVerb(ChatSendParams, _send),
 }

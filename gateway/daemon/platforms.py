@@ -3,8 +3,10 @@
 A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
 """
 
+import time
 from collections.abc import Sequence
 
+import anyio
 import anyio.abc
 from anyio import to_thread
 from msgspec.structs import asdict
@@ -17,6 +19,7 @@ from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, unwrap_error
 
 PAUSED_REASON = "paused"
+PROBE_SECONDS = 10.0
 
 
 class PlatformPart:
@@ -37,6 +40,22 @@ class PlatformPart:
         state = self.part.facts.state
         return "down" if state == "up" and not self.presence.facts.up else state
 
+    async def probe(self) -> float:
+        """Ask the network something small now; the seconds until it has answered.
+
+        Raises:
+            AdapterError: it is not connected, or gives no answer.
+        """
+        if self.presence.probe is None:
+            raise AdapterError(f"{self.name} is not connected: {self.presence.facts.detail or self.state}")
+        began = time.monotonic()
+        with anyio.move_on_after(PROBE_SECONDS) as timer:
+            await self.presence.probe()
+        if timer.cancelled_caught:
+            raise AdapterError(f"{self.name} has not answered within {PROBE_SECONDS:.0f} s")
+        self.presence.answered()
+        return time.monotonic() - began
+
     async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
         module = await to_thread.run_sync(load_part, self.name, "adapter")
         adapter: Adapter = module.ADAPTER(self._settings, self._context)
@@ -46,6 +65,7 @@ class PlatformPart:
             self.presence.down(str(unwrap_error(error)))
             raise
         finally:
+            self.presence.probe = None
             if self.part.is_paused:
                 self.presence.down(PAUSED_REASON)
 
@@ -68,18 +88,24 @@ def why_not_served(network: PlatformSettings) -> str:
     return f"no {' and no '.join(missing)}".replace("_", " ") if missing else ""
 
 
-def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> str:
-    """Pause, resume or restart one network, and no other; what was done, in words.
-
-    Raises:
-        AdapterError: there is no such network, or nothing of that kind can be done with it.
-    """
+def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
+    """Raises AdapterError: there is none of this name."""
     network = next((one for one in platforms if one.name == name), None)
     if network is None:
         there = ", ".join(one.name for one in platforms)
         raise AdapterError(
             f"there is no network {name!r} here; " + (f"there is {there}" if there else "none is served")
         )
+    return network
+
+
+def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> str:
+    """Pause, resume or restart one network, and no other; what was done, in words.
+
+    Raises:
+        AdapterError: there is no such network, or nothing of that kind can be done with it.
+    """
+    network = find_platform(platforms, name)
     match verb:
         case "pause":
             network.part.pause()

@@ -5,58 +5,102 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import anyio
-import msgspec
 
 from gateway import __version__
+from gateway.activity import CALLER, Caller
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.reference import list_differences
 from gateway.config.settings import Settings
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, stamp_files
 from gateway.daemon.gateway import Gateway, open_gateway
-from gateway.daemon.own_process import isolate_process, keep_orphans, remove_unused_folders
+from gateway.daemon.own_process import isolate_process, keep_orphans, kill_orphans, remove_unused_folders
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.status import format_status_line
-from gateway.errors import ConfigError, ExitCode, HomeBusy
+from gateway.errors import ExitCode, GatewayError, HomeBusy
 from gateway.notify import Notifier
+from gateway.records import ActivityRecord
 from gateway.worker.command import DEFAULT_TEMPORARY
 
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
 
-RELOADABLE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
+RELOADABLE = {
+    "model",
+    "models",
+    "agents",
+    "routes",
+    "tools",
+    "mcp_servers",
+    "access",
+    "budgets",
+    "webhooks",
+    "sessions.busy",
+    "logs.level",
+}
 RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
-RELOADABLE |= {"journal.retention", *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles"))}
+RELOADABLE |= {
+    "journal.retention",
+    "gateway.timezone",
+    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles")),
+}
 
 
 class ConfigurationReloader:
     """Reads the configuration again, and says what comes of it: in the log and in `status`."""
 
-    def __init__(self, gateway: Gateway, load: LoadConfiguration, notifier: Notifier) -> None:
-        self._gateway = gateway
-        self._built = gateway.settings
+    def __init__(self, built: Settings, load: LoadConfiguration, notifier: Notifier) -> None:
+        self._built = built
         self._load = load
         self._notifier = notifier
+        self._lock = anyio.Lock()
 
-    async def reload(self) -> None:
-        self._notifier.reloading()
-        try:
-            configuration = self._load()
-        except ConfigError as error:
-            log.error("the configuration was not reloaded, the one before goes on: %s", error)
-            self._gateway.trouble = f"the configuration was not reloaded: {error}"
-        else:
-            await self._gateway.apply_configuration(configuration)
-            names = ", ".join(list_restart_needed(self._built, configuration.settings))
-            self._gateway.trouble = f"changed, but only from the next start on: {names}" if names else ""
-            log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
-        self._notifier.ready(format_status_line(self._gateway))
+    async def reload(self, gateway: Gateway) -> tuple[list[str], list[str]]:
+        """Returns which settings have changed, and which count only from the next start on.
+
+        Raises:
+            GatewayError: what is there now cannot be used; the configuration before goes on.
+        """
+        async with self._lock:
+            self._notifier.reloading()
+            try:
+                stamps, configuration = stamp_files(gateway.home), self._load()
+                return await self._apply(gateway, configuration, stamps)
+            except GatewayError as error:
+                log.error("the configuration was not reloaded, the one before goes on: %s", error)
+                gateway.trouble = f"the configuration was not reloaded: {error}"
+                raise
+            finally:
+                self._notifier.ready(format_status_line(gateway))
+
+    async def answer_signal(self, gateway: Gateway) -> None:
+        """Whoever sent SIGHUP waits for no answer: the log and `status` have it."""
+        CALLER.set(Caller("owner", "SIGHUP", "owner"))
+        with suppress(GatewayError):
+            await self.reload(gateway)
+
+    async def _apply(
+        self, gateway: Gateway, configuration: Configuration, stamps: Stamps
+    ) -> tuple[list[str], list[str]]:
+        changed = list(list_differences(gateway.settings, configuration.settings))
+        later = list_restart_needed(self._built, configuration.settings)
+        await gateway.apply_configuration(configuration)
+        if gateway.disk:
+            gateway.disk.keep(configuration, stamps)
+        gateway.trouble = f"changed, but only from the next start on: {', '.join(later)}" if later else ""
+        log.info("the configuration was reloaded%s", f"; {gateway.trouble}" * bool(gateway.trouble))
+        if changed:
+            await gateway.activity.write(ActivityRecord(what="reload", on=", ".join(changed)))
+        return changed, later
 
 
 def list_restart_needed(before: Settings, after: Settings) -> list[str]:
@@ -67,15 +111,6 @@ def list_restart_needed(before: Settings, after: Settings) -> list[str]:
 def is_reloadable(name: str) -> bool:
     """Whether a change of this setting counts at once: it, or all of its section."""
     return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
-
-
-def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:
-    """The names of the settings that differ, with those of their sections before them."""
-    if not isinstance(before, msgspec.Struct):
-        yield from [within] if before != after else []
-        return
-    for field in before.__struct_fields__:
-        yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
 
 
 POLL_PAUSE = 0.1
@@ -139,9 +174,15 @@ Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
 
 
 async def run_daemon(
-    home: Home, load: LoadConfiguration, notifier: Notifier, watchdog: float, announce: Announce
+    home: Home,
+    load: LoadConfiguration,
+    read: LoadConfiguration,
+    notifier: Notifier,
+    watchdog: float,
+    announce: Announce,
 ) -> ExitCode:
-    """Serve the home. `load` reads the configuration, again at each SIGHUP; `watchdog` is the supervisor's patience.
+    """Serve the home. `load` reads the configuration, again at each SIGHUP, for it to count from then on; `read` only
+    looks at it. `watchdog` is the supervisor's patience.
 
     Raises:
         HomeBusy: another gateway serves this home, and did not end in time.
@@ -149,14 +190,18 @@ async def run_daemon(
     """
     isolate_process()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
-    configuration = load()
+    stamps, configuration = stamp_files(home), load()
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
     limit = configuration.settings.gateway.shutdown_timeout
     shutdown = Shutdown(limit)
     async with lock_home(home.lock, limit), anyio.create_task_group() as tasks:
+        await kill_orphans(home.lock)
         tasks.start_soon(keep_orphans)
-        async with open_gateway(home, configuration, shutdown, build_verbs, build_caller_check) as gateway:
-            await tasks.start(handle_signals, shutdown, ConfigurationReloader(gateway, load, notifier).reload)
+        reloader = ConfigurationReloader(configuration.settings, load, notifier)
+        verbs = partial(build_verbs, reload=reloader.reload)
+        async with open_gateway(home, configuration, shutdown, verbs, build_caller_check) as gateway:
+            gateway.disk = DiskConfiguration(read, home, configuration, stamps)
+            await tasks.start(handle_signals, shutdown, partial(reloader.answer_signal, gateway))
             tasks.start_soon(report_status, gateway, notifier, watchdog)
             notifier.ready(format_status_line(gateway))
             log.info("hermes-gateway %s serves %s", __version__, home.root)
@@ -165,6 +210,7 @@ async def run_daemon(
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
             await shutdown.wait()
             notifier.stopping(shutdown.hard_limit, shutdown.reason)
+        await kill_orphans(home.lock)
         log.info("stopped: %s", shutdown.reason)
         tasks.cancel_scope.cancel()
     return shutdown.exit

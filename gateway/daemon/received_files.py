@@ -18,7 +18,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.file_folders import UNCLAIMED
 
@@ -31,7 +31,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
     if not found:
         return
     folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
-    async for _, kept in records.read_all(engine, records.IN_SUBJECTS, records.InboundMessage):
+    async for _, kept in records.read_all(engine, record_subjects.IN_SUBJECTS, records.InboundMessage):
         for one in kept.message.attachments:
             own = kept.message.address.find_folder(files, kept.message.user_id)
             folders.setdefault(Path(one.path).parts[-2:], {})[own] = None

@@ -1,27 +1,22 @@
-"""What the control socket answers about sessions: lists, contents, search, export, removal, and what waits for a yes.
+"""What the control socket answers about sessions: lists, contents, search, export and removal."""
 
-Whoever reaches the socket is the owner, so their yes counts for everybody's call.
-"""
-
-import json
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.control_socket.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.dispatcher.question_places import describe_request
 from gateway.errors import SessionError
 from gateway.sessions import Session
-from gateway.sessions.export import as_json, as_markdown
+from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
+from gateway.sessions.search import SearchHit, SessionInfo
 
 RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
 """At most so many; -1: all."""
+Mark = TypeVar("Mark")
 
 
 class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,6 +24,19 @@ class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     platform: str = ""
     limit: RowCount = 50
+    after: str = ""
+
+
+class SessionShowParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session, as `SessionParams` names it; of its entries the last ones, before the one of this number.
+
+    `longest`: of each text at the most so many characters. -1: all.
+    """
+
+    session: str
+    before: RowCount = -1
+    limit: RowCount = -1
+    longest: RowCount = -1
 
 
 class SessionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +50,7 @@ class SessionSearchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     query: str
     limit: RowCount = 20
+    after: str = ""
 
 
 class SessionExportParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,25 +66,30 @@ class StatisticsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     days: RowCount = 30
 
 
-class ApprovalAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the approval of this id is given."""
-
-    id: str
-    allowed: bool
-
-
 async def _list(gateway: Gateway, params: SessionListParams) -> Any:
-    rows = await gateway.search.list_sessions(platform=params.platform, limit=params.limit)
-    return {"sessions": [asdict(row) for row in rows]}
+    after = parse_cursor(params.after, str)
+    rows = await gateway.search.list_sessions(platform=params.platform, limit=params.limit, after=after)
+    return {"sessions": [asdict(row) for row in rows], "next": make_cursor(rows, params.limit)}
 
 
-async def _show(gateway: Gateway, params: SessionParams) -> Any:
-    return json.loads(as_json(await find_session(gateway, params.session)))
+async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
+    session = await find_session(gateway, params.session)
+    count = len(session.entries)
+    end = count if params.before < 0 else min(params.before, count)
+    first = 0 if params.limit < 0 else max(0, end - params.limit)
+    part = msgspec.structs.replace(session, entries=session.entries[first:end])
+    said = msgspec.to_builtins(as_fields(part))
+    if params.longest >= 0:
+        said["entries"] = [cut_entry(entry, params.longest) for entry in said["entries"]]
+    last = end if end < count else count + 1  # behind the last entry stand those of turns that said nothing
+    said["decisions"] = [one for one in said["decisions"] if first <= one["entry"] < last]
+    return {**said, "first": first, "count": count}
 
 
 async def _search(gateway: Gateway, params: SessionSearchParams) -> Any:
-    hits = await gateway.search.find(params.query, limit=params.limit)
-    return {"hits": [asdict(hit) for hit in hits]}
+    after = parse_cursor(params.after, int)
+    hits = await gateway.search.find(params.query, limit=params.limit, after=after)
+    return {"hits": [asdict(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
 
 
 async def _export(gateway: Gateway, params: SessionExportParams) -> Any:
@@ -95,28 +109,17 @@ async def _delete(gateway: Gateway, params: SessionParams) -> Any:
     return {"deleted": name}
 
 
+async def _stop(gateway: Gateway, params: SessionParams) -> Any:
+    session = await find_session(gateway, params.session)
+    return {"stopped": await gateway.lanes.interrupt(session.key)}
+
+
 async def _rebuild(gateway: Gateway, _params: NoParams) -> Any:
     return {"records": await gateway.search.rebuild()}
 
 
 async def _statistics(gateway: Gateway, params: StatisticsParams) -> Any:
     return asdict(await gateway.search.statistics(params.days))
-
-
-async def _list_approvals(gateway: Gateway, _params: NoParams) -> Any:
-    found = await gateway.dispatcher.approvals.list_open()
-    ahead = time.time() - gateway.engine.clock.latest()
-    return {"approvals": [describe_request(request, turn, turn.until + ahead) for request, turn in found]}
-
-
-async def _answer_approval(gateway: Gateway, params: ApprovalAnswerParams) -> Any:
-    mark, allowed = params.id, params.allowed
-    approvals = gateway.dispatcher.approvals
-    request = await approvals.find(mark)
-    by = f"{PLATFORM}:{OWNER}"
-    if request is None or not await approvals.answer(request, "yes" if allowed else "deny", by):
-        raise SessionError(f"no approval {mark[:60]!r} is open\nthose that are: hermes-gateway approvals list")
-    return {"id": mark, "allowed": allowed}
 
 
 async def find_session(gateway: Gateway, name: str) -> Session:
@@ -129,18 +132,53 @@ async def find_session(gateway: Gateway, name: str) -> Session:
     rows = await gateway.search.find_by_id_prefix(name) if name else []
     if len(rows) != 1:
         raise SessionError(f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list")
-    past = await gateway.sessions.read_all(rows[0].session_key)
-    return past[rows[0].session_id]
+    (row,) = rows
+    if row.is_current and (now := await gateway.sessions.open(row.session_key)).session_id == row.session_id:
+        return now
+    past = await gateway.sessions.read_all(row.session_key)
+    return past[row.session_id]
+
+
+def make_cursor(rows: Sequence[SessionInfo | SearchHit], limit: int) -> str:
+    """Where the next page begins; "" where this one is not full, and so the last."""
+    if not rows or len(rows) != limit:
+        return ""
+    at, mark = rows[-1].cursor
+    return f"{at!r} {mark}"
+
+
+def parse_cursor(text: str, mark: Callable[[str], Mark]) -> tuple[float, Mark] | None:
+    """What `make_cursor` wrote."""
+    if not text:
+        return None
+    try:
+        at, _, last = text.partition(" ")
+        return float(at), mark(last)
+    except ValueError:
+        raise SessionError(f"no page begins at {text[:60]!r}: take the one that the page before it names") from None
+
+
+def cut_entry(entry: dict[str, Any], longest: int) -> dict[str, Any]:
+    """An entry with texts of this length at the most; `cut` says how long its own was, where it was longer."""
+    length = len(entry["content"])
+    cut = {"content": entry["content"][:longest], "cut": length} if length > longest else {}
+    calls = [{**call, "args": cut_args(call["args"], longest)} for call in entry["tool_calls"]]
+    return {**entry, **cut, "tool_calls": calls}
+
+
+def cut_args(args: Any, longest: int) -> Any:
+    """Arguments, or where they are longer the beginning of how they are written."""
+    written = msgspec.json.encode(args).decode()
+    return args if len(written) <= longest else f"{written[:longest]}…"
 
 
 SESSION_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "sessions.list": GatewayVerb(SessionListParams, _list),
-    "sessions.show": GatewayVerb(SessionParams, _show),
+    "sessions.show": GatewayVerb(SessionShowParams, _show),
     "sessions.search": GatewayVerb(SessionSearchParams, _search),
     "sessions.export": GatewayVerb(SessionExportParams, _export),
+    "sessions.stop": GatewayVerb(SessionParams, _stop),
     "sessions.delete": GatewayVerb(SessionParams, _delete),
     "sessions.rebuild": GatewayVerb(NoParams, _rebuild),
     "sessions.statistics": GatewayVerb(StatisticsParams, _statistics),
-    "approvals.list": GatewayVerb(NoParams, _list_approvals),
-    "approvals.answer": GatewayVerb(ApprovalAnswerParams, _answer_approval),
 }

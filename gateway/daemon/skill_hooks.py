@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.agent import Skill
 from gateway.engine import Engine, NewRecord
 from gateway.hermes.sources import HermesFolderSource
@@ -79,7 +79,7 @@ class SkillHooks:
         folders = [folder for _, folder in await self._kept(ended_owner_of(session))]
         if folders:
             await self._add(session, folders)
-            await self._engine.purge(records.hook_store_subject_of(ended_owner_of(session)))
+            await self._engine.purge(record_subjects.hook_store_subject_of(ended_owner_of(session)))
 
     async def _add(self, session: str, folders: Sequence[Path]) -> None:
         async with self._lock:
@@ -94,7 +94,7 @@ class SkillHooks:
         async with self._lock:
             gone = [folder for folder in folders if session in self._having.get(folder, ())]
             for folder in gone:
-                await self._engine.purge(records.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
+                await self._engine.purge(record_subjects.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
                 self._having[folder].discard(session)
                 if not self._having[folder]:
                     del self._having[folder]
@@ -109,7 +109,7 @@ class SkillHooks:
         return [folder for folder, sessions in self._having.items() if session in sessions]
 
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:
-        found = records.read_all(self._engine, records.hook_store_subject_of(owner), records.StoredValue)
+        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(owner), records.StoredValue)
         return [(kept.value["session"], Path(kept.value["folder"])) async for _, kept in found]
 
 
@@ -121,7 +121,7 @@ def ended_owner_of(session: str) -> str:
 def _put_of(owner: str, session: str, folder: Path) -> NewRecord:
     key = _key_of(session, folder)
     kept = records.StoredValue(hook=owner, key=key, value={"session": session, "folder": str(folder)})
-    return NewRecord(records.hook_store_subject_of(owner, key), records.encode(kept), ttl=RETENTION)
+    return NewRecord(record_subjects.hook_store_subject_of(owner, key), records.encode(kept), ttl=RETENTION)
 
 
 def _key_of(session: str, folder: Path) -> str:

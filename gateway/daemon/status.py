@@ -3,7 +3,6 @@
 import os
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -11,13 +10,14 @@ import msgspec
 
 from gateway import __version__
 from gateway.access import AccessControl
-from gateway.adapters.terminal import PLATFORM
 from gateway.agent.mcp import McpServers
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
-from gateway.daemon.own_process import describe_readers
+from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import why_not_served
+from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
+from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import EngineHealth
 from gateway.errors import EngineError
 from gateway.hooks.folders.stats import HookStatus
@@ -25,14 +25,16 @@ from gateway.worker.sandbox import SandboxSupport, find_support
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
+BEGIN_ANEW = "or let it begin anew with: hermes-gateway sessions delete"
 JOURNAL_PATIENCE = 1.0
 T = TypeVar("T")
-STATM = Path("/proc/self/statm")
 
 
 async def build_status(gateway: Gateway) -> dict[str, Any]:
     """All that `status` shows; documented in docs/cli.md."""
+    unread = filter(None, [await gateway.disk.describe() if gateway.disk else ""])
     health = await gateway.engine.health()  # first: it notices what has become of the disk
+    known = await ask_journal(gateway.folder_hooks.status(), [])
     return {
         "state": gateway.state,
         "version": __version__,
@@ -42,7 +44,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "socket": str(gateway.home.socket),
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
-        "hooks": await ask_journal(hooks.count_by_state(gateway.folder_hooks), {}),
+        "hooks": hooks.count_by_state(known),
         "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
@@ -52,18 +54,26 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
         "search": {"progress": gateway.search.progress.describe()},
         "journal": msgspec.to_builtins(health),
+        "calls": gateway.web.count_calls() if gateway.web else {},
+        "web": gateway.web.describe() if gateway.web else {"url": "", "trouble": ""},
+        "webhooks": msgspec.to_builtins(webhooks := list_gateway_webhooks(gateway)),
         "configuration": str(gateway.home.config),
         "owners": list_owners(gateway.access),
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
             *list_gateway_problems(gateway),
-            *await ask_journal(hooks.list_hook_problems(gateway.folder_hooks), []),
-            *check_agent_hooks(gateway.settings, await ask_journal(gateway.folder_hooks.status(), [])),
+            *hooks.list_hook_problems(known, gateway.folder_hooks.trouble),
+            *check_agent_hooks(gateway.settings, known),
             *list_server_problems(gateway.tool_servers),
+            *list_webhook_problems(webhooks),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
         ],
-        "notices": gateway.notices(),
+        "notices": [
+            *gateway.notices(),
+            *unread,
+            *(f"webhook {one.name}: {one.remark}" for one in webhooks if one.remark),
+        ],
     }
 
 
@@ -79,7 +89,11 @@ def list_owners(access: AccessControl) -> list[dict[str, str]]:
     named = {(network, user): NAMED for network, users in access.rules.owners.items() for user in sorted(users)}
     named |= {(one.platform, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
     named |= dict.fromkeys(access.owners.items(), ALONE)
-    return [{"platform": name, "user_id": user, "why": why} for (name, user), why in named.items() if name != PLATFORM]
+    return [
+        {"platform": name, "user_id": user, "why": why}
+        for (name, user), why in named.items()
+        if name not in OWN_PLATFORMS
+    ]
 
 
 def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
@@ -107,7 +121,8 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
         *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
         *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),
-        *filter(None, [gateway.trouble, gateway.retention.trouble]),
+        *(trouble.replace("\n", "; ") for trouble in (gateway.trouble, gateway.retention.trouble) if trouble),
+        *(f"{key} cannot go on: {why}; {BEGIN_ANEW} {key}" for key, why in gateway.lanes.list_live().items() if why),
     ]
 
 
@@ -122,18 +137,17 @@ def check_agent_hooks(settings: Settings, found: Iterable[HookStatus]) -> list[s
     ]
 
 
+def list_gateway_webhooks(gateway: Gateway) -> list[WebhookStatus]:
+    """What can be called from outside, and what became of it."""
+    webhooks = list_webhooks(gateway.configuration, gateway.folder_hooks)
+    if gateway.web is None:
+        return list(list_webhook_statuses(webhooks, "", {}))
+    return list(gateway.web.list_webhooks(webhooks, gateway.settings.web.url))
+
+
 def list_server_problems(servers: McpServers) -> list[str]:
     """Which of them somebody should look at."""
     return [f"tool server {one.spec.name}: {one.reason}" for one in servers.servers.values() if one.state == "down"]
-
-
-def read_memory_kb() -> int:
-    """What this process holds in memory now; 0 where the system does not say."""
-    try:
-        pages = int(STATM.read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def format_status_line(gateway: Gateway) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.trust import ToolSnapshot
 from gateway.engine import Engine, NewRecord
@@ -59,13 +59,13 @@ class ToolServerJournal:
         await self._write(f"{KEPT_UNDER}/{server}", tools)
 
     async def _read(self, where: str) -> dict[str, object]:
-        pattern = records.hook_store_subject_of(where)
+        pattern = record_subjects.hook_store_subject_of(where)
         return {kept.key: kept.value async for _, kept in records.read_all(self._engine, pattern, records.StoredValue)}
 
     async def _write(self, where: str, values: Mapping[str, object]) -> None:
         puts = [
             NewRecord(
-                records.hook_store_subject_of(where, key),
+                record_subjects.hook_store_subject_of(where, key),
                 records.encode(records.StoredValue(hook=where, key=key, value=msgspec.to_builtins(value))),
             )
             for key, value in values.items()

@@ -20,6 +20,7 @@ from gateway.errors import GatewayError, NotRunning
 TIMEOUT = 20.0
 POLL_PAUSE = 0.01
 ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
+FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
 
 
@@ -29,7 +30,7 @@ class GatewayProcess:
     def __init__(self, root: Path) -> None:
         self.home = Home(root)
         passed = {name: value for name, value in get_process_environment().items() if name in INHERITED_VARIABLES}
-        self.environ = {**passed, "HOME": str(root.parent), "HERMES_HOME": str(root)}
+        self.environ = {**passed, "HOME": str(root.parent), "HERMES_HOME": str(root), **FREE_PORT}
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:

@@ -45,6 +45,29 @@ def test_check_says_all_that_is_wrong(tmp_path: Path) -> None:
     assert told.stderr == "2 things are wrong; the gateway does not start like this\n"
 
 
+def test_check_finds_names_of_hooks_and_options_that_nothing_bears(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "hooks:\n  depp: {enabled: true}\n  deep: {options: {treshold: 3}}\n  disabled: [audit-lgo, deep]\n"
+        "  each: {trust: {on_error: deny}}\nagents: {main: {hooks: [dep]}}\n",
+    )
+    folder = tmp_path / "hooks/deep"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "HOOK.yaml").write_text("events: [agent:end]\noptions: {threshold: 5}\n")
+    (folder / "handler.py").write_text("def handle(event_type, context): ...\n")
+    told = config(tmp_path, "check")
+    assert told.returncode == 0, told.stderr
+    *findings, summary = told.stdout.replace(f"{tmp_path}/hermes-gateway/", "").splitlines()
+    assert sorted(findings) == [
+        "config.yaml:2:19: warning: hooks.depp: there is no hook depp; did you mean deep?",
+        "config.yaml:3:30: warning: hooks.deep.options.treshold: there is no such option; did you mean threshold?",
+        "config.yaml:4:13: warning: hooks.disabled: there is no hook audit-lgo; did you mean audit-log?",
+        "config.yaml:5:28: warning: hooks.trust: there is no hook trust; hooks list --all names those there",
+        "config.yaml:6:24: warning: agents.main.hooks: there is no hook dep; did you mean deep?",
+    ]
+    assert summary == "config.yaml can be used as it is"
+
+
 def test_check_tells_programs_in_one_object(tmp_path: Path) -> None:
     write(tmp_path, "logs: {levl: debug}")
     told = config(tmp_path, "check", "--json")

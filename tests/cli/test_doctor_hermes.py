@@ -79,6 +79,7 @@ def snapshot(root: Path) -> dict[str, float]:
         ("plugin", "on", "without effect", "ctx.register_platform is not offered here"),
         ("plugin", "on", "without effect", "on_room_member_activity never fires here"),
         ("plugin", "mixed", "degrades", "ctx.register_middleware is not offered here; the rest of it works"),
+        ("plugin", "mixed", "degrades", "its x is never called: what it would stop or change goes on as it is"),
         ("plugin", "wraps", "without effect", "it patches model_tools.handle_function_call"),
         ("hook", "squeezes", "works", "command:compress never happens: there is no /compress here"),
         ("hook", "squeezes", "works", "command:reset never happens; /reset is told as command:new"),

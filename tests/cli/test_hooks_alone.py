@@ -51,6 +51,7 @@ def test_what_needs_the_gateway_says_that_it_is_down(gateway: GatewayProcess, wo
         ("python", ["--intercept", "tool:before", "--event", "command:*"]),
         ("python", ["--intercept", "my:event"]),
         ("python", ["--event", "schedule:greet"]),
+        ("python", ["--event", "webhook:greet"]),
         ("sh", ["--intercept", "tool:before"]),
         ("sh", ["--event", "agent:start"]),
         pytest.param("node", ["--intercept", "llm:after"], marks=pytest.mark.machine),

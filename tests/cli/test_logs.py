@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cli.logs import LineFilter, LogFollower, parse_moment, read_last_lines
+from gateway.cli.logs import parse_moment
 from gateway.logs.lines import LogLine, as_json
+from gateway.logs.log_files import LineFilter, LogFollower, read_last_lines
 from gateway.logs.sinks import FileSink
 from gateway.testing import GatewayProcess
 

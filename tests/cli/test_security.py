@@ -2,24 +2,32 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import anyio
 import pytest
 
+from gateway import record_subjects, records
 from gateway.cli.security import CHECKS, find_faults
 from gateway.cli.security.target import AuditTarget, read_audit_target
 from gateway.config.home import get_process_environment
+from gateway.engine import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.records import PairingUser
 from gateway.testing import GatewayProcess
 from gateway.worker.sandbox import SandboxSupport
+from tests.cli.test_terminal_safety import show_on_terminal
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T35")]
 
 TOKEN = "1234567890:AAFakeFakeFakeFakeFakeFakeFakeFakeFak"
 OWNER = "owners: {telegram: ['1001']}"
+SIX = [f"telegram:{number}" for number in range(6)]
 UNIT = "[Service]\nUser=gateway\nUMask=0077\nLimitCORE=0\nNoNewPrivileges=yes\n"
 GUARD = "def handle(event_type, context):\n    return {'decision': 'deny', 'message': 'no'}\n"
 PLUGIN = """
@@ -128,6 +136,12 @@ def with_open_socket(gateway: GatewayProcess) -> None:
     gateway.home.own_folder.chmod(0o711)
 
 
+def with_port_key(gateway: GatewayProcess) -> None:
+    key = gateway.home.root.parent / "port.key"
+    key.touch(0o644)
+    gateway.configure(f"web: {{tls: {{cert: '{key}', key: '{key}'}}}}\n")
+
+
 BROKEN: dict[str, Break] = {
     "files.misshapen": with_link,
     "files.other-owner": lambda gateway: os.chown(gateway.home.config, 4242, -1),
@@ -158,10 +172,24 @@ BROKEN: dict[str, Break] = {
     "access.common-owners": saying("access: {owners: {all: ['123456789012345']}}\n"),
     "access.inferred-owner": saying("access: {users: {telegram: ['1001']}}\n"),
     "access.no-approver": saying("access: {users: {telegram: ['1001', '1002']}}\n"),
+    "config.accepted": saying("security: {accepted: [tools.shel-unasked]}\n"),
     "access.many-messages": saying("access: {rate: 6000}\n"),
+    "access.idle-groups": saying(
+        f"access: {{{OWNER}, groups: {{crowd: {{people: ['telegram:1001'], role: guest}}}}}}\n"
+    ),
+    "access.many-admins": saying(f"access: {{{OWNER}, groups: {{all: {{people: {SIX}, role: admin}}}}}}\n"),
+    "hooks.missed-operators": with_hook(
+        "intercepts: [message:received]\n",
+        "def handle(event_type, context):\n    return 'deny' if context['scope'] == 'user' else None\n",
+        f"access: {{{OWNER}, groups: {{ops: {{people: ['telegram:1'], role: operator}}}}}}\n",
+    ),
+    "web.wide-proxies": saying("web: {trusted_proxies: [10.0.0.0/8]}\n"),
+    "web.plain-url": saying("web: {url: 'http://gateway.example'}\n"),
+    "web.key-readable": with_port_key,
     "approvals.asker": saying("tools: {approvers: [owner, asker]}\n"),
     "tools.shell-unasked": saying("tools: {shell: allow}\n"),
     "tools.shell-allow": saying("tools: {shell_allow: [ls, {make: [test]}]}\n"),
+    "access.local-proxy": saying("web: {identity: X-User, trusted_proxies: [127.0.0.1]}\n"),
     "tools.sandbox-off": saying("tools: {sandbox: {mode: 'off'}}\n"),
     "tools.sandbox-missing": lambda gateway: {"support": SandboxSupport(landlock=0, has_filter=True)},
     "tools.sandbox-sockets": saying("tools: {sandbox: {sockets: true}}\n"),
@@ -256,6 +284,62 @@ def test_fix_mends_rights_and_nothing_else(gateway: GatewayProcess) -> None:
     said = gateway.cli("security", "audit").stdout
     assert "tools.shell-unasked" in said
     assert "tools: {shell: ask}" in said
+
+
+def test_what_somebody_means_so_is_no_finding_any_more(gateway: GatewayProcess) -> None:
+    settings = "tools: {shell: allow, sandbox: {sockets: true}}\n"
+    gateway.configure(settings)
+    assert audited(gateway) == (1, {"tools.shell-unasked", "tools.sandbox-sockets"})
+    gateway.configure(f"{settings}security: {{accepted: [tools.shell-unasked, tools.sandbox-sockets]}}\n")
+    assert audited(gateway) == (0, set())
+    said = gateway.cli("security", "audit").stdout
+    assert "accepted by security.accepted: tools.shell-unasked, tools.sandbox-sockets\n" in said
+    told = json.loads(gateway.cli("security", "audit", "--json").stdout)
+    assert [one["id"] for one in told["accepted"]] == ["tools.shell-unasked", "tools.sandbox-sockets"]
+
+
+def test_it_knows_who_was_let_in_and_who_was_kept_as_the_owner(gateway: GatewayProcess) -> None:
+    """Both stand in the journal, whether a gateway runs or not."""
+    gateway.configure("access: {users: {telegram: ['1001']}}\n")
+    gateway.start()
+    gateway.configure("access: {users: {telegram: ['1001', '1002']}}\n")
+    assert audited(gateway) == (1, {"access.inferred-owner"})
+    gateway.stop()
+    assert audited(gateway) == (1, {"access.inferred-owner"})
+    gateway.configure("access: {users: {telegram: ['1002', '1003']}}\n")
+    assert audited(gateway) == (1, {"access.no-approver"})
+
+
+def keep_people(gateway: GatewayProcess, *people: PairingUser) -> None:
+    async def write() -> None:
+        async with await open_sqlite(gateway.home.journal) as engine:
+            kept = records.PairingState(people=people, at=1.0)
+            await engine.append(NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept)))
+
+    anyio.run(write)
+
+
+def test_an_admin_who_was_let_in_by_a_code_may_approve(gateway: GatewayProcess) -> None:
+    gateway.configure("")
+    gateway.start()
+    gateway.stop()
+    gateway.configure("access: {users: {telegram: ['1002', '1003']}}\n")
+    assert audited(gateway) == (1, {"access.no-approver"})
+    keep_people(gateway, PairingUser("telegram", "1004", role="admin"))
+    assert audited(gateway) == (0, set())
+
+
+def test_nothing_that_is_printed_is_wider_than_a_terminal(gateway: GatewayProcess) -> None:
+    gateway.configure(
+        "access: {everybody: [telegram], rate: 6000, tools: {user: all, guest: all}}\n"
+        "tools: {shell: allow, sandbox: {mode: 'off'}, approvers: [asker], roots: [/]}\n"
+        "mcp_servers: {wiki: {url: 'http://wiki.example/mcp', trust: all}}\n"
+    )
+    with_hook_rights(lambda folder: (folder / "handler.py").chmod(0o666))(gateway)
+    said = show_on_terminal(gateway, "security", "audit")
+    assert "access.everybody" in said
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+    assert [line for line in plain if len(line) > 80] == []
 
 
 def test_it_never_runs_a_hook(gateway: GatewayProcess) -> None:

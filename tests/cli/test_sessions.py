@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         gateway.script(
             {"user": "zebra", "answers": [{"text": "A striped answer."}]},
             {"user": "colour", "answers": [{"text": "\x1b[31mred\x1b[0m"}]},
+            {"user": "slowly", "answers": [{"text": "One.", "delay": "60s"}]},
             {"user": "", "text": "Well."},
         )
         gateway.start()
@@ -97,6 +99,40 @@ def test_rebuild_makes_the_same_index_again(gateway: GatewayProcess) -> None:
     before = asked(gateway, "list")
     assert asked(gateway, "rebuild")["records"] > 0
     assert asked(gateway, "list") == before
+
+
+def test_long_lists_come_page_by_page(gateway: GatewayProcess) -> None:
+    for verb, rows in ((("list",), "sessions"), (("search", "the"), "hits")):
+        whole = asked(gateway, *verb)
+        assert (len(whole[rows]), whole["next"]) == (2, "")
+        page, found = asked(gateway, *verb, "-n", "1"), []
+        assert f"the same with --after '{page['next']}'" in gateway.cli("sessions", *verb, "-n", "1").stderr
+        while page["next"]:
+            found += page[rows]
+            page = asked(gateway, *verb, "-n", "1", "--after", page["next"])
+        assert (found, page[rows]) == (whole[rows], [])
+        wrong = gateway.cli("sessions", *verb, "--after", "nonsense")
+        assert (wrong.returncode, "no page begins at 'nonsense'" in wrong.stderr) == (1, True)
+
+
+def test_show_takes_a_part_of_what_was_said_with_its_beginnings(gateway: GatewayProcess) -> None:
+    whole = asked(gateway, "show", KEY)
+    assert (whole["first"], whole["count"], len(whole["entries"])) == (0, 2, 2)
+    last = asked(gateway, "show", KEY, "-n", "1", "--longest", "9")
+    assert (last["first"], last["count"], [one["content"] for one in last["entries"]]) == (1, 2, ["A striped"])
+    assert last["entries"][0]["cut"] == len("A striped answer.")
+    before = asked(gateway, "show", KEY, "-n", "1", "--before", str(last["first"]))
+    assert before["entries"] == whole["entries"][:1]
+    assert "1 entries before these: the same with --before 1" in gateway.cli("sessions", "show", KEY, "-n", "1").stderr
+
+
+def test_what_runs_in_one_can_be_stopped(gateway: GatewayProcess) -> None:
+    assert gateway.cli("sessions", "stop", KEY).stdout == "nothing runs there\n"
+    with ThreadPoolExecutor(1) as somebody:
+        said = somebody.submit(gateway.say, "count slowly", "slow")
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+        assert asked(gateway, "stop", "agent:main:terminal:dm:slow")["stopped"] == "running"
+        assert said.result()["status"] == "interrupted"
 
 
 def test_delete_asks_first_and_then_forgets_for_good(gateway: GatewayProcess) -> None:

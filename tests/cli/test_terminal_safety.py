@@ -56,16 +56,21 @@ hooks test bad | hooks test bad --json | hooks fire bad agent:end | hooks reload
 hooks dead-letters list | hooks dead-letters list --json | hooks dead-letters show bad {letter}
 hooks disable bad | hooks enable bad | hooks reset bad
 events list | events replay bad | events replay bad --json
-platform list | platform list --json | platform pause telegram | platform resume telegram
+platform list | platform list --json | platform probe telegram | platform pause telegram | platform resume telegram
 approvals list | approvals list --json | approvals no {approval} | approvals no {approval}
 pairing list | pairing list --json | pairing approve {code} | pairing revoke telegram {stranger} --json
 sessions list | sessions list --json | sessions show {session} | sessions show {session} --json
 sessions search back | sessions search back --json | sessions export {session}
-sessions export {session} --format json | sessions rebuild | sessions delete {session} --yes
-logs -n 500 | logs -n 500 --json | logs --level error
+sessions export {session} --format json | sessions rebuild | sessions list -n 1 | sessions search back -n 1
+sessions stop {session} | sessions stop {session} --json | sessions delete {session} --yes
+open | open --end --json
+keys new program --as user | keys list | keys revoke {bad} | logs -n 500 | logs -n 500 --json | logs --level error
 config check | config check --json | config show | config show --json | config show --origin | config show model.name
 config path | config schema
 send --to {bad} hello | backup create | backup create --json | backup verify | chat -m hello | chat -m hello --json
+activity list | activity list --json | activity export | reload | reload --json
+usage | usage --by session | usage --json | people list | people list --json | people show telegram:{stranger}
+people show {bad} | people forget telegram:{stranger} --yes
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """
@@ -174,6 +179,7 @@ def walk(gateway: GatewayProcess) -> dict[str, str]:
     return found
 
 
+@pytest.mark.timeout(120)  # each command is a process of its own, and there are more of them with time
 async def test_no_command_lets_others_act_on_the_terminal(gateway: GatewayProcess) -> None:
     walked = {re.split(r"[ |]", line.strip())[0] for line in re.split(r"[|\n]", COMMAND_LINES) if line.strip()}
     assert set(COMMANDS) - walked == UNWALKED

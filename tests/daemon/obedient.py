@@ -6,35 +6,29 @@ with the name and the arguments of a tool, and calls that; where there is none, 
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import QuietHandler, serving
 
 ORDER = re.compile(r"DO (\{.*\})")
 
 
-class ObedientModel(BaseHTTPRequestHandler):
+class ObedientModel(QuietHandler):
     """One server for the model and for the pages that it is sent to."""
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         content = body["messages"][-1].get("content") or ""
         text = content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
         found = ORDER.search(text)
         self._stream(found and json.loads(found[1]))
 
-    def do_GET(self) -> None:
-        page = self.server.page.encode()  # type: ignore[attr-defined]
-        self.send_response(200)
-        self.send_header("content-type", "text/html; charset=utf-8")
-        self.send_header("content-length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-
-    def log_message(self, *_: Any) -> None:
-        """What is asked for is no news."""
+    def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+        page = self.server.pages.get(self.path, self.server.page).encode()  # type: ignore[attr-defined]
+        self.answer(page, "text/html; charset=utf-8")
 
     def _stream(self, call: dict[str, Any] | None) -> None:
         self.send_response(200)
@@ -56,13 +50,7 @@ class ObedientModel(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving_obedient_model() -> Iterator[ThreadingHTTPServer]:
-    """The server while inside; `page` is what it shows to whoever fetches something from it."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ObedientModel)
-    server.page = ""  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    """The server while inside; `pages` by their paths, and `page`, is what it shows to who fetches from it."""
+    with serving(ObedientModel) as server:
+        server.page, server.pages = "", {}  # type: ignore[attr-defined]
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -33,7 +33,7 @@ async def test_what_a_session_cost_is_summed_over_its_turns_and_said(tmp_path):
         await gateway.say("sum")
         await gateway.say("sum again")
         said = (await gateway.say("/usage"))["reply"]
-        assert said == "14 tokens read, 0 written, in 4 calls of the model, for 1.5000."
+        assert said.splitlines()[0] == "14 tokens read, 0 written, in 4 calls of the model, for 1.5000."
 
 
 async def test_the_scope_of_a_hook_is_enforced_by_who_the_person_is_and_not_by_what_they_say(tmp_path):

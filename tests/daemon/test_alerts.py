@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.platforms import PAUSED_REASON
@@ -36,7 +36,7 @@ class Town:
     other: Presence
 
     async def said(self) -> list[tuple[str, str]]:
-        out = await chain(self.engine, records.OUT_SUBJECTS)
+        out = await chain(self.engine, record_subjects.OUT_SUBJECTS)
         return [(one.reply.address.platform, one.reply.text) for one in out]
 
     async def hears(self, count: int) -> list[tuple[str, str]]:

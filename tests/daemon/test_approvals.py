@@ -65,7 +65,8 @@ def test_a_yes_behind_a_crash_is_one_to_what_was_shown_before_it(tmp_path):
             "swapper", {"HOOK.yaml": "name: swapper\nintercepts: [tool:before]\n", "handler.py": SWAPPER}
         )
         gateway.start()
-        assert f"| touch {made['a']}\n" in gateway.say("run it")["reply"]
+        shown = gateway.say("run it")["reply"].replace("\n: ", "")  # a long line goes on there
+        assert f"| touch {made['a']}\n" in shown
         for name in "bc":
             gateway.kill()
             (swapper / "command").write_text(f"touch {made[name]}")

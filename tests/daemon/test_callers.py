@@ -210,7 +210,7 @@ def test_a_hidden_process_is_closed_to_its_own_user_and_still_counts_what_it_has
     source = """
 import ctypes, json, os, sys
 from gateway.daemon.own_process import isolate_process
-from gateway.daemon.status import read_memory_kb
+from gateway.daemon.own_process import read_memory_kb
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program that this user has started
 def look(pid):

@@ -5,13 +5,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.control_socket.client import ControlError
+from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 
 SLOW = {"user": "slow", "answers": [{"chunks": ["at ", "last"], "delay": "4s"}]}
@@ -32,6 +33,11 @@ def overwrite(journal: Path) -> None:
 def take_away(journal: Path) -> None:
     shutil.rmtree(journal.parent / "gone", ignore_errors=True)
     journal.unlink()
+
+
+def suppressed(act: Callable[[], object]) -> None:
+    with suppress(GatewayError, OSError):
+        act()
 
 
 @pytest.fixture
@@ -90,12 +96,39 @@ def test_a_damaged_conversation_says_so_all_others_go_on_and_it_can_be_forgotten
     assert gateway.say("hello")["reply"] == "here"
     gateway.stop()
     with closing(sqlite3.connect(gateway.home.journal)) as db, db:
-        turn = records.session_subject_of("turn", KEY)
+        turn = record_subjects.session_subject_of("turn", KEY)
         db.execute("UPDATE log SET data = CAST(replace(data, 'here', 'hare') AS BLOB) WHERE subject = ?", (turn,))
     gateway.start()
     assert "was damaged on the disk" in gateway.say("hello")["reply"]
     assert gateway.say("hello", "s1")["reply"] == "here"
     assert len(gateway.call("sessions.list")["sessions"]) == 6
-    assert any(records.token_of(KEY) in line for line in gateway.call("status")["attention"])
+    assert any(record_subjects.token_of(KEY) in line for line in gateway.call("status")["attention"])
     gateway.call("sessions.delete", {"session": KEY})
     assert gateway.say("hello")["reply"] == "here"
+
+
+@pytest.mark.process
+def test_a_conversation_that_was_damaged_with_a_turn_in_it_is_told_once_and_can_begin_anew(
+    gateway: GatewayProcess,
+) -> None:
+    waiting = threading.Thread(target=lambda: suppressed(lambda: gateway.say("slow")))
+    waiting.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    gateway.kill()
+    waiting.join()
+    with closing(sqlite3.connect(gateway.home.journal)) as db, db:
+        where = (record_subjects.session_subject_of("turn", KEY),)
+        db.execute("UPDATE log SET data = CAST(replace(data, 'main', 'mean') AS BLOB) WHERE subject = ?", where)
+    for _ in range(2):
+        gateway.start()
+        gateway.until(lambda: any(f"sessions delete {KEY}" in line for line in gateway.call("status")["attention"]))
+        assert gateway.say("hello", "s1")["reply"] == "here"
+        _, _, logged = gateway.stop()
+        assert logged.count("cannot go on") == 1
+    with closing(sqlite3.connect(gateway.home.journal)) as db:
+        told = db.execute("SELECT count(*) FROM log WHERE msg_id LIKE 'damaged:%'").fetchone()
+    assert told == (1,)
+    gateway.start()
+    gateway.call("sessions.delete", {"session": KEY})
+    assert gateway.say("hello")["reply"] == "here"
+    assert not any(KEY in line for line in gateway.call("status")["attention"])

@@ -1,6 +1,8 @@
 """Whatever comes to the door of a gateway that runs: all are answered, and nobody who is in is thrown out."""
 
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,7 +60,7 @@ def test_no_verb_fails_inside_the_gateway_whatever_it_is_given(tmp_path: Path) -
 def build_verbs_of_nobody() -> dict[str, Any]:
     """What each verb takes; none is asked."""
 
-    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None))
+    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None), activity=None)
     return {name: verb.params for name, verb in build_verbs(nobody).items()}  # type: ignore[arg-type]
 
 
@@ -66,6 +68,32 @@ def first_free(pid: int) -> int:
     """The number that the next file would get."""
     used = {int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir()}
     return next(number for number in range(len(used) + 1) if number not in used)
+
+
+WITHOUT_FILES = """
+import os, resource, anyio
+from gateway.daemon.own_process import keep_orphans
+
+async def main():
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep_orphans, 0.01)
+        await anyio.sleep(0.1)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
+        await anyio.sleep(0.1)
+        tasks.cancel_scope.cancel()
+    print("goes on")
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.process
+def test_who_looks_after_orphans_outlives_a_time_without_files() -> None:
+    command = [sys.executable, "-c", WITHOUT_FILES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.stdout == "goes on\n", done.stderr
 
 
 @pytest.mark.process

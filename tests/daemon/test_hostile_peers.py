@@ -6,20 +6,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from gateway.control_socket import LINE_LIMIT
 from gateway.testing import GatewayProcess
+from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
 
 QUICK = 1.0  # seconds in which `status` answers, whatever is said meanwhile
 COUNT = 95_000
-# Numbers that a decoder of JSON may read at 10 µs apiece, and a heap of values.
+# Numbers that a decoder of JSON may read at 10 µs apiece, those that it reads at 60 µs, and a heap of values.
 NUMBERS = b"[" + b",".join([b"1.7976931348623158079372897e308"] * COUNT) + b"]"
+DIGITS = b"[" + b",".join([b"1" * 4000] * 1800) + b"]"
 HEAP = b"[" + b",".join([b"{}"] * 2_500_000) + b"]"
 SAYS_NUMBERS = f"b'[' + b','.join([b'1.7976931348623158079372897e308'] * {COUNT}) + b']'"
 WORKER = f"""
@@ -43,26 +44,13 @@ sys.stdout.buffer.write(b'{{"text":' + {SAYS_NUMBERS} + b'}}')
 def answering(body: bytes) -> Iterator[str]:
     """The URL of a server of hooks that answers everything with this."""
 
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Answer(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802 - as the library calls it
             self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(body)
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is printed."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(Answer) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def slowest_status(gateway: GatewayProcess, doing: Callable[[], object]) -> float:
@@ -107,7 +95,7 @@ def test_what_a_hook_says(gateway: GatewayProcess, files: dict[str, str]) -> Non
     assert slowest_status(gateway, lambda: say_hello(gateway)) < QUICK
 
 
-@pytest.mark.parametrize("result", [NUMBERS, HEAP], ids=["numbers", "heap"])
+@pytest.mark.parametrize("result", [NUMBERS, DIGITS, HEAP], ids=["numbers", "digits", "heap"])
 def test_what_a_server_of_hooks_says(gateway: GatewayProcess, result: bytes) -> None:
     with answering(b'{"id":1,"result":{"text":' + result[: 3 << 20].rpartition(b",")[0] + b"]}}") as url:
         gateway.add_hook("hostile", {"HOOK.yaml": f"intercepts: [message:received]\nurl: {url}\n"})
@@ -116,7 +104,15 @@ def test_what_a_server_of_hooks_says(gateway: GatewayProcess, result: bytes) -> 
         assert slowest_status(gateway, lambda: say_hello(gateway)) < QUICK
 
 
-@pytest.mark.parametrize("params", [NUMBERS, HEAP], ids=["numbers", "heap"])
+@pytest.mark.parametrize("content", [NUMBERS, DIGITS, HEAP], ids=["numbers", "digits", "heap"])
+def test_what_a_model_says(gateway: GatewayProcess, content: bytes) -> None:
+    with answering(b'{"choices":[{"message":{"content":' + content + b'},"finish_reason":"stop"}]}') as url:
+        gateway.configure(f"model: {{provider: openai, name: m, base_url: '{url}'}}\n")
+        gateway.start()
+        assert slowest_status(gateway, lambda: gateway.say("hello")) < QUICK
+
+
+@pytest.mark.parametrize("params", [NUMBERS, DIGITS, HEAP], ids=["numbers", "digits", "heap"])
 def test_what_a_caller_of_the_control_socket_says(gateway: GatewayProcess, params: bytes) -> None:
     line = b'{"id":1,"method":"nothing","params":{"a":' + params + b"}}\n"
     assert len(line) < LINE_LIMIT

@@ -15,7 +15,7 @@ from gateway import records
 from gateway.config.home import Home
 from gateway.daemon.notices import OTHER_FOLDERS
 from gateway.engine import NewRecord, open_sqlite
-from gateway.records import token_of
+from gateway.record_subjects import token_of
 from tests.adapters.house import housed
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.test_own_folders import SETTINGS, Party, is_refusal

@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_a_new_configuration_is_taken_at_sighup_and_a_bad_one_is_not(gateway: Ga
     assert gateway.say("hi")["reply"] == "third"
 
 
+def test_a_new_configuration_that_names_what_cannot_be_used_changes_nothing(gateway: GatewayProcess) -> None:
+    gateway.script({"user": "hi", "text": "first"})
+    gateway.start()
+    assert gateway.process
+    script, no_folder = gateway.home.config.read_text(), gateway.home.config
+    for text, named in (
+        ("model: {script: nowhere.yaml}\n", "nowhere.yaml: error: cannot be read"),
+        (f"{script}tools: {{roots: [{json.dumps(str(no_folder))}]}}\n", f"tools.roots: {no_folder}: File exists"),
+    ):
+        gateway.configure(text)
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.until(lambda named=named: named in str(gateway.call("status")["attention"]))  # type: ignore[misc]
+        assert gateway.say("hi")["reply"] == "first"
+
+
 def test_the_supervisor_hears_ready_status_watchdog_and_stopping(gateway: GatewayProcess, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(tmp_path / "notify"))
@@ -196,6 +212,17 @@ def test_a_wrong_configuration_is_told_with_its_place_and_ends_with_78(
     assert gateway.home.config.read_text() == text
 
 
+def test_the_box_names_a_command_that_can_be_typed_where_no_path_leads_to_it(gateway: GatewayProcess) -> None:
+    program = Path(sys.executable).parent / "hermes-gateway"
+    environ = {**gateway.environ, "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+    with subprocess.Popen([program, "run"], env=environ, stdout=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stdout
+        shown = next(line for line in daemon.stdout if "talk to it" in line)
+        daemon.terminate()
+        daemon.communicate(timeout=30)
+    assert f"{program} chat" in shown
+
+
 def test_what_is_doubtful_in_the_configuration_is_said_at_the_start(gateway: GatewayProcess) -> None:
     gateway.configure("access: {everybody: [telegram]}\n")
     gateway.start()
@@ -204,10 +231,14 @@ def test_what_is_doubtful_in_the_configuration_is_said_at_the_start(gateway: Gat
 
 def test_names_of_tools_that_nothing_has_are_said_with_their_place_and_the_nearest(gateway: GatewayProcess) -> None:
     given = "[web_fech, 'mcp_*', mcp_shop_price, delegate, trusted, tell_fortunes, read_file]"
-    gateway.configure(f"access:\n  tools:\n    user: {given}\n    guest: all\n")
+    agents = "agents: {main: {tools: [read_flie, time]}}\nhooks: {disabled: [audit-lgo]}\n"
+    gateway.configure(f"access:\n  tools:\n    user: {given}\n    guest: all\n{agents}")
     gateway.start()
+    logged = gateway.cli("logs").stdout
+    assert "config.yaml:6:19: hooks.disabled: there is no hook audit-lgo; did you mean audit-log?" in logged
+    assert "config.yaml:5:24: agents.main.tools: there is no tool read_flie; did you mean read_file?" in logged
     said = [line for line in gateway.cli("logs").stdout.splitlines() if "there is no tool" in line]
-    assert len(said) == 2
+    assert len(said) == 3
     assert "config.yaml:3:11: access.tools.user: there is no tool web_fech; did you mean web_fetch?" in said[0]
     assert "there is no tool tell_fortunes; a plugin may bring one" in said[1]
 

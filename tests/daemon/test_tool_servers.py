@@ -1,14 +1,19 @@
 """Servers of tools as the configuration names them, in a running gateway."""
 
+import json
+import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.testing import GatewayProcess
+from tests.hooks.wires.workshop import is_alive
 
 pytestmark = pytest.mark.process
 
@@ -41,13 +46,32 @@ def test_the_agent_uses_the_servers_of_the_configuration_and_status_says_which_a
         assert gateway.stop()[0] == 0
 
 
+def test_what_a_server_detached_from_itself_ends_with_the_next_start_after_a_crash(tmp_path):
+    detach = f"setsid sleep 3600 & echo $! > {tmp_path}/pid; exec {sys.executable} {SERVER} stdio {tmp_path}/notes"
+    shop = f"{{command: /bin/sh, args: [-c, {json.dumps(detach)}], tools: [price], trust: read}}"
+    with GatewayProcess(tmp_path / "home") as gateway:
+        turn = {"user": "tea", "answers": [{"tool_calls": [CALL]}, {"text": "ready"}]}
+        gateway.script(turn, settings=f"mcp_servers: {{shop: {shop}}}")
+        gateway.start()
+        assert gateway.say("how much is tea")["reply"] == "ready"
+        left = int((tmp_path / "pid").read_text())
+        try:
+            gateway.kill()
+            assert is_alive(left)
+            gateway.start()
+            assert not is_alive(left)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+
+
 def forget_servers(gateway):
     """As the journal was before anybody could say how far a server is trusted."""
 
     async def forget():
         async with await open_sqlite(gateway.home.journal) as engine:
             for kept in ("mcp", "gateway/notices"):
-                await engine.purge(records.hook_store_subject_of(kept))
+                await engine.purge(record_subjects.hook_store_subject_of(kept))
 
     anyio.run(forget)
 

@@ -30,6 +30,8 @@ def handle(event_type, context):
     print("heard", context["text"])
     if context["text"] == "boom":
         raise ValueError("this is too much")
+    if context["text"] in ("which", "whose"):
+        return {"decision": "ask", "prompt": "Which one?"}
     if context["text"] == "louder":
         context["text"] = "LOUDER"
         context.gateway.store.set("last", context["text"])
@@ -83,6 +85,7 @@ def live(place: Path) -> dict[str, Facts]:
         approvals(tour)
         tails(tour)
         strangers(tour, portal, wire)
+        programs(tour)
         sessions(tour)
         hooks(tour)
         letters(tour)
@@ -154,10 +157,12 @@ def talk(tour: Tour) -> None:
 
 
 def approvals(tour: Tour) -> None:
-    """Calls that wait for a yes, and what became of them."""
+    """Calls that wait for a yes and questions that wait for a word, and what became of them."""
     with tour.line() as line:
         for session in ("one", "two", "three"):
             line.ask("chat.say", {"text": "run it", "session": session})
+        for text in ("which", "whose"):
+            line.ask("chat.say", {"text": text, "session": text})
     tour.show("approvals")
     tour.show("approvals list")
     tour.verb("approvals.list")
@@ -165,6 +170,9 @@ def approvals(tour: Tour) -> None:
     tour.verb("approvals.answer", id=ids[0], allowed=True)
     tour.show("approvals yes", ids[1])
     tour.show("approvals no", ids[2])
+    questions = [one["id"] for one in tour.gateway.call("approvals.list")["questions"]]
+    tour.verb("questions.answer", id=questions[0], text="that one")
+    tour.show("approvals say", questions[1], "that one")
 
 
 def tails(tour: Tour) -> None:
@@ -183,6 +191,24 @@ def tails(tour: Tour) -> None:
     tour.kept.note("json", "events tail --json", json.loads(tail.communicate()[0]))
 
 
+def programs(tour: Tour) -> None:
+    """Keys are made, listed and revoked, and the page is opened and closed, by the command and on the socket."""
+    tour.show("keys new", "scraper", "--as", "operator")
+    tour.verb("keys.create", name="front-end", role="user")
+    tour.show("keys list")
+    tour.show("open")
+    tour.verb("web.open")
+    tour.verb("web.end")
+    tour.verb("keys.list")
+    tour.show("keys revoke", "scraper")
+    tour.verb("keys.revoke", name="front-end")
+    tour.show("activity list")
+    tour.verb("activity.list")
+    tour.show("usage")
+    tour.verb("usage")
+    tour.show("reload")
+
+
 def strangers(tour: Tour, portal: BlockingPortal, wire: TelegramWire) -> None:
     """Two people ask to be let in; one is let in by the socket, one by the command."""
     codes = []
@@ -195,6 +221,12 @@ def strangers(tour: Tour, portal: BlockingPortal, wire: TelegramWire) -> None:
     tour.verb("pairing.list")
     tour.verb("pairing.approve", code=codes[0])
     tour.show("pairing approve", codes[1])
+    tour.show("people list")
+    tour.show("people show", "telegram:6001")
+    tour.show("people forget", "telegram:6404", "--yes")
+    tour.verb("people.list")
+    tour.verb("people.show", person="telegram:6001")
+    tour.verb("people.forget", person="telegram:6404")
     tour.show("pairing list")
     tour.verb("pairing.list")
     tour.verb("pairing.revoke", platform="telegram", user_id="6001")
@@ -207,12 +239,13 @@ def sessions(tour: Tour) -> None:
     tour.verb("sessions.list", limit=1)
     tour.verb("sessions.list")
     tour.verb("sessions.show", session=KEY)
+    tour.verb("sessions.stop", session=KEY)
     tour.verb("sessions.search", query="hello", limit=1)
     tour.verb("sessions.export", session=KEY, format="json")
     tour.verb("sessions.statistics", days=0)
     tour.verb("sessions.statistics")
     tour.verb("sessions.delete", session="agent:main:terminal:dm:third")
-    for command, words in {"list": (), "show": (KEY,), "search": ("sum",), "rebuild": ()}.items():
+    for command, words in {"list": (), "show": (KEY,), "search": ("sum",), "stop": (KEY,), "rebuild": ()}.items():
         tour.show(f"sessions {command}", *words)
 
 
@@ -281,6 +314,8 @@ def networks(tour: Tour) -> None:
     tour.show("send", "--to", "telegram", "hello")
     tour.verb("platform.list")
     tour.show("platform list")
+    tour.verb("platform.probe", name="telegram")
+    tour.show("platform probe", "telegram")
     tour.verb("platform.steer", verb="restart", name="telegram")
     for verb in ("restart", "resume", "pause"):  # paused, it holds back what is owed, and the end need not wait for it
         tour.show(f"platform {verb}", "telegram")

@@ -11,29 +11,29 @@ from gateway.cli.hooks.options import is_path
 from gateway.cli.output import print_lines, show_json
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import has_errors, read_configuration
+from gateway.config.loading import Configuration, has_errors, read_configuration
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
+from gateway.daemon.hooks import list_own_values
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.doctor import describe_missing_imports
 from gateway.hermes.imports import find_missing_imports
+from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
 from gateway.hooks.folders.reach import find_missing_paths
-from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs
+from gateway.hooks.folders.readiness import check_filter, check_unknown_variables, find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    place = HermesFolderSource(home.hooks, "home")
-    environ = get_process_environment()
-    places = (make_package_source(home, environ), *list_hermes_sources(home, environ), place)
+    places = list_places(home)
     folders = [find_folder(name, home, places) for name in args.names] or list_all(places)
-    settings = read_hook_settings(home)
-    checked = [check_folder(folder, home, settings) for folder in folders]
+    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
+    checked = [check_folder(folder, home, configuration) for folder in folders]
     is_wrong = any(has_errors(one.findings) for one, _ in checked)
     if args.json:
         findings = {one.called: [*map(str, one.findings)] for one, _ in checked}
@@ -47,6 +47,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.FAILED if is_wrong else ExitCode.OK)
 
 
+def list_places(home: Home) -> tuple[Source, ...]:
+    """Where hooks of all kinds lie in this home."""
+    environ = get_process_environment()
+    hermes = (make_package_source(home, environ), *list_hermes_sources(home, environ))
+    return (make_missing_source(home, environ), *hermes, HermesFolderSource(home.hooks, "home"))
+
+
 def list_all(sources: Sequence[Source]) -> list[HookVersion]:
     """Hooks first; of two that have one name the one that would run."""
     found = {version.name: version for source in sources for version in source.list()}
@@ -55,18 +62,20 @@ def list_all(sources: Sequence[Source]) -> list[HookVersion]:
     return sorted(named, key=lambda version: (bool(version.source.prefix), version.name))
 
 
-def read_hook_settings(home: Home) -> HooksSettings:
-    """What our configuration says of hooks: nothing, where it cannot be read, for that is told elsewhere."""
-    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
-    return configuration.settings.hooks if configuration else HooksSettings()
+def check_folder(
+    version: HookVersion, home: Home, configuration: Configuration | None
+) -> tuple[HookVersion, list[str]]:
+    """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine.
 
-
-def check_folder(version: HookVersion, home: Home, settings: HooksSettings) -> tuple[HookVersion, list[str]]:
-    """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine."""
+    A configuration that cannot be read is told of elsewhere.
+    """
+    settings = configuration.settings.hooks if configuration else HooksSettings()
     own = settings.find_overrides(version.name, version.short)
     version = version.source.inspect(replace(version, written_for=own.written_for))
     environ, configured = read_environment(get_process_environment(), home.env).environ, own.env
-    version = replace(version, findings=(*version.findings, *check_unknown_variables(version, environ, configured)))
+    known = list_own_values(configuration) if configuration else {}
+    found = (*check_unknown_variables(version, environ, configured), *check_filter(version, known))
+    version = replace(version, findings=(*version.findings, *found))
     return version, list(list_missing(version, version.manifest, home)) if version.manifest else []
 
 

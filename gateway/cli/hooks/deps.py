@@ -28,8 +28,8 @@ from gateway.errors import GatewayError, HookError, NotRunning
 from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hermes.package_files import SERVED_PACKAGES, PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
-from gateway.hooks.folders.manifest import read_requirement
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
+from gateway.hooks.folders.requirement import read_requirement
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 
 ASKED_FILE = "requirements.txt"  # in the place: what was named by hand

@@ -1,16 +1,17 @@
 """All that the running gateway knows of one hook: `info`. It reads timetables, for which `list` has no use."""
 
 import argparse
+import json
 import time
 from typing import Any
 
 from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_findings
-from gateway.cli.output import escape_text, format_ago, show_fields, show_json, show_table
+from gateway.cli.output import escape_text, format_ago, print_lines, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.cron import parse_timetable
-from gateway.logs.text import to_one_line
+from gateway.logs.text import to_json_text, to_one_line
 
-SHOWN_BELOW = ("traces", "last_error", "findings", "kept", "hangs")  # shown below the rest
+SHOWN_BELOW = ("traces", "given", "last_error", "findings", "kept", "hangs")  # shown below the rest
 SAID_ELSEWHERE = ("hermes",)  # `written for` says it, with the reason
 
 
@@ -24,7 +25,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
     show_findings([hook])
     for key, value in hook.get("kept", {}).items():
         lines = value if isinstance(value, list) else [value]
-        print(f"\nkept as {key}:", *(to_one_line(str(line)) for line in lines), sep="\n  ")
+        print(f"\nkept as {key}:")
+        for line in lines:
+            print_lines(to_one_line(" ".join(str(line).splitlines())), "  ")
     if error := hook["last_error"]:
         where = f"{format_ago(error['at'])} at {to_one_line(error['event'])}"
         print(f"\nlast error, {where}: {escape_text(error['message'])}")
@@ -39,6 +42,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
             for one in traces
         )
         show_table(("call", "event", "took", "outcome"), rows)
+    for one in hook.get("given", [])[-1:]:
+        print(f"\ngiven last, {format_ago(one['at'])} at {to_one_line(one['event'])}:")
+        print(to_json_text(json.dumps(one["fields"], indent=2, ensure_ascii=False)))
 
 
 def format_field(key: str, value: Any) -> str:

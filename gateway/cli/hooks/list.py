@@ -16,7 +16,8 @@ STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "ow
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    hooks = read_hooks(home, "list")["hooks"]
+    wanted = {"by": "worst", "limit": args.worst} if args.worst else {}
+    hooks = read_hooks(home, "list", **wanted)["hooks"]
     shown = select_listed(hooks, args.all)
     if args.verb == "stats":
         show_stats(hooks, shown, as_json=args.json)
@@ -48,6 +49,9 @@ def show_list(shown: list[dict[str, Any]], home: Home) -> None:
             if hook["reason"]:
                 sign = "-" if hook["state"] in QUIET_STATES else "!"
                 print_lines(to_one_line(f"{sign} {hook['name']} is {hook['state']}: {hook['reason']}", 2000), "")
+    for hook in shown:
+        if hook["webhook"]:
+            print_lines(to_one_line(f"- {hook['name']}: {hook['webhook']}", 2000), "")
     show_findings(shown)
 
 

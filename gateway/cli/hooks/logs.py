@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gateway.cli.logs import POLL_PAUSE, LogFollower, find_hook_name
+from gateway.cli.logs import POLL_PAUSE, find_hook_name
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError, NotRunning
+from gateway.logs.log_files import LogFollower
 from gateway.logs.text import to_one_line
 
 

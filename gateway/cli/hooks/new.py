@@ -36,6 +36,7 @@ def handle(event_type, context):
     print(event_type, context.get("{field}"))
 '''
 SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
+WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md"
 NODE_TEMPLATE = """// Each line on stdin is a request: {{"id", "method": event name, "params": its fields}}.
 // Each line on stdout is an answer.
 // {comment}
@@ -149,9 +150,10 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         "sh": ("hook.sh", SHELL_TEMPLATE, ['command: ["./hook.sh"]', "protocol: oneshot"]),
     }[lang]
     manifest = [f"name: {name}", "description: What this hook does, in one sentence", "version: 0.1.0"]
-    observed = [each for each in events if each != f"schedule:{name}"]
+    called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE}
+    observed = [each for each in events if each not in called]
     manifest += [f"events: [{format_names(observed)}]"] if observed else []
-    manifest += [SCHEDULE_LINE] if len(observed) < len(events) else []
+    manifest += [line for each, line in called.items() if each in events]
     manifest += [f"intercepts: [{format_names(intercepts)}]"] if intercepts else []
     return {
         program: template.format(**given),

@@ -16,6 +16,8 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     match verb:
         case "list" | "stats":
             parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+            says = "only N, those first that somebody should look at"
+            parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
         case "new":
             _add_new_options(parser)
         case "check":

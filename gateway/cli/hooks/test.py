@@ -14,8 +14,6 @@ from gateway.cli.output import apply_style, escape_text, print_note, show_json, 
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode, HookError, NotRunning
-from gateway.events.catalogue import get_event_spec, suggest_event
-from gateway.hooks.patterns import EventSelector
 from gateway.logs.text import to_one_line
 
 
@@ -31,11 +29,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
-    hook = call_gateway(home.socket, "hooks.info", name=args.name)
-    if args.event not in EventSelector([*hook["intercepts"], *hook["events"]]):
-        suggested = suggest_event(args.event)
-        hint = f"; did you mean {suggested}?" if suggested else ""
-        print_note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
     with show_progress(f"{args.name} has {args.event}"):
         return dict(call_gateway(home.socket, "hooks.fire", name=args.name, event=args.event, payload=fields))
 
@@ -60,24 +53,14 @@ def show_trial(trial: dict[str, Any]) -> None:
         print(f"  changed  {to_one_line(field)}: {format_json(value)}")
     for asked in trial["asked"]:
         print(f"  asked    {format_json(asked)}")
-    if nothing := check_effect(trial):
-        print(f"  {apply_style('warning', 'yellow')}  {to_one_line(nothing)}")
+    for remark in trial["remarks"]:
+        print(f"  {apply_style('warning', 'yellow')}  {to_one_line(remark)}")
     shown = (trial["traceback"] or trial["error"]).splitlines()
     for line in shown:
         print(f"  {to_one_line(line)}")
     for line in trial["output"].splitlines():
         if not any(line.endswith(line_shown) for line_shown in shown):  # what it raised stands in its log too
             print(f"  | {to_one_line(line)}")
-
-
-def check_effect(trial: dict[str, Any]) -> str:
-    """What the hook decided, where that means nothing at such an event."""
-    known, result = get_event_spec(trial["event"]), trial["result"]
-    word = result.get("decision", "") if isinstance(result, dict) else ""
-    if known is None or word not in ("deny", "end", "retry") or word in known.outcomes:
-        return ""
-    honoured = ", ".join(sorted(known.outcomes)) or "no decision"
-    return f"{word} has no effect at {trial['event']}, which honours {honoured}"
 
 
 def format_json(value: Any) -> str:

@@ -1,8 +1,9 @@
 """`hermes-gateway security audit`: who could do what they should not, and the line that mends it; exit 1 if anything.
 
 The checks stand in tables by subject, each with an id that stays. None runs code of a hook, and none needs a gateway
-that runs. A notice is good to know and no fault of the home: it leaves the exit code alone. `--fix` takes rights of
-files and folders away from others; all else is for a person to decide.
+that runs. A notice is good to know and no fault of the home: it leaves the exit code alone, and so does what somebody
+has accepted by `security.accepted`. `--fix` takes rights of files and folders away from others; all else is for a
+person to decide.
 """
 
 import argparse
@@ -23,7 +24,22 @@ from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
-CHECKS: tuple[AuditCheck, ...] = (*FILE_CHECKS, *PEOPLE_CHECKS, *TOOL_CHECKS, *HOOK_CHECKS, *MACHINE_CHECKS)
+
+def _find_unknown_accepted(target: AuditTarget) -> Iterator[AuditFault]:
+    for name in target.settings.security.accepted:
+        if name not in {check.id for check in CHECKS}:
+            what = f"no check is called {name}"
+            yield AuditFault(target.place_of("security.accepted"), what, f"take {name} out of security.accepted")
+
+
+CHECKS: tuple[AuditCheck, ...] = (
+    *FILE_CHECKS,
+    *PEOPLE_CHECKS,
+    *TOOL_CHECKS,
+    *HOOK_CHECKS,
+    *MACHINE_CHECKS,
+    AuditCheck("config.accepted", "warning", "what was meant to be accepted is not", _find_unknown_accepted),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.fix:
         repair_rights(read_audit_target(home, get_process_environment()))
-    told = [*find_faults(read_audit_target(home, get_process_environment()))]
-    notices = [(check, fault) for check, fault in told if check.severity == "notice"]
+    target = read_audit_target(home, get_process_environment())
+    told, accepted = list[tuple[AuditCheck, AuditFault]](), list[tuple[AuditCheck, AuditFault]]()
+    for one in find_faults(target):
+        (accepted if is_allowed(one[0], target) else told).append(one)
+    notices = [one for one in told if one[0].severity == "notice"]
     found = [one for one in told if one not in notices]
     if args.json:
-        shown = {"findings": found, "notices": notices}
+        shown = {"findings": found, "notices": notices, "accepted": accepted}
         show_json({"checks": len(CHECKS)} | {key: [_to_json(*one) for one in some] for key, some in shown.items()})
     elif found:
         show_faults(told)
@@ -48,6 +67,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
         print(f"nothing found: {len(CHECKS)} checks")
         for _, fault in notices:
             print_lines(to_one_line(f"to know: {fault.what}; {fault.remedy}", 1000), "")
+    if accepted and not args.json:
+        names = ", ".join(dict.fromkeys(check.id for check, _ in accepted))
+        print_lines(f"accepted by security.accepted: {names}", "")
     return int(ExitCode.FAILED if found else ExitCode.OK)
 
 
@@ -57,10 +79,15 @@ def find_faults(target: AuditTarget) -> Iterator[tuple[AuditCheck, AuditFault]]:
         yield from ((check, fault) for fault in check.find(target))
 
 
+def is_allowed(check: AuditCheck, target: AuditTarget) -> bool:
+    """Has somebody said that they mean it so?"""
+    return check.id in target.settings.security.accepted
+
+
 def repair_rights(target: AuditTarget) -> None:
     """Take from others the rights that they should not have; what cannot be mended so is found again."""
-    for _, fault in find_faults(target):
-        for path in fault.paths:
+    for check, fault in find_faults(target):
+        for path in () if is_allowed(check, target) else fault.paths:
             with suppress(OSError):
                 _take_rights(path, fault.bits)
 
@@ -77,10 +104,10 @@ def _take_rights(path: Path, bits: int) -> None:
 
 
 def show_faults(found: list[tuple[AuditCheck, AuditFault]]) -> None:
-    """Each in three lines: what is wrong where, what it means, and what mends it."""
+    """Each below its id: what is wrong where, what it means, and what mends it."""
     for check, fault in found:
-        colour = "red" if check.severity == "error" else "yellow"
-        print(f"{apply_style(check.id, colour)}  {to_one_line(f'{fault.place}: {fault.what}', 1000)}")
+        print(apply_style(check.id, "red" if check.severity == "error" else "yellow"))
+        print_lines(to_one_line(f"{fault.place}: {fault.what}", 1000), "    ")
         print_lines(check.means, "    ")
         print_lines(to_one_line(fault.remedy, 1000), "    ")
     counts = Counter(check.severity for check, _ in found)

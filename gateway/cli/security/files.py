@@ -110,6 +110,14 @@ FILE_CHECKS = (
         lambda target: _find_readers([target.home.env], "others can read your secrets"),
     ),
     AuditCheck(
+        "web.key-readable",
+        "error",
+        "others can pass for this gateway, and read what people say to its page",
+        lambda target: _find_readers(
+            [Path(key)] if (key := target.settings.web.tls.key) else [], "others can read the key of the port"
+        ),
+    ),
+    AuditCheck(
         "files.folder-readable",
         "warning",
         "others can look at what the gateway keeps; the next start closes it",

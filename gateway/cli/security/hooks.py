@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults
@@ -15,6 +16,7 @@ from gateway.yaml_source import SourceLocation
 
 GUARDED = ("tool:before", "tools:before")
 DENIES = re.compile(rb"\bDeny\b|[\"'](deny|block)[\"']|\bexit 2\b")
+ASKS_SCOPE = re.compile(rb"[\"']scope[\"'][^\n]{0,40}[\"']user[\"']|[\"']user[\"'][^\n]{0,40}[\"']scope[\"']")
 MOST_BYTES = 1_000_000  # of a file that is searched for secrets
 
 
@@ -49,6 +51,20 @@ def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
     except OSError:
         return True
     return bool(manifest.url) or any(map(DENIES.search, code.values()))
+
+
+def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
+    """A handler that compares `scope` with `user` met operators too, before they had a word of their own."""
+    groups = target.settings.access.groups.values()
+    roles = {one.role for one in target.people.people} | {one.role for one in groups}
+    for version, manifest, _ in _list_hooks(target) if "operator" in roles else ():
+        with suppress(OSError):
+            files = read_code(version, manifest.command).files
+            for name, code in files.items():
+                if ASKS_SCOPE.search(code) and b"operator" not in code:
+                    what = f"{version.called} compares `scope` with `user`, which no operator has any more"
+                    remedy = "compare it with `operator` too, or ask by `when: {scope: user}`"
+                    yield AuditFault(SourceLocation(str(version.path / name)), what, remedy)
 
 
 def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
@@ -114,6 +130,7 @@ HOOK_CHECKS = (
     AuditCheck(
         "hooks.in-process", "warning", "it reads every token, and its faults are the gateway's", _find_in_process
     ),
+    AuditCheck("hooks.missed-operators", "warning", "operators get past what it forbids users", _find_missed_operators),
     AuditCheck("hooks.plain-http", "error", "who listens on the way reads messages and decides", _find_plain_hooks),
     AuditCheck("hooks.unsigned", "warning", "anybody can send that address made-up events", _find_unsigned_hooks),
     AuditCheck("hooks.tokens-given", "warning", "whoever has a token can be the bot", _find_tokens_given),

@@ -1,11 +1,13 @@
-"""Checks of the machine: who runs the gateway, how old it is, and what systemd holds it to."""
+"""Checks of the machine: who runs the gateway, how old it is, what systemd holds it to, and whom its port believes."""
 
 from collections.abc import Iterator
 from datetime import date
+from ipaddress import ip_network
 from pathlib import Path
 
 from gateway.cli.doctor import check_configuration, check_version
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.cli.security.tools import is_plain_http
 from gateway.daemon.own_process import describe_readers
 from gateway.yaml_source import SourceLocation
 
@@ -16,6 +18,7 @@ PYTHON_ENDS = {
     (3, 13): date(2029, 10, 31),
     (3, 14): date(2030, 10, 31),
 }
+FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; in a wider one others are, too
 
 
 def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
@@ -88,7 +91,24 @@ def _name_edit(unit: Path) -> str:
     return f"run: systemctl {'--user ' if _is_of_person(unit) else ''}edit {unit.stem}"
 
 
+def _find_wide_proxies(target: AuditTarget) -> Iterator[AuditFault]:
+    for written in target.settings.web.trusted_proxies:
+        network = ip_network(written)
+        if network.prefixlen < FEWEST_BITS[network.version]:
+            what = f"every address of {written} is believed as a proxy"
+            remedy = "name the proxy itself, for instance: web: {trusted_proxies: [10.0.0.2]}"
+            yield AuditFault(target.place_of("web.trusted_proxies"), what, remedy)
+
+
+def _find_plain_url(target: AuditTarget) -> Iterator[AuditFault]:
+    if is_plain_http(url := target.settings.web.url):
+        what = f"people reach the page at {url}, unencrypted"
+        yield AuditFault(target.place_of("web.url"), what, f"web: {{url: 'https{url.removeprefix('http')}'}}")
+
+
 MACHINE_CHECKS = (
+    AuditCheck("web.wide-proxies", "error", "any of them says who asks and from where", _find_wide_proxies),
+    AuditCheck("web.plain-url", "error", "whoever is on the way reads the page and takes over logins", _find_plain_url),
     AuditCheck("config.wrong", "error", "what the settings let happen could not be checked", _find_wrong_settings),
     AuditCheck("process.root", "notice", "a fault in the gateway is a fault of the whole machine", _find_root),
     AuditCheck("version.old", "warning", "what was mended since is not mended in what runs", _find_old_daemon),

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from ipaddress import ip_network
 
 from msgspec.structs import asdict
 
@@ -10,11 +12,14 @@ from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.rules import EVERY_TOOL, AccessRules
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
 from gateway.config.checks import find_open_networks
-from gateway.config.settings import GUEST_TOOLS
+from gateway.config.settings import DEFAULT_RATE, GUEST_TOOLS
 from gateway.daemon.part_settings import access_rules_from
 from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.messages import Address, Message
+from gateway.roles import rank_of
 
 MANY_MESSAGES = 600  # in a minute
+MANY_ADMINS = 5  # by one group
 
 
 def _read_rules(target: AuditTarget) -> AccessRules | None:
@@ -58,9 +63,9 @@ def _find_user_tools(target: AuditTarget) -> Iterator[AuditFault]:
 
 def _find_user_commands(target: AuditTarget) -> Iterator[AuditFault]:
     given = target.settings.access.user_commands or ()
-    ours = [command.name for command in BUILT_IN if command.rights == "admin" and command.name in given]
+    ours = [command.name for command in BUILT_IN if not command.is_for("user") and command.name in given]
     if ours:
-        what = f"users have commands that are meant for admins: {', '.join(ours)}"
+        what = f"users have commands that are not meant for them: {', '.join(ours)}"
         yield AuditFault(target.place_of("access.user_commands"), what, "take them out of access.user_commands")
 
 
@@ -78,24 +83,63 @@ def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
                 yield AuditFault(target.place_of(f"access.{kind}.all"), what, remedy)
 
 
+def _infer_owners(target: AuditTarget, rules: AccessRules) -> dict[str, str]:
+    """As the gateway does at its start."""
+    kept = {one.platform: one.user_id for one in target.people.owners}
+    return infer_owners(rules, target.people.people, kept)
+
+
 def _find_inferred_owner(target: AuditTarget) -> Iterator[AuditFault]:
     rules = _read_rules(target)
-    for network, user in (infer_owners(rules, (), {}) if rules else {}).items():
-        what = f"{user} is the owner on {network}, being the only one whom its lists name"
+    for network, user in (_infer_owners(target, rules) if rules else {}).items():
+        what = f"{user} is the owner on {network}, being or having been the only one whom its lists name"
         yield AuditFault(target.place_of(f"access.users.{network}"), what, format_line(network, user))
 
 
 def _find_no_approver(target: AuditTarget) -> Iterator[AuditFault]:
-    """People who were let in by a code are known to the gateway that runs; it says so by itself."""
     rules = _read_rules(target)
-    if rules and (line := suggest_owner(rules, (), infer_owners(rules, (), {}))):
+    if rules and (line := suggest_owner(rules, target.people.people, _infer_owners(target, rules))):
         yield AuditFault(target.place_of("access.users"), "people may speak, and nobody on a network may approve", line)
 
 
 def _find_many_messages(target: AuditTarget) -> Iterator[AuditFault]:
-    if target.settings.access.rate > MANY_MESSAGES:
-        what = f"one person may send {target.settings.access.rate} messages a minute"
-        yield AuditFault(target.place_of("access.rate"), what, "access: {rate: 30}")
+    access = target.settings.access
+    rates = {f"access.groups.{name}.rate": group.rate or 0 for name, group in access.groups.items()}
+    rates |= (
+        {f"access.rate.{role}": rate for role, rate in access.rate.items() if role != "owner"}
+        if isinstance(access.rate, dict)
+        else {"access.rate": access.rate}
+    )
+    for where, rate in rates.items():
+        if rate > MANY_MESSAGES:
+            remedy = f"access: {{rate: {DEFAULT_RATE}}}" if where == "access.rate" else f"write {DEFAULT_RATE} there"
+            yield AuditFault(target.place_of(where), f"one person may send {rate} messages a minute", remedy)
+
+
+def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
+    """A group never takes away: who has more elsewhere keeps it."""
+    rules = _read_rules(target)
+    if rules is None:
+        return
+    without, paired = replace(rules, groups={}), {(one.platform, one.user_id): one.role for one in target.people.people}
+    for name, group in rules.groups.items():
+        for person in sorted(group.people):
+            platform, _, user = person.partition(":")
+            message = Message("", Address(platform, user), user, "")
+            found = ["owner" if user in rules.owners.get(platform, ()) else None, without.find_role(message)]
+            roles = [role for role in (*found, paired.get((platform, user))) if role]
+            if any(rank_of(role) > rank_of(group.role) for role in roles):
+                what = f"{person} is in a group of {group.role}s, and has more elsewhere: {', '.join(roles)}"
+                remedy = f"take {person} out of the group {name}, or away from there"
+                yield AuditFault(target.place_of(f"access.groups.{name}"), what, remedy)
+
+
+def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
+    for name, group in target.settings.access.groups.items():
+        if group.role == "admin" and len(group.people) > MANY_ADMINS:
+            what = f"the group {name} makes {len(group.people)} people admins"
+            remedy = f"access: {{groups: {{{name}: {{role: operator}}}}}}"
+            yield AuditFault(target.place_of(f"access.groups.{name}.role"), what, remedy)
 
 
 def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
@@ -104,7 +148,19 @@ def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("tools.approvers"), what, "tools: {approvers: [owner, admin]}")
 
 
+def _find_local_proxy(target: AuditTarget) -> Iterator[AuditFault]:
+    web = target.settings.web
+    networks = [ip_network(one) for one in web.trusted_proxies] if web.identity else []
+    if any(one.is_loopback for one in networks):
+        what = f"every user and program of this machine can say in {web.identity} that they are anybody"
+        remedy = "let the proxy come from an address of its own, such as that of a container"
+        yield AuditFault(target.place_of("web.trusted_proxies"), what, remedy)
+
+
 PEOPLE_CHECKS = (
+    AuditCheck(
+        "access.local-proxy", "warning", "whoever is on this machine can take anybody's role", _find_local_proxy
+    ),
     AuditCheck("access.everybody", "error", "every stranger of that network can talk to your agent", _find_everybody),
     AuditCheck(
         "access.open-chats", "warning", "who comes into such a group is a guest, whoever they are", _find_open_chats
@@ -126,5 +182,7 @@ PEOPLE_CHECKS = (
         "access.no-approver", "warning", "what asks first is refused, unless you are at the terminal", _find_no_approver
     ),
     AuditCheck("access.many-messages", "warning", "one person can use up your model's budget", _find_many_messages),
+    AuditCheck("access.idle-groups", "warning", "the group limits nothing for them", _find_idle_groups),
+    AuditCheck("access.many-admins", "warning", "each of them may let in others and approve", _find_many_admins),
     AuditCheck("approvals.asker", "error", "the question guards nothing: who asks agrees", _find_asker),
 )

@@ -3,15 +3,19 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from gateway import record_subjects, records
 from gateway.cli.doctor import DoctorTarget, read_target
 from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.daemon.hooks import list_sources
+from gateway.engine.sqlite.backup import read_last_in
+from gateway.errors import EngineError
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
@@ -22,13 +26,14 @@ UNIT = "hermes-gateway.service"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTarget:
-    """What doctor reads, the hooks that are switched on, and the machine around.
+    """What doctor reads, who was let in or kept as an owner, the hooks that are switched on, and the machine around.
 
     person: the home of the user; units: files of systemd that may start the gateway; uid: who runs this.
     """
 
     doctor: DoctorTarget
     person: Path
+    people: records.PairingState = field(default_factory=records.PairingState)
     hooks: tuple[HookVersion, ...] = ()
     units: tuple[Path, ...] = ()
     uid: int
@@ -81,12 +86,22 @@ def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
     return AuditTarget(
         doctor=doctor,
         person=person,
+        people=_read_people(home),
         hooks=tuple(_list_hooks(doctor)),
         units=tuple(path for path in units if path.is_file()),
         uid=os.geteuid(),
         python=sys.version_info[:2],
         today=datetime.now(UTC).date(),
     )
+
+
+def _read_people(home: Home) -> records.PairingState:
+    """As the journal has them. Of one that cannot be read, doctor tells."""
+    kept = None
+    with suppress(EngineError, ValueError):
+        if found := read_last_in(home.journal, record_subjects.ACCESS_SUBJECT):
+            kept = records.decode(found.data)
+    return kept if isinstance(kept, records.PairingState) else records.PairingState()
 
 
 def as_faults(findings: Iterable[Finding], *paths: Path, bits: int = 0) -> Iterator[AuditFault]:

@@ -1,0 +1,46 @@
+"""`hermes-gateway keys`: keys by which programs are let in at the port; each is shown once, when it is made."""
+
+import argparse
+from typing import Any, get_args
+
+from gateway.cli.output import format_ago, print_note, show_json, show_result, show_table
+from gateway.config.home import Home
+from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.logs.text import to_one_line
+from gateway.web.program_keys import KeyRole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="which keys there are; none is shown")
+    new = verbs.add_parser("new", help="make one, and print it: nobody can print it again")
+    new.add_argument("name", help="what it is called, for instance after the program: prometheus")
+    says = "what it may do: an operator sees figures and reasons too, and both speak to an agent"
+    new.add_argument("--as", dest="role", choices=get_args(KeyRole), required=True, help=says)
+    speaks = "the agent that it may speak to, under /v1; without one it speaks to none"
+    new.add_argument("--agent", default="", metavar="NAME", help=speaks)
+    revoke = verbs.add_parser("revoke", help="let nobody in by it any more, from now on")
+    revoke.add_argument("name", help="as `list` shows it")
+    for one in (listed, new, revoke):
+        one.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    match args.verb:
+        case "list":
+            show_keys(call_gateway(home.socket, "keys.list", PATIENCE), as_json=args.json)
+        case "new":
+            made = call_gateway(home.socket, "keys.create", PATIENCE, name=args.name, role=args.role, agent=args.agent)
+            show_result(made, made["key"], as_json=args.json)
+            print_note("keep it now: it is shown once, and only what tells it again is kept")
+        case "revoke":
+            gone = call_gateway(home.socket, "keys.revoke", PATIENCE, name=args.name)
+            show_result(gone, to_one_line(f"nobody is let in by the key {gone['name']} any more"), as_json=args.json)
+
+
+def show_keys(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    rows = [(one["name"], one["role"], one["agent"] or "-", format_ago(one["at"])) for one in found["keys"]]
+    show_table(("key", "as", "agent", "made"), rows, "there is no key: hermes-gateway keys new NAME --as operator")

@@ -1,0 +1,40 @@
+"""How wide a text for people is: as wide as the terminal that shows it, and of one width where none does.
+
+It knows nothing else of the gateway, and imports little: `--help` must be there at once. What is cut into lines here is
+text of ours; that of others is made harmless first (`gateway.logs.text`).
+"""
+
+import argparse
+import os
+import re
+import sys
+import textwrap
+from typing import TextIO
+
+WIDTH = 100  # columns of help that no terminal shows
+
+
+def get_columns(stream: TextIO) -> int | None:
+    """How many columns there are; None where the reader is no terminal, and gets it all."""
+    if not stream.isatty():
+        return None
+    return os.get_terminal_size(stream.fileno()).columns or 80
+
+
+def fold_lines(text: str) -> str:
+    """A text of two columns; on a terminal a long line goes on below where its second one begins."""
+    if (width := get_columns(sys.stdout)) is None:
+        return text
+    folded: list[str] = []
+    for line in text.split("\n"):
+        first = re.match(r" *\S+ {2,}| *", line)
+        indent = " " * first.end() if first and len(line) > width else ""
+        folded += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(folded)
+
+
+class HelpLayout(argparse.HelpFormatter):
+    """Help of one width, so that the documentation can show it as it is; on a terminal no wider than that."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=min(WIDTH, get_columns(sys.stdout) or WIDTH))

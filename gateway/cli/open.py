@@ -1,0 +1,30 @@
+"""`hermes-gateway open`: a link to the operator's page, good once and for a minute; `--end` logs everybody out."""
+
+import argparse
+import webbrowser
+
+from gateway.cli.output import print_note, show_result
+from gateway.config.home import Home, get_process_environment
+from gateway.control_socket.client import PATIENCE, call_gateway
+
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    says = "end all logins at once; links that were not used are good no more"
+    parser.add_argument("--end", action="store_true", help=says)
+    parser.add_argument("--json", action="store_true", help="print one object, and open nothing")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    if args.end:
+        found = call_gateway(home.socket, "web.end", PATIENCE)
+        show_result(found, f"{found['ended']} logins have ended", as_json=args.json)
+        return
+    found = call_gateway(home.socket, "web.open", PATIENCE)
+    show_result(found, found["url"], as_json=args.json)
+    if args.json:
+        return
+    print_note(f"good once, for {found['seconds']:.0f} seconds; whoever opens it is let in as the owner")
+    if any(get_process_environment().get(name) for name in SCREENS):  # a browser in this terminal would take it over
+        webbrowser.open(found["url"])

@@ -1,0 +1,147 @@
+"""`hermes-gateway people`: who speaks here, and what is held of one: shown, as an archive, or forgotten."""
+
+import argparse
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.output import print_note, show_fields, show_json, show_table
+from gateway.cli.sessions import format_moment
+from gateway.config.home import Home
+from gateway.control_socket.client import ControlClient, call_gateway
+from gateway.errors import ExitCode, GatewayError
+from gateway.logs.text import to_one_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="who may speak or has spoken, and as what")
+    show = verbs.add_parser("show", help="what is held of somebody")
+    export = verbs.add_parser("export", help="all that is held of somebody, as an archive")
+    export.add_argument("-o", "--output", metavar="FILE", help="where to; by default a new file ID.zip here")
+    forget = verbs.add_parser("forget", help="remove all that is held of somebody, for good")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    for one in (show, export, forget):
+        one.add_argument("people", nargs="+", metavar="ID", help="NETWORK:ID, as `list` shows it")
+    for one in (listed, show, forget):
+        one.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    match args.verb:
+        case "list":
+            show_list(call_gateway(home.socket, "people.list"), as_json=args.json)
+        case "show":
+            show_people(
+                [call_gateway(home.socket, "people.show", person=one) for one in args.people], as_json=args.json
+            )
+        case "export":
+            export_people(args, home)
+        case "forget":
+            return forget_people(args, home)
+    return int(ExitCode.OK)
+
+
+def show_list(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (one["person"], one["role"] or "none", one["sessions"] or "", format_moment(one["last_active"]), one["name"])
+        for one in found["people"]
+    ]
+    show_table(("person", "role", "sessions", "last spoke", "name"), rows, "nobody may speak, and nobody has spoken")
+
+
+def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        show_json({"people": found})
+        return
+    for one in found:
+        show_fields(
+            [
+                (one["person"], one["role"] or "may not speak"),
+                ("conversations", len(one["conversations"])),
+                ("of several", f"{len(one['shared'])} in which they spoke"),
+                ("in the journal", f"{sum(one['records'].values())} records besides"),
+                ("remembered", f"{one['notes']} notes"),
+                ("files", f"{one['files']}, {one['bytes']} bytes"),
+                *_describe_unclear(one),
+            ]
+        )
+
+
+def _describe_unclear(one: dict[str, Any]) -> list[tuple[str, str]]:
+    """What an older version wrote says not who spoke."""
+    says = "{} turns of before do not say whose they are: hermes-gateway sessions delete {}"
+    return [("not known", says.format(count, key)) for key, count in one["unclear"].items()]
+
+
+def export_people(args: argparse.Namespace, home: Home) -> None:
+    if args.output and len(args.people) > 1:
+        raise GatewayError("one file holds one person: leave --output away, or export them one by one")
+    for person in args.people:
+        path = Path(args.output or f"{person.replace(':', '-').replace('/', '-')}.zip")
+        print_note(f"{path}: {write_archive(home, person, path)} parts")
+
+
+def write_archive(home: Home, person: str, path: Path) -> int:
+    """A new file that nobody else may read. What was begun and failed is not left behind."""
+    texts: dict[str, list[str]] = {}
+    files: dict[str, str] = {}
+
+    def note(kind: str, told: dict[str, str]) -> None:
+        if kind == "piece":
+            texts.setdefault(told["name"], []).append(told["text"])
+        else:
+            files[told["name"]] = told["path"]
+
+    with ControlClient(home.socket, None) as client:
+        said = client.call("people.export", {"person": person}, note)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, parts in texts.items():
+            archive.writestr(name, "".join(parts))
+        for name, place in files.items():
+            archive.write(place, name)
+    return int(said["parts"])
+
+
+def forget_people(args: argparse.Namespace, home: Home) -> int:
+    if not args.yes:
+        if not sys.stdin.isatty():
+            print_note("nobody was forgotten: say --yes, since there is nobody to ask")
+            return int(ExitCode.USAGE)
+        asked = f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good? [y/N] "
+        if input(asked).strip().lower() not in ("y", "yes"):
+            return int(ExitCode.FAILED)
+    found = [call_gateway(home.socket, "people.forget", person=one) for one in args.people]
+    if args.json:
+        show_json({"forgotten": found})
+    else:
+        for one in found:
+            describe_forgotten(one)
+    return int(ExitCode.FAILED if any(one["busy"] for one in found) else ExitCode.OK)
+
+
+def describe_forgotten(one: dict[str, Any]) -> None:
+    what = [
+        (one["conversations"], "conversation"),
+        (one["turns_of_shared"], "turn of a conversation of several"),
+        (one["records"], "record"),
+        (one["notes"], "note"),
+        (one["files"], "file"),
+    ]
+    gone = ", ".join(f"{count} x {name}" for count, name in what if count)
+    print(to_one_line(f"{one['person']} is forgotten: {gone or 'nothing was held of them'}"))
+    print(f"sums and the record of activity call them {one['pseudonym']}")
+    for key in one["busy"]:
+        print_note(f"a turn in {key} did not end: forget them once more when it has")
+    for _, text in _describe_unclear(one):
+        print_note(text)
+    if one["left"]:
+        print_note("what is out of reach:")
+        for line in one["left"]:
+            print_note(f"  {line}")

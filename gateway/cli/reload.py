@@ -1,0 +1,19 @@
+"""`hermes-gateway reload`: have the configuration read again, as SIGHUP does."""
+
+import argparse
+
+from gateway.cli.output import print_note, show_result
+from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    found = call_gateway(home.socket, "reload")
+    changed = ", ".join(found["changed"])
+    show_result(found, f"changed: {changed}" if changed else "nothing has changed", as_json=args.json)
+    if found["restart"] and not args.json:
+        print_note(f"only from the next start on: {', '.join(found['restart'])}")

@@ -1,0 +1,55 @@
+"""`hermes-gateway usage`: how many tokens the calls of models took and what they cost, by person or something else."""
+
+import argparse
+from typing import Any
+
+from gateway.cli.output import print_note, show_json, show_table
+from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
+
+KEYS = ("person", "model", "day", "hook", "session")
+UNPRICED = (
+    "{calls} calls are of models without a known price, and cost more than is shown: set `input_price` and "
+    "`output_price` of the model in config.yaml"
+)
+ESTIMATED = "{calls} calls were cut off, or their endpoint did not say their tokens: those are estimated"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--by", choices=KEYS, default="person", help="what it is summed by (person)")
+    parser.add_argument("--days", type=int, default=30, metavar="N", help="of the last N days, with today (30)")
+    parser.add_argument("--person", default="", metavar="ID", help="of one person alone, by the id that the table has")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    found = call_gateway(home.socket, "usage", by=args.by, days=args.days, person=args.person)
+    if args.json:
+        show_json(found)
+        return
+    rows = [(one["name"] or "-", *format_usage(one)) for one in found["rows"]]
+    if len(rows) > 1:
+        rows.append(("all", *format_usage(found["total"])))
+    show_table((args.by, "calls", "in", "cached", "out", "cost"), rows, "no model was called in these days")
+    if found["budgets"]:
+        print()
+        rows = [
+            (one["budget"], one["window"], *map(str, (one["used"], one["limit"])), one["unit"])
+            for one in found["budgets"]
+        ]
+        show_table(("budget", "in", "used", "of", ""), rows)
+    for text, field in ((UNPRICED, "unpriced"), (ESTIMATED, "estimated")):
+        if calls := found["total"][field]:
+            print_note(text.format(calls=calls))
+
+
+def format_usage(used: dict[str, Any]) -> tuple[str, ...]:
+    """Calls, tokens and cost, for a table."""
+    counts = (f"{used[name]:,}" for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"))
+    return (*counts, format_price(used["cost"], used["unpriced"]))
+
+
+def format_price(cost: float | None, unpriced: int) -> str:
+    if cost is None:
+        return "unknown"
+    return f"{cost:.4f}{'+' if unpriced else ''}"

@@ -1,0 +1,73 @@
+"""Whether the configuration that lies on disk is the one in force: what would be loaded now, against what was.
+
+It is read only when a file has changed since the last look: one that was merely touched, or changed and changed back,
+is looked into once and is no news. Names of settings and variables are told, and no values.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from anyio import to_thread
+
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.config.reference import list_differences
+from gateway.errors import ConfigError
+
+Stamps: TypeAlias = Mapping[Path, tuple[int, ...]]
+
+MOST_NAMED = 5
+CHANGED = "{file} has changed since it was read; to have it read again: hermes-gateway reload (not in force: {names})"
+UNUSABLE = "{file} has changed since it was read, and cannot be used; to see why: hermes-gateway config check"
+
+
+class DiskConfiguration:
+    """`read` reads it and changes nothing. `stamps` are of before it was `loaded`: what is written since is news."""
+
+    def __init__(self, read: Callable[[], Configuration], home: Home, loaded: Configuration, stamps: Stamps) -> None:
+        self._read = read
+        self._home = home
+        self.keep(loaded, stamps)
+
+    def keep(self, loaded: Configuration, stamps: Stamps) -> None:
+        """From now on this is in force."""
+        self._loaded = loaded
+        self._seen = self._stamped = stamps
+        self._told = ""
+
+    async def describe(self) -> str:
+        """What to tell of it; "": what is on disk is in force."""
+        stamps = stamp_files(self._home)
+        if stamps != self._seen:
+            self._told = await to_thread.run_sync(self._compare, stamps)
+            self._seen = stamps
+            if not self._told:
+                self._stamped = stamps
+        return self._told
+
+    def _compare(self, stamps: Stamps) -> str:
+        file = next((one for one in stamps if stamps[one] != self._stamped[one]), self._home.config)
+        try:
+            now = self._read()
+        except ConfigError:
+            return UNUSABLE.format(file=file)
+        names = [
+            *list_differences(self._loaded.settings, now.settings),
+            *(name for name, _ in sorted(dict(self._loaded.environ.items() ^ now.environ.items()).items())),
+        ]
+        more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+        return CHANGED.format(file=file, names=", ".join([*names[:MOST_NAMED], *more])) if names else ""
+
+
+def stamp_files(home: Home) -> Stamps:
+    """What changes when somebody writes one of the files that the configuration is read from."""
+    return {file: _stamp_file(file) for file in (home.config, home.env)}
+
+
+def _stamp_file(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,123 @@
+"""What the control socket answers about the home: its log, its configuration, and who did what. It changes nothing."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import anyio.to_thread
+import msgspec
+
+from gateway.activity import CALLER, OWNER
+from gateway.config.home import get_process_environment
+from gateway.config.loading import Configuration, read_configuration
+from gateway.config.merge import COMMAND_LINE
+from gateway.config.reference import list_differences, list_values, values_of
+from gateway.control_socket.params import NoParams
+from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.hooks import list_sources
+from gateway.daemon.unknown_names import find_unknown_hooks
+from gateway.errors import AccessError
+from gateway.logs.lines import LEVELS, LogLine, from_json
+from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
+from gateway.roles import is_admin
+from gateway.yaml_source import Finding
+
+MOST_LINES = 1000
+FURTHEST = 50_000  # lines that are looked through for those that are wanted
+NEWEST = (1 << 63) - 1
+
+LineCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_LINES)]
+
+
+class LogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last lines that are wanted; or, after a place that an answer named, all that came since then."""
+
+    lines: LineCount = 50
+    level: Literal["", "debug", "info", "warning", "error", "critical"] = ""
+    hook: str = ""
+    session: str = ""
+    since: float = 0.0
+    text: str = ""
+    after: Annotated[str, msgspec.Meta(pattern="^([0-9]{1,20}-[0-9]{1,18})?$")] = ""
+
+
+class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The next ones after this sequence (0: from the first), of those since then.
+
+    With `last`, the last so many instead; before the sequence `before`, where it is not 0. Of these, those whose `who`
+    and `what` are like these patterns, such as `telegram:*` and `hooks.*`.
+    """
+
+    after: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
+    since: float = 0.0
+    last: LineCount = 0
+    before: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
+    who: str = "*"
+    what: str = "*"
+
+    def select(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in found if fnmatchcase(one["who"], self.who) and fnmatchcase(one["what"], self.what)]
+
+
+async def _read_logs(gateway: Gateway, params: LogParams) -> Any:
+    if params.text and not is_admin(CALLER.get(OWNER).role):
+        raise AccessError("whoever is not shown what the lines say cannot look for it")
+    return await anyio.to_thread.run_sync(partial(read_log, gateway, params))
+
+
+def read_log(gateway: Gateway, params: LogParams) -> dict[str, Any]:
+    """The lines, the oldest first, and the place to go on from; whether some between were missed."""
+    level = LEVELS.index(params.level or LEVELS[0])
+    wanted = LineFilter(level, params.hook or None, params.session or None, params.since, params.text)
+    at = LogPlace(*map(int, params.after.split("-"))) if params.after else None
+    path = gateway.home.log
+    with LogFollower(path, at) as follower:
+        if at and not follower.is_gap:
+            raws = [raw for raw in follower.read() if wanted.takes(from_json(raw))][-MOST_LINES:]
+        else:
+            raws = read_last_lines(path, wanted, params.lines, follower.begin, FURTHEST)
+        place = "{}-{}".format(*follower.place)
+        return {"lines": list(map(_line_to_json, raws)), "next": place, "gap": follower.is_gap}
+
+
+def _line_to_json(raw: str) -> dict[str, Any]:
+    line = from_json(raw) or LogLine(0.0, "", "", raw, {})
+    return {**line._asdict(), "context": dict(line.context)}
+
+
+async def _show_configuration(gateway: Gateway, _params: NoParams) -> Any:
+    configuration = gateway.configuration
+    findings, differences = await anyio.to_thread.run_sync(_compare_with_disk, gateway, configuration)
+    return {
+        "file": str(gateway.home.config),
+        "settings": [one._asdict() for one in list_values(configuration, values_of(configuration.settings))],
+        "differences": differences,
+        "findings": [finding.as_fields() for finding in findings],
+    }
+
+
+def _compare_with_disk(gateway: Gateway, configuration: Configuration) -> tuple[list[Finding], list[str]]:
+    """What `config check` finds there now, and the settings that are others there than those in force."""
+    read, findings = read_configuration(configuration.schema, gateway.home, get_process_environment())
+    if read is None:
+        return findings, []
+    differences = list_differences(configuration.settings, read.settings)
+    chosen = {name for name, place in configuration.origins.items() if place == COMMAND_LINE}
+    findings += find_unknown_hooks(read, list_sources(gateway.home, read))
+    return findings, [name for name in differences if name not in chosen]
+
+
+async def _list_activity(gateway: Gateway, params: ActivityParams) -> Any:
+    if params.last:
+        found, before = await gateway.activity.read_last(params.before or NEWEST, params.last, params.since)
+        return {"activity": params.select(found), "next": 0, "before": before}
+    found, upto = await gateway.activity.read(params.after, params.since)
+    return {"activity": params.select(found), "next": upto}
+
+
+HOME_VERBS: Mapping[str, GatewayVerb[Any]] = {
+    "logs.read": GatewayVerb(LogParams, _read_logs),
+    "config.show": GatewayVerb(NoParams, _show_configuration),
+    "activity.list": GatewayVerb(ActivityParams, _list_activity),
+}

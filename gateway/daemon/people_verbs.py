@@ -1,0 +1,143 @@
+"""What the control socket answers about people: who there is, what is held of one, as an archive, or gone."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+
+from gateway.activity import CALLER, OWNER
+from gateway.adapters.page.places import PLATFORM
+from gateway.agent.toolbox.memory import FileMemory
+from gateway.control_socket.params import NoParams
+from gateway.control_socket.server import Notify
+from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.verb_activity import write_verb
+from gateway.errors import AccessError
+from gateway.people import Person, PersonRemoval, PersonTraces, parse_person
+from gateway.people.leftovers import list_leftovers
+from gateway.people.traces import pick_turns
+from gateway.roles import rank_of
+from gateway.sessions import Session
+from gateway.sessions.export import as_json
+
+PIECE = 200_000  # characters of an archive that are told at once
+
+
+class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody by network and id, as `telegram:1002`."""
+
+    person: str
+
+
+def _traces_of(gateway: Gateway) -> PersonTraces:
+    memory = FileMemory(gateway.home.memory)
+    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, memory, gateway.home.files)
+
+
+async def _list(gateway: Gateway, _params: NoParams) -> Any:
+    speakers = await _traces_of(gateway).list_speakers()
+    named = {Person(one.platform, one.user_id): one.user_name for one in gateway.access.pairings.people}
+    rules = gateway.access.rules
+    networks = {*rules.owners, *rules.admins, *rules.users, *rules.group_users}
+    listed = {Person(platform, user) for platform in networks for user in rules.list_people(platform)}
+    listed |= {parse_person(one) for group in gateway.settings.access.groups.values() for one in group.people}
+    rows = []
+    for person in sorted({*speakers, *named, *listed}):
+        theirs = speakers.get(person, [])
+        last = max((one.last_active for one in theirs), default=0.0)
+        facts = {"person": str(person), "name": named.get(person, ""), "role": _role_of(gateway, person)}
+        rows.append({**facts, "sessions": len(theirs), "last_active": last})
+    return {"people": rows}
+
+
+def _role_of(gateway: Gateway, person: Person) -> str:
+    """As what they may speak in a direct chat; "": not at all."""
+    return gateway.access.find_role(person.as_sender()) or ""
+
+
+async def _show(gateway: Gateway, params: PersonParams) -> Any:
+    person, traces = parse_person(params.person), _traces_of(gateway)
+    found = await traces.find_conversations(person)
+    kinds: dict[str, int] = {}
+    async for _, kept in traces.read_records(person):
+        kind = type(kept).__struct_config__.tag
+        kinds[str(kind)] = kinds.get(str(kind), 0) + 1
+    paths = await anyio.to_thread.run_sync(traces.list_files, person)
+    return {
+        "person": str(person),
+        "role": _role_of(gateway, person),
+        "conversations": found.own,
+        "shared": found.shared,
+        "unclear": found.unclear,
+        "records": kinds,
+        "notes": len(await traces.memory.recall(str(person), "")),
+        "files": len(paths),
+        "bytes": sum(path.stat().st_size for path in paths),
+    }
+
+
+async def _forget(gateway: Gateway, params: PersonParams) -> Any:
+    person = parse_person(params.person)
+    role = gateway.access.find_role(person.as_sender())
+    if role and rank_of(role) > rank_of(CALLER.get(OWNER).role):
+        raise AccessError(f"{person} is an {role}: nobody forgets whoever may do more than they")
+    remover = PersonRemoval(
+        _traces_of(gateway), gateway.access.pairings, gateway.activity, gateway.usage, gateway.home.unreadable
+    )
+    gone = await remover.forget(person)
+    for login in gateway.logins.logins:
+        if login.person == str(person) or person == (PLATFORM, login.person):
+            await gateway.logins.end(login)
+    gateway.registry.emit(
+        "person:forgotten", platform=person.platform, user_id=person.user_id, pseudonym=gone.pseudonym
+    )
+    left = await anyio.to_thread.run_sync(list_leftovers, gateway.home, person)
+    if (twin := Person(PLATFORM, str(person))) in await _traces_of(gateway).list_speakers():
+        left.append(f"{twin}: who they are on the page, by a link: hermes-gateway people forget {twin}")
+    return {**msgspec.structs.asdict(gone), "left": left}
+
+
+async def export_person(gateway: Gateway, params: PersonParams, notify: Notify) -> Any:
+    """The archive piece by piece: texts as they are, and of files where they lie, for whoever puts it together."""
+    person, traces = parse_person(params.person), _traces_of(gateway)
+    count = 0
+    async for name, text in _write_archive(gateway, traces, person):
+        count += 1
+        for at in range(0, max(len(text), 1), PIECE):
+            await notify("piece", {"name": name, "text": text[at : at + PIECE]})
+    for path in await anyio.to_thread.run_sync(traces.list_files, person):
+        count += 1
+        name = f"files/{path.relative_to(traces.find_folder(person))}"
+        await notify("file", {"name": name, "path": str(path)})
+    said = {"person": str(person), "parts": count}
+    await write_verb(gateway.activity, "people.export", params, said)
+    return said
+
+
+async def _write_archive(gateway: Gateway, traces: PersonTraces, person: Person) -> AsyncIterator[tuple[str, str]]:
+    facts = await _show(gateway, PersonParams(str(person)))
+    yield "person.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    for key in (*facts["conversations"], *facts["shared"]):
+        for session in await traces.read_sessions(key):
+            theirs = session if key in facts["conversations"] else pick_turns(session, person)
+            if theirs.entries:
+                yield f"sessions/{session.session_id}.json", as_json(_without_others(theirs, person))
+    found = traces.read_records(person)
+    rows = [msgspec.json.encode({"seq": record.seq, "record": kept}).decode() async for record, kept in found]
+    yield "records.jsonl", "".join(f"{row}\n" for row in rows)
+    notes = await traces.memory.recall(str(person), "")
+    yield "memory.json", json.dumps(list(notes), indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_others(session: Session, person: Person) -> Session:
+    """In a conversation that somebody else began, their id is nothing of this person's."""
+    return session if person.user_id == session.user_id else msgspec.structs.replace(session, user_id="")
+
+
+PEOPLE_VERBS: Mapping[str, GatewayVerb[Any]] = {
+    "people.list": GatewayVerb(NoParams, _list),
+    "people.show": GatewayVerb(PersonParams, _show),
+    "people.forget": GatewayVerb(PersonParams, _forget),
+}

@@ -1,0 +1,75 @@
+"""What the control socket answers about who is let in at the port: programs by keys, people by a link.
+
+A key is told once, to whoever made it; a link is the owner's, since whoever reaches the socket is the owner.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.control_socket.params import NoParams
+from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.web import make_page_link
+from gateway.errors import AccessError
+from gateway.records import ProgramKey
+from gateway.web.logins import LINK_SECONDS
+from gateway.web.program_keys import KeyRole
+
+
+class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key of this name, for a program that may do what this role may, and speak to this agent, if to any."""
+
+    name: str
+    role: KeyRole
+    agent: str = ""
+
+
+class KeyParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The key of this name."""
+
+    name: str
+
+
+async def _create_key(gateway: Gateway, params: KeyCreateParams) -> Any:
+    if params.agent and params.agent not in gateway.agents.names:
+        names = ", ".join(sorted(gateway.agents.names))
+        raise AccessError(f"there is no agent {params.agent!r}\nthose that the configuration names: {names}")
+    return {"name": params.name, "key": await gateway.keys.create(params.name, params.role, params.agent)}
+
+
+async def _list_keys(gateway: Gateway, _params: NoParams) -> Any:
+    return {"keys": [describe_key(one) for one in gateway.keys.keys]}
+
+
+async def _revoke_key(gateway: Gateway, params: KeyParams) -> Any:
+    return describe_key(await gateway.keys.revoke(params.name))
+
+
+def describe_key(key: ProgramKey) -> dict[str, Any]:
+    """Without what tells it again."""
+    return {"name": key.name, "role": key.role, "agent": key.agent, "at": key.at}
+
+
+async def _open_page(gateway: Gateway, _params: NoParams) -> Any:
+    web, settings = gateway.web, gateway.settings.web
+    if web is None or not web.port.url:
+        why = (
+            "web.enabled is false" if web is None else web.port.trouble or "the port is not open: hermes-gateway status"
+        )
+        raise AccessError(f"there is no page: {why}")
+    link = make_page_link(settings.url or web.port.local_url, gateway.logins.open_link())
+    return {"url": link, "seconds": LINK_SECONDS}
+
+
+async def _end_logins(gateway: Gateway, _params: NoParams) -> Any:
+    return {"ended": await gateway.logins.end()}
+
+
+PORT_VERBS: Mapping[str, GatewayVerb[Any]] = {
+    "keys.create": GatewayVerb(KeyCreateParams, _create_key),
+    "keys.list": GatewayVerb(NoParams, _list_keys),
+    "keys.revoke": GatewayVerb(KeyParams, _revoke_key),
+    "web.open": GatewayVerb(NoParams, _open_page),
+    "web.end": GatewayVerb(NoParams, _end_logins),
+}

@@ -1,0 +1,81 @@
+"""What the control socket answers about usage: sums by person, model, day, hook or session."""
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from gateway.agent.models.prices import PRICES_DATE
+from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.records import DayUsage, UsageRow
+from gateway.transcript import Usage
+from gateway.usage import BudgetState, RunningTotals
+
+DayCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=36_600)]
+UsageKey: TypeAlias = Literal["person", "model", "day", "hook", "session"]
+"""What usage can be summed by."""
+
+NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
+    "person": lambda _day, row: row.person,
+    "model": lambda _day, row: row.usage.model,
+    "day": lambda day, _row: day.day,
+    "hook": lambda _day, row: row.hook,
+    "session": lambda _day, row: row.session_id,
+}
+
+
+class UsageParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last days with today; of one person, or of all."""
+
+    by: UsageKey = "person"
+    days: DayCount = 30
+    person: str = ""
+
+
+async def _show_usage(gateway: Gateway, params: UsageParams) -> Any:
+    today = gateway.usage.totals.today()
+    since = (today - datetime.timedelta(days=params.days - 1)).isoformat()
+    days = [day async for day in gateway.usage.read_days(since)]
+    rows = collect_usage(days, params.by, params.person)
+    return {
+        "by": params.by,
+        "since": since,
+        "until": today.isoformat(),
+        "counted_since": days[0].day if days else None,
+        "prices_of": PRICES_DATE,
+        "rows": [{"name": name, **as_fields(used)} for name, used in rows.items()],
+        "total": as_fields(sum(rows.values(), Usage())),
+        "budgets": [one.as_fields() for one in list_budgets(gateway.usage.totals, params.person)],
+    }
+
+
+def list_budgets(totals: RunningTotals, person: str) -> list[BudgetState]:
+    """How much of each is used now: of everybody's, and of all who used anything this month; or of one person's."""
+    _, month = totals.windows()
+    people = [person] if person else totals.list_people(month)
+    return list({one.mark: one for payer in people for one in totals.list_budgets(payer)}.values())
+
+
+def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> dict[str, Usage]:
+    """By name, the most first; days in their order. What no hook and no session has is counted under no name."""
+    find_name, sums = NAMES[by], dict[str, Usage]()
+    for day in days:
+        for row in day.rows:
+            if person in ("", row.person):
+                name = find_name(day, row)
+                sums[name] = sums.get(name, Usage()) + row.usage
+    if by == "day":
+        return sums
+    return dict(sorted(sums.items(), key=lambda one: (-one[1].cost, -one[1].tokens, one[0])))
+
+
+def as_fields(used: Usage) -> dict[str, Any]:
+    """Without a cost where no call has a known price; `unpriced` says of how many calls it is not known."""
+    fields: dict[str, Any] = msgspec.to_builtins(used)
+    del fields["model"]
+    is_unknown = used.unpriced == used.calls and used.calls > 0
+    return fields | {"tokens": used.tokens, "cost": None if is_unknown else round(used.cost, 10)}
+
+
+USAGE_VERBS: Mapping[str, GatewayVerb[Any]] = {"usage": GatewayVerb(UsageParams, _show_usage)}

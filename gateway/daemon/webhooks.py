@@ -1,0 +1,97 @@
+"""The webhooks of this gateway: those of the configuration, and those of hooks, with the secrets that there are now."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from gateway.config.loading import Configuration
+from gateway.config.webhooks import WebhookSettings
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.web.webhooks.receiver import PATH, Webhook, WebhookCounts
+from gateway.web.webhooks.senders import make_key
+from gateway.yaml_source import Finding
+
+NO_PORT = "there is no port"
+SHORT_SECRET = 16  # characters
+MEND = "write it into .env, as the sender has it; a gateway that runs is told by: hermes-gateway reload"
+
+
+class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of one: by `status`, and of a hook's by `hooks`. `url` is empty while there is no port."""
+
+    name: str
+    url: str
+    origin: str
+    verify: str
+    secret_env: str
+    trouble: str
+    remark: str
+    taken: int
+    known: int
+    refused: int
+    refusal: str
+    refused_at: float
+
+
+def list_webhooks(configuration: Configuration, hooks: FolderHooks) -> dict[str, Webhook]:
+    """All by name. What the configuration says counts in place of what a hook says."""
+    written = {one.folder: one.webhook for one in hooks.called_from_outside if one.webhook}
+    named = {name: (WebhookSettings(**msgspec.structs.asdict(one)), f"hook {name}") for name, one in written.items()}
+    named |= {name: (one, "configuration") for name, one in configuration.settings.webhooks.items()}
+    return {name: _find_key(name, *one, configuration.environ) for name, one in named.items()}
+
+
+def _find_key(name: str, settings: WebhookSettings, origin: str, environ: Mapping[str, str]) -> Webhook:
+    secret = environ.get(settings.secret_env, "")
+    if not secret.strip():
+        return Webhook(name, settings, origin, trouble=f"{settings.secret_env} is not set")
+    try:
+        key = make_key(settings.verify, secret)
+    except ValueError as error:
+        return Webhook(name, settings, origin, trouble=f"{settings.secret_env}: {error}")
+    weak = f"{settings.secret_env} has fewer than {SHORT_SECRET} characters, and can be guessed"
+    return Webhook(name, settings, origin, key, remark=weak if len(secret) < SHORT_SECRET else "")
+
+
+def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
+    """Webhooks of the configuration that nobody can call, before a gateway runs that says so itself."""
+    for name, settings in configuration.settings.webhooks.items():
+        webhook = _find_key(name, settings, "", configuration.environ)
+        if webhook.trouble:
+            place = configuration.origins[f"webhooks.{name}.secret_env"]
+            yield Finding(place, f"the webhook {name} is off: {webhook.trouble}", MEND, "warning")
+
+
+def list_webhook_statuses(
+    webhooks: Mapping[str, Webhook], url: str, counts: Mapping[str, WebhookCounts]
+) -> Iterator[WebhookStatus]:
+    """`url` is the port's, as people reach it."""
+    for name, one in webhooks.items():
+        yield WebhookStatus(
+            name=name,
+            url=f"{url.rstrip('/')}{PATH}{name}" if url else "",
+            origin=one.origin,
+            verify=one.settings.verify,
+            secret_env=one.settings.secret_env,
+            trouble=one.trouble or ("" if url else NO_PORT),
+            remark=one.remark,
+            **msgspec.structs.asdict(counts.get(name, WebhookCounts())),
+        )
+
+
+def list_webhook_problems(statuses: Sequence[WebhookStatus]) -> list[str]:
+    """Those that nobody can call, though somebody wants it."""
+    return [
+        f"webhook {one.name} cannot be called: {one.trouble}" + ("" if one.trouble == NO_PORT else f"; {MEND}")
+        for one in statuses
+        if one.trouble
+    ]
+
+
+def describe_webhook(statuses: Sequence[WebhookStatus], name: str) -> str:
+    """Where a hook's is called and whether it can be; nothing, where it has none."""
+    found = next((one for one in statuses if one.name == name), None)
+    if found is None:
+        return ""
+    state = f"cannot be called: {found.trouble}" if found.trouble else f"{found.secret_env} is set"
+    return f"POST {found.url or PATH + name} ({found.verify}, {state})"

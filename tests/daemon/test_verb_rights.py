@@ -1,0 +1,236 @@
+"""What an operator is told: which verbs answer them, and that no word of people, models, tools and hooks is in it."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+import anyio
+import msgspec
+import pytest
+from anyio import to_thread
+
+from gateway import record_subjects, records
+from gateway.activity import CALLER, Activity, Caller
+from gateway.control_socket.params import NoParams
+from gateway.control_socket.server import Verb
+from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.verb_rights import LONGEST_SHOWN, VERB_RIGHTS, cut_answer, restrict_verb
+from gateway.engine import NewRecord
+from gateway.errors import AccessError, HookError, RoleRefused
+from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
+from gateway.roles import ROLES, Role
+from gateway.testing.live_gateway import LiveGateway, gateway_in
+from gateway.testing.memory_engine import MemoryEngine
+from gateway.web.page_verbs import SHOWN_VERBS
+from tests.spine import until
+from tests.web.visits import connect, visit
+
+WORD = "canary"
+SAID = f"my {WORD} is yellow"
+LEAKY = f"""
+def handle(event_type, context):
+    print("{WORD} in the log")
+    raise ValueError(f"{WORD} {{context}}")
+"""
+MANIFEST = "events: [message:received, agent:end, tool:before]\ndescription: what my canary sings\n"
+TURN = {
+    "user": "yellow",
+    "answers": [
+        {"tool_calls": [{"name": f"{WORD}_tool", "args": {WORD: [{"deep": {WORD: WORD * 100}}]}, "id": f"{WORD}-1"}]},
+        {"tool_calls": [{"name": "read_file", "args": {"path": f"/{WORD}/{WORD}"}}]},
+        {"text": f"A yellow {WORD}."},
+    ],
+}
+HOOK = {"name": "leaky"}
+PARAMS: dict[str, dict[str, Any]] = {
+    **{f"hooks.{one}": HOOK for one in ("info", "logs", "enable", "disable", "reset", "trust", "test")},
+    **dict.fromkeys(("hooks.dead_retry", "hooks.dead_prune", "events.replay"), HOOK),
+    "hooks.fire": {"name": "leaky", "event": "agent:end"},
+    "platform.steer": {"verb": "pause", "name": WORD},
+    "platform.probe": {"name": WORD},
+    "sessions.search": {"query": WORD},
+    **{f"sessions.{one}": {"session": "agent:main:terminal:dm:main"} for one in ("show", "export", "stop", "delete")},
+    "pairing.approve": {"code": WORD},
+    "pairing.revoke": {"platform": "telegram", "user_id": WORD},
+    "approvals.answer": {"id": WORD, "allowed": True},
+    "questions.answer": {"id": WORD, "text": WORD},
+    "chat.send": {"to": "terminal", "text": WORD},
+    "chat.say": {"text": WORD},
+    **{name: {"person": f"net:{WORD}"} for name in ("people.show", "people.export", "people.forget")},
+    "sessions.stop": {"session": WORD},
+    "keys.create": {"name": WORD, "role": "user"},
+    "keys.revoke": {"name": WORD},
+}
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
+    """A gateway in which everything that can hold words holds the one word."""
+    hooks = {"leaky": {"HOOK.yaml": MANIFEST, "handler.py": LEAKY}}
+    async with gateway_in(tmp_path / "home", TURN, hooks=hooks) as live:
+        await live.say(SAID)
+        await live.say(f"/title my {WORD}")
+        with anyio.fail_after(20):
+            while not (await live.gateway.folder_hooks.info("leaky")).failures:  # noqa: ASYNC110 - it tells nobody
+                await anyio.sleep(0.01)
+        emitted = records.EmittedEvent(name="agent:end", fields={"message": SAID, WORD: WORD})
+        put = NewRecord(record_subjects.event_subject_of("agent:end"), records.encode(emitted))
+        (seq,) = await live.gateway.engine.append(put)
+        (record,) = await records.read_readable(live.gateway.engine, put.subject, seq - 1, 1)
+        letter = make_dead_letter_put(subject_token_of("leaky"), "leaky", record, f"ValueError: {WORD}", 3)
+        await live.gateway.engine.append(letter)
+        yield live
+
+
+async def ask(verb: Verb, role: Role, params: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """As somebody of this role; what was notified comes along."""
+    CALLER.set(Caller("somebody", "elsewhere", role))
+    notified: list[Any] = []
+
+    async def note(_kind: str, told: Any) -> None:
+        notified.append(told)
+
+    said = await verb.answer(msgspec.convert(dict(params), verb.params), note)
+    return [said, notified]
+
+
+@pytest.mark.timeout(120)
+async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
+    verbs = build_verbs(live.gateway, lambda _gateway: pytest.fail("it was reloaded"))
+    for name in ("hooks.list", "hooks.info", "hooks.dead_letters", "sessions.list", "sessions.show"):
+        assert WORD in json.dumps(await ask(verbs[name], "admin", PARAMS.get(name, {}))), name
+    told: dict[str, str] = {}
+    refused = set()
+    for name, verb in verbs.items():
+        if name == "events.tail":
+            continue
+        try:
+            told[name] = json.dumps(await ask(verb, "operator", PARAMS.get(name, {})))
+        except RoleRefused as error:
+            refused.add(name)
+            told[name] = str(error)
+        except AccessError as error:
+            told[name] = str(error)
+    assert [name for name, text in told.items() if WORD in text.lower()] == []
+    assert refused == {name for name, right in VERB_RIGHTS.items() if right.role != "operator"}
+    found = (await ask(verbs["activity.list"], "owner"))[0]["activity"]
+    assert {one["what"] for one in found if (one["who"], one["outcome"]) == ("somebody", "refused")} == refused
+
+
+@pytest.mark.timeout(120)
+async def test_an_operator_sees_how_it_fares(live: LiveGateway) -> None:
+    verbs = build_verbs(live.gateway)
+    status = (await ask(verbs["status"], "operator"))[0]
+    assert (status["state"], status["journal"]["ok"], status["turns"]) == ("ready", True, {"running": 0, "waiting": 0})
+    hook = (await ask(verbs["hooks.info"], "operator", HOOK))[0]
+    last = hook["traces"][-1]
+    assert (hook["failures"], last["event"], last["outcome"]) == (hook["calls"], hook["last_error"]["event"], "raised")
+    letter = (await ask(verbs["hooks.dead_letters"], "operator"))[0]["letters"][0]
+    assert (letter["hook"], letter["event"], letter["attempts"]) == ("leaky", "agent:end", 3)
+    (session,) = (await ask(verbs["sessions.list"], "operator"))[0]["sessions"]
+    assert (session["turns"] > 0, "title" in session) == (True, False)
+    assert (await ask(verbs["hooks.dead_retry"], "operator", HOOK))[0] == {"count": 1}
+
+
+@pytest.mark.timeout(120)
+async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> None:
+    verb, heard = build_verbs(live.gateway)["events.tail"], []
+
+    async def note(_kind: str, told: Any) -> None:
+        heard.append(told)
+
+    async def tail() -> None:
+        CALLER.set(Caller("somebody", "elsewhere", "operator"))
+        await verb.answer(msgspec.convert({}, verb.params), note)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tail)
+        await anyio.wait_all_tasks_blocked()
+        live.registry.emit("a:song", platform=WORD, user_id=WORD, session_key=WORD)
+        await live.say(f"/{WORD}")
+        await live.say(SAID)
+        await until(lambda: any(one["event"] == "agent:end" for one in heard), "the end of the turn")
+        tasks.cancel_scope.cancel()
+    assert {"a:song", "message:received", "tool:before", "tool:after", "llm:after"} <= {one["event"] for one in heard}
+    assert [one for one in heard if WORD in json.dumps(one)] == []
+    assert all(one["fields"]["session_key"] for one in heard if one["event"] == "tool:before")
+
+
+@pytest.mark.timeout(120)
+async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
+    assert live.gateway.web
+    url = live.gateway.web.port.local_url
+    entered = await to_thread.run_sync(visit, url, f"/open?code={live.gateway.logins.open_link('operator')}")
+    cookie = entered.headers["set-cookie"].partition(";")[0]
+    for name in sorted(SHOWN_VERBS):
+        query = urlencode(PARAMS.get(name, {}))
+        answer = await to_thread.run_sync(partial(visit, url, f"/api/{name}?{query}", Cookie=cookie))
+        is_open = VERB_RIGHTS[name].role == "operator"
+        assert (answer.status, WORD.encode() in answer.body) == (200 if is_open else 403, False), name
+    with connect(url) as line:
+        at = url.partition("//")[2]
+        line.sendall(f"GET /live HTTP/1.1\r\nHost: {at}\r\nCookie: {cookie}\r\n\r\n".encode())
+        told = await to_thread.run_sync(line.recv, 65536)
+        await live.say(SAID)
+        while b'"agent:end"' not in told:
+            told += await to_thread.run_sync(line.recv, 65536)
+    assert (b'"tool:after"' in told, WORD.encode() in told.lower()) == (True, False)
+
+
+def test_a_verb_without_a_row_is_the_owner_s() -> None:
+    verb = restrict_verb("something.new", NoParams, _answer, Activity(MemoryEngine()))
+    assert verb.role == "owner"
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_verb_answers_its_role_and_those_above(role: Role) -> None:
+    for needed in ROLES:
+        name = {right.role: name for name, right in VERB_RIGHTS.items()}.get(needed)
+        if name is None:
+            continue
+        verb = restrict_verb(name, NoParams, _answer, Activity(MemoryEngine()))
+        if ROLES.index(role) <= ROLES.index(needed):
+            await ask(verb, role)
+        else:
+            with pytest.raises(RoleRefused, match=f"for a person with the role {needed}; yours is {role}"):
+                await ask(verb, role)
+
+
+async def test_why_a_verb_failed_is_not_told_an_operator() -> None:
+    async def fail(_params: Any, _notify: Any) -> None:
+        raise HookError(WORD)
+
+    verb = restrict_verb("hooks.info", NoParams, fail, Activity(MemoryEngine()))
+    with pytest.raises(AccessError, match=r"^`hooks\.info` failed; an admin can see why$"):
+        await ask(verb, "operator")
+    with pytest.raises(HookError, match=WORD):
+        await ask(verb, "admin")
+
+
+async def _answer(_params: Any, _notify: Any) -> dict[str, str]:
+    return {"text": WORD}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "cut"),
+    [
+        ({"a": 1, "b": 2}, {"a": True}, {"a": 1}),
+        ({"a": {"b": WORD}}, {"a": True}, {}),
+        ({"a": [{"b": 1, "c": WORD}, WORD]}, {"a": {"b": True}}, {"a": [{"b": 1}]}),
+        ({"a": "x" * (LONGEST_SHOWN + 1)}, {"a": True}, {}),
+        ({"a": "two\nlines"}, {"a": True}, {}),
+        ({"a": [f"hook x is loaded: {WORD}"]}, {"a": "heading"}, {"a": ["hook x is loaded"]}),
+        ({"a": f"{WORD} " * 90}, {"a": "heading"}, {}),
+        ({"a": "ok", "b": WORD}, {"*": frozenset({"ok"})}, {"a": "ok"}),
+        ({"x" * 300: 1, "y\nz": 2, "w": 3}, {"*": True}, {"w": 3}),
+        ({"a": None}, {"a": True}, {}),
+        ({"a": WORD}, False, None),
+        (WORD, {"a": True}, None),
+    ],
+)
+def test_what_is_not_named_is_left_out(said: Any, shown: Any, cut: Any) -> None:
+    assert cut_answer(said, shown) == cut
