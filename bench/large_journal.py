@@ -2,7 +2,7 @@
 
 `.venv/bin/python -m bench.large_journal [--gigabytes N] [--folder DIR]`. The journal is as version 0.1 wrote it, made
 by SQL: conversations of twelve turns, a quarter of a year of them. A gateway with the model `demo` opens it, reads it
-into the index, deletes sessions while somebody talks, and, started again with a shorter retention, makes room.
+into the index, deletes sessions while somebody talks, and, started again with a lower limit, makes room.
 """
 
 import argparse
@@ -18,10 +18,11 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Reply
+from gateway.sessions.retention import TARGET_SHARE
 from gateway.testing import GatewayProcess
 from gateway.transcript import Entry
 
@@ -32,6 +33,7 @@ WORDS = [
 TURN_BYTES = 12_500
 INSERT = "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)"
 PATIENCE = 1200.0
+KEPT_SHARE = 0.53  # of the journal, where room is made
 CONSUMERS = (
     ("turns", '["gw.in.*", "gw.bell.*"]'),
     ("out-terminal", '["gw.out.terminal.>"]'),
@@ -70,7 +72,7 @@ def make_rows(count: int) -> Iterator[Row]:
     text = " ".join(dice.choice(WORDS) for _ in range(600))
     for number in range(count):
         key, at = key_of(number), now - 86400 * (8 + 82 * (count - number) / count)
-        conv, address = records.token_of(key), Address("terminal", f"s{number}")
+        conv, address = record_subjects.token_of(key), Address("terminal", f"s{number}")
         for turn in range(TURNS):
             said = text[turn * 7 : turn * 7 + 500]
             message = Message(f"{number}-{turn}", address, "owner", said, session=f"s{number}", sent_at=at)
@@ -85,7 +87,7 @@ def make_rows(count: int) -> Iterator[Row]:
             entries = (Entry("user", said), Entry("assistant", answer))
             written.append((f"gw.turn.{conv}", records.TurnEnded(upto=on, turn_id=name, entries=entries, at=at)))
             reply = records.OwedReply(reply=Reply(name, address, answer), session_key=key, turn_id=name, at=at)
-            written.append((records.reply_subject_of(address, key), reply))
+            written.append((record_subjects.reply_subject_of(address, key), reply))
             for subject, record in written:
                 seq += 1
                 yield subject, at, None, None, records.encode(record)
@@ -165,10 +167,11 @@ def measure_deleting(gateway: GatewayProcess, count: int) -> None:
     print(f"turns meanwhile                   {shown(talker.taken)}", flush=True)
 
 
-def measure_room(gateway: GatewayProcess, days: int) -> None:
-    """Forget what is older; the file is looked at from outside."""
-    gateway.configure(f"journal: {{retention: {days}d, max_size: 0}}\n")
+def measure_room(gateway: GatewayProcess) -> None:
+    """Give the journal a limit by which nearly half of it has to go; the file is looked at from outside."""
     before, start = gateway.home.journal.stat().st_size, gateway.call("status")["journal"]["size"]
+    limit = int(start * KEPT_SHARE / TARGET_SHARE)
+    gateway.configure(f"journal: {{retention: 0, max_size: {limit}}}\n")
     gateway.stop()
     began = time.perf_counter()
     gateway.start()
@@ -202,7 +205,7 @@ def main() -> None:
         print(f"made                              {size:.0f} MB, {count} sessions, in {taken:.0f} s")
         measure_first_start(gateway)
         measure_deleting(gateway, count)
-        measure_room(gateway, 49)
+        measure_room(gateway)
         gateway.stop()
 
 

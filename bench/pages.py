@@ -1,7 +1,8 @@
 """What a fetched page costs: read where it was fetched, and in the parser's process, warm and at its first start.
 
 `.venv/bin/python -m bench.pages [--rounds N]`. The page is fetched from a server on loopback both times, by the web
-tool itself; the goal is that a page costs at most 10 ms more than when it is read on the loop.
+tool itself; the goal is that a page costs at most 10 ms more than when it is read on the loop. On a busy machine both
+wait for a processor: what they had of it stands beside.
 """
 
 import argparse
@@ -9,13 +10,15 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from gateway.agent.toolbox.web import PageParser, WebOptions, fetch_page
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.handler import extract_text
 from gateway.parser.parser_process import ParserProcess
+from gateway.worker.process_tree import read_process
 from gateway.worker.protocol import ForkServerSettings
 
 MOST_MORE_MS = 10.0
@@ -43,10 +46,22 @@ async def serve_pages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     writer.close()
 
 
-async def timed(fetch: Callable[[], Awaitable[str]]) -> float:
-    began = time.perf_counter()
+class Cost(NamedTuple):
+    """Milliseconds: until it was there, and of a processor, ours and the parser's."""
+
+    passed: float
+    ran: float
+
+
+async def timed(fetch: Callable[[], Awaitable[str]], pid: int = 0) -> Cost:
+    began, ran = time.perf_counter(), count_time(pid)
     await fetch()
-    return (time.perf_counter() - began) * 1e3
+    return Cost((time.perf_counter() - began) * 1e3, (count_time(pid) - ran) * 1e3)
+
+
+def count_time(pid: int) -> float:
+    parser = read_process(pid) if pid else None
+    return time.process_time() + (parser.ran if parser else 0.0)
 
 
 async def measure(rounds: int) -> None:
@@ -67,15 +82,21 @@ async def measure(rounds: int) -> None:
                 here, there = [], []
                 for _ in range(rounds):
                     here.append(await timed(fetching(LoopParser(), size)))
-                    there.append(await timed(fetching(process, size)))
-                show(what, statistics.median(here), statistics.median(there))
-            print(f"{'the first start, with a small page':34}{'':12}{first:9.1f} ms")
+                    there.append(await timed(fetching(process, size), process.pid))
+                show(what, here, there)
+            print(f"{'the first start':36}{first.passed:9.1f} ms")
 
 
-def show(what: str, here: float, there: float) -> None:
-    verdict = "met" if there - here <= MOST_MORE_MS else "MISSED"
+def show(what: str, here: Sequence[Cost], there: Sequence[Cost]) -> None:
+    """More is the median of what each fetch took longer than the one beside it: so the machine's mood falls out."""
+    pairs = [*zip(here, there, strict=True)]
+    more = statistics.median(late.passed - soon.passed for soon, late in pairs)
+    ran = statistics.median(late.ran - soon.ran for soon, late in pairs)
+    verdict = "met" if more <= MOST_MORE_MS else "MISSED"
+    medians = [statistics.median(one.passed for one in costs) for costs in (here, there)]
     print(
-        f"{what:34}{here:9.1f} ms{there:9.1f} ms{there - here:+9.1f} ms  {verdict} (at most {MOST_MORE_MS:.0f} ms more)"
+        f"{what:24}{medians[0]:9.1f} ms{medians[1]:9.1f} ms{more:+9.1f} ms{ran:+9.1f} ms  "
+        f"{verdict} (at most {MOST_MORE_MS:.0f} ms more)"
     )
 
 
@@ -83,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30, metavar="N")
     options = parser.parse_args()
-    print(f"{'':34}{'on the loop':>12}{'in its process':>15}")
+    print(f"{'':22}{'on the loop':>12}{'its process':>12}{'more':>12}{'of it ran':>12}")
     asyncio.run(measure(options.rounds))
 
 

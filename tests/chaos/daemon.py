@@ -122,18 +122,20 @@ def question(who: int, at: int) -> tuple[str, str]:
 class Besieged(GatewayProcess):
     """A gateway on a machine whose clock can be set."""
 
-    def __init__(self, root: Path, clock: Path) -> None:
+    def __init__(self, root: Path, clock: Path, tree: Path = ROOT) -> None:
         super().__init__(root)
         self.clock = clock
+        self.tree = tree
         set_clock(clock, 0.0)
 
     def spawn(self, *args: str, **more: object) -> "subprocess.Popen[str]":
         environ = more.get("environ")
-        command = [sys.executable, "-m", "tests.chaos.machine", str(self.clock), *args]
+        python = sys.executable if self.tree == ROOT else str(self.tree / ".venv" / "bin" / "python")
+        command = [python, str(ROOT / "tests" / "chaos" / "machine.py"), str(self.clock), *args]
         env = {**self.environ, **(environ if isinstance(environ, dict) else {})}
         log = (self.home.root.parent / f"{self.home.root.name}.log").open("a")
         with log:
-            return subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, text=True)
+            return subprocess.Popen(command, cwd=self.tree, env=env, stdout=log, stderr=log, text=True)
 
 
 async def besiege(root: Path, plan: Plan) -> Siege:

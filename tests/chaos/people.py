@@ -26,10 +26,12 @@ class Typist:
 
     async def talk(self, texts: list[str], pause: float) -> None:
         for at, text in enumerate(texts):
-            name = f"{self.session}-{at}"
-            while name not in self.answers:
-                await self._try(name, text)
+            await self.say(f"{self.session}-{at}", text)
             await anyio.sleep(pause)
+
+    async def say(self, name: str, text: str) -> None:
+        while name not in self.answers:
+            await self._try(name, text)
 
     async def _try(self, name: str, text: str) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.control_socket.client import ControlClient
 from gateway.engine import open_sqlite
 from gateway.errors import NotRunning
@@ -29,7 +29,8 @@ numbers = itertools.count()
 def gateway(tmp_path: Path) -> Iterator[Besieged]:
     with Besieged(tmp_path / "home", tmp_path / "clock") as gateway:
         slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": "300ms"}]}
-        gateway.script(slow, {"user": "quick", "answers": [{"text": "quick answer"}]})
+        quick = {"user": "quick", "answers": [{"text": "quick answer"}]}
+        gateway.script(slow, quick, settings="sessions: {reset: idle}\n")
         start(gateway)
         yield gateway
 
@@ -91,6 +92,8 @@ def test_no_jump_of_the_clock_loses_a_message(gateway: Besieged) -> None:
 async def judge(gateway: Besieged, count: int) -> None:
     async with await open_sqlite(gateway.home.journal) as engine:
         found = await audit(engine, is_sent=True)
-        assert await engine.read(records.DEAD_SUBJECTS) == []
+        assert await engine.read(record_subjects.DEAD_SUBJECTS) == []
+        begun = [one async for one in records.read_all(engine, record_subjects.TURN_SUBJECTS, records.SessionOpened)]
+        assert len(begun) == PEOPLE, "nobody was silent for a day"
     assert found.faults == []
     assert found.inbound == count, "all of them are still in the journal"

@@ -1,4 +1,4 @@
-"""The real daemon, killed, stopped, crowded and filled up while two hundred people talk to it."""
+"""The real daemon, on a disk that fills up, and with a message that kills it; `./x prove journal` is a longer siege."""
 
 import subprocess
 import sys
@@ -27,14 +27,6 @@ def judged(siege: Siege) -> None:
     assert siege.done["kills"] == plan.kills
     # Telegram can neither be asked nor told a nonce: a kill leaves a doubt about the calls that were under way.
     assert siege.twice() <= plan.kills * 8
-
-
-@pytest.mark.timeout(240)
-async def test_killed_at_random_instants_it_answers_everybody_once(tmp_path: Path) -> None:
-    siege = await besiege(tmp_path / "home", Plan(chats=50, typists=150, each=8, kills=20, seed=11, longest_life=1.0))
-    judged(siege)
-    assert siege.done["stops"] == siege.done["jumps"] == siege.done["crowds"] == 4
-    assert siege.found.retries > 0, "no kill cut a turn off: it meant nothing"
 
 
 @pytest.fixture

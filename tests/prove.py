@@ -1,0 +1,100 @@
+"""`./x prove`: the proofs that there are. `./x prove NAME...`: what takes over a minute, with its table.
+
+`all` is every one of them. `--short` is what CI runs; `--tree DIR` tries the gateway of another checkout, in its own
+environment. A whole run on this checkout writes `docs/proofs/NAME.md`. Exit 1 when a promise breaks.
+"""
+
+import argparse
+import importlib
+import logging
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.proof_table import ROOT, Row, Trial, as_line, as_page, widths_of
+
+FOLDER = ROOT / "tests" / "proofs"
+PAGES = ROOT / "docs" / "proofs"
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def proof(name: str) -> ModuleType:
+    return importlib.import_module(f"tests.proofs.{name}")
+
+
+def about(name: str) -> str:
+    return (proof(name).__doc__ or "").strip()
+
+
+def git(*args: str, tree: Path = ROOT) -> str:
+    return subprocess.run(["git", *args], cwd=tree, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def of_commit(tree: Path, seconds: float) -> str:
+    changed = " with changes" if git("status", "--porcelain", "--untracked-files=no", tree=tree) else ""
+    day = time.strftime("%Y-%m-%d")
+    return f"commit {git('rev-parse', '--short', 'HEAD', tree=tree)}{changed}, {day}, {seconds / 60:.0f} minutes"
+
+
+def is_kept(name: str, trial: Trial) -> bool:
+    """Try it, and print the rows as they come."""
+    module, rows, begun = proof(name), list[Row](), time.monotonic()
+    widths = widths_of(module.COLUMNS, [], module.WIDEST)
+    print(f"== {name}: {of_commit(trial.tree, 0).rpartition(',')[0]}{', short' if trial.is_short else ''}", flush=True)
+    print(as_line(module.COLUMNS, widths), flush=True)
+    for row in module.prove(trial):
+        rows.append(row)
+        trial.tell("")
+        print(as_line(row.cells, widths), flush=True)
+        for line in [*(f"  ! {one}" for one in row.faults), *(f"  {one}" for one in row.remarks)]:
+            print(line, flush=True)
+    seconds = time.monotonic() - begun
+    if not trial.is_short and trial.tree == ROOT:
+        PAGES.mkdir(exist_ok=True)
+        page = as_page(name, about(name), module.COLUMNS, rows, of_commit(trial.tree, seconds))
+        (PAGES / f"{name}.md").write_text(page, "utf-8")
+    faults = sum(len(row.faults) for row in rows)
+    print(f"{name}: {f'{faults} broken promises' if faults else 'holds'} ({seconds:.0f} s)", flush=True)
+    return not faults
+
+
+def tell(what: str) -> None:
+    """Where it is, on one line that the next one replaces; a log has no such line."""
+    if sys.stdout.isatty():
+        print(f"\r\033[K{what[:79]}", end="", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./x prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*names(), "all", []])
+    parser.add_argument("--short", action="store_true", help="what CI runs")
+    parser.add_argument("--tree", type=Path, default=ROOT, metavar="DIR", help="another checkout, with its .venv")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logging.getLogger().addHandler(logging.NullHandler())  # lines that break are no news here
+    if not options.names:
+        print("\n".join(f"{name:<8} {about(name).splitlines()[0]}" for name in names()))
+        return 0
+    kept = True
+    for name in names() if "all" in options.names else options.names:
+        with tempfile.TemporaryDirectory(prefix="prove-") as folder:
+            kept &= is_kept(name, Trial(Path(folder), options.tree.resolve(), options.short, tell))
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("ended before it was over")

@@ -1,0 +1,91 @@
+"""The hooks of a besieged gateway, which write down what they were told; what they wrote is read here."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.testing import GatewayProcess
+from tests.siege.model import NUMBER, WRITTEN
+
+FIELDS = {"agent:end": "message_full", "message:received": "text", "message:sent": "text", "tool:after": "args"}
+
+NOTE = """
+import json, os, re
+
+FILE = os.open({file!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+FIELDS = {fields!r}
+
+def handle(name, context):
+    if name in FIELDS:
+        numbers = re.findall(r"\\bn\\d{{6}}\\b", json.dumps(context[FIELDS[name]]))
+        os.write(FILE, (" ".join([name, *numbers]) + "\\n").encode())
+"""
+GUARD = """
+import os, re
+
+FILE = os.open({file!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+def handle(name, context):
+    number = re.search(r"\\bn\\d{{6}}\\b", context["args"]["command"])[0]
+    os.write(FILE, f"{{number}}\\n".encode())
+    if number.endswith("77"):
+        return {{"decision": "deny", "message": "that is not written down"}}
+"""
+SPAWNER = """
+import subprocess
+
+calls = 0
+
+def handle(name, context):
+    global calls
+    calls += 1
+    if calls % 10 == 1:
+        sleeps = ["setsid", "sleep", {sleeps!r}]
+        if calls % 20 == 1:
+            subprocess.Popen(sleeps, env={{"PATH": "/usr/bin:/bin"}})
+        else:
+            subprocess.run(["sh", "-c", "setsid sleep " + {sleeps!r} + " >/dev/null 2>&1 &"])
+"""
+
+
+class Notes:
+    """The files beside the home into which hooks and the shell write; `sleeps` is the word of what they detach."""
+
+    def __init__(self, gateway: GatewayProcess, folder: Path, sleeps: str) -> None:
+        self.folder = folder
+        self._home = gateway.home.own_folder
+        self.sleeps = sleeps
+        folder.mkdir(exist_ok=True)
+        for name, events in (("ends", "agent:end"), ("everything", "*")):
+            manifest = f"events: {json.dumps([events])}\ndelivery: durable\n"
+            self._add(gateway, name, manifest, NOTE)
+        self._add(gateway, "guard", "intercepts: [tool:before]\non_error: deny\n", GUARD)
+        self._add(gateway, "spawner", "events: [agent:end]\n", SPAWNER)
+
+    def _add(self, gateway: GatewayProcess, name: str, manifest: str, handler: str) -> None:
+        source = handler.format(file=str(self.folder / name), fields=FIELDS, sleeps=self.sleeps)
+        gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": source})
+
+    def told(self, hook: str) -> dict[str, set[str]]:
+        """The numbers of which a hook was told, by the event."""
+        found = defaultdict[str, set[str]](set)
+        for line in self._lines(hook):
+            name, *numbers = line.split()
+            found[name] |= set(numbers)
+        return found
+
+    def guarded(self) -> set[str]:
+        return set(self._lines("guard"))
+
+    def tool_runs(self) -> list[str]:
+        """What the shell wrote down, by the model's wish."""
+        lines = [line for path in self._home.rglob(WRITTEN) for line in path.read_text().splitlines()]
+        return [line for line in lines if NUMBER.fullmatch(line)]
+
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def _lines(self, name: str) -> Iterator[str]:
+        path = self.folder / name
+        return iter(path.read_text().splitlines() if path.exists() else [])
