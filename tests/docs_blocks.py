@@ -32,6 +32,7 @@ from gateway.hooks.folders.manifest import read_manifest
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 PATIENCE = 60.0
+PORT = "127.0.0.1:8730"  # as the pages have it; here each page has its own
 END = re.compile(r"\x1e(\d+)\n\Z")
 # A command: with its here-document, or with the lines that a backslash adds.
 COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
@@ -54,6 +55,7 @@ class Shell:
         (desk / "x").write_text(f'#!/bin/sh\nexec {ROOT}/x "$@"\n')
         (desk / "x").chmod(0o755)
         (desk / "sample_hooks").symlink_to(ROOT / "sample_hooks")
+        self._port = f"127.0.0.1:{find_free_port()}"
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(place / "notify"))
         with self._said.open("wb") as said:
@@ -72,6 +74,7 @@ class Shell:
             "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self._place),
             "HERMES_HOME": str(self._place / ".hermes"),
+            "GATEWAY_WEB_LISTEN": self._port,
             "NOTIFY_SOCKET": str(self._place / "notify"),
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
@@ -82,6 +85,7 @@ class Shell:
         assert self._bash.stdin
         is_behind = command.rstrip().endswith("&")
         before = len(self._text())
+        command = command.replace(PORT, self._port)
         aside = f">{self._behind} 2>&1" if is_behind else ""
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null {aside}\nprintf '\\036%s\\n' $?\n".encode())
         self._bash.stdin.flush()
@@ -101,7 +105,7 @@ class Shell:
         return shown if is_like(wanted, said) else said
 
     def _at_home(self, text: str) -> str:
-        return text.replace(str(self._place), "~")
+        return text.replace(str(self._place), "~").replace(self._port, PORT)
 
     def _text(self) -> str:
         return self._said.read_text("utf-8", "replace")
@@ -115,6 +119,11 @@ class Shell:
             os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.communicate()
         self._inbox.close()
+
+
+def find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
 def is_alive(leader: subprocess.Popen[bytes]) -> bool:

@@ -39,9 +39,9 @@ is taken out.
 
 Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
 A mistake is found when the file is read, with its line, its column and what would be right; a running gateway
-goes on with the configuration that it has. SIGHUP makes it read everything again: what answers and who may speak
-counts from the next message on, which hooks run and how a moment later; what needs a restart is named in the log and in
-`status`.
+goes on with the configuration that it has. `hermes-gateway reload`, or SIGHUP, makes it read everything again: what
+answers and who may speak counts from the next message on, which hooks run and how a moment later; what needs a restart
+is named by `reload`, in the log and in `status`, which also says when a changed file was not read again.
 
 Durations are written as `30s`, `5m`, `24h` or `7d`, sizes as `10MB`.
 """
@@ -59,7 +59,8 @@ COMMAND_LINE = f"""\
 
 `{PROGRAM} COMMAND`. Before the command, `--home DIR` chooses another home than `$HERMES_HOME`. What is meant for
 programs (`--json`) is one object on the standard output, with a `schema_version`; all else that is said goes to the
-standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 75 restart wanted, 78 wrong configuration.
+standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 4 kept for later, 75 restart wanted, 78
+wrong configuration.
 """
 
 
@@ -174,7 +175,7 @@ def spelling(action: argparse.Action) -> str:
 
 def chat_command(command: Command) -> Iterator[str]:
     yield f"### /{command.name}\n"
-    for_whom = " For admins." if command.rights == "admin" else ""
+    for_whom = {"admin": " For admins.", "operator": " For admins. Operators have it too."}.get(command.rights, "")
     usage = f"`/{command.name} {command.usage}`: " if command.usage else ""
     also = f" Also {', '.join(f'`/{alias}`' for alias in command.aliases)}." if command.aliases else ""
     yield f"{usage}{sentence(command.summary)}{also}{for_whom}\n"
