@@ -32,7 +32,7 @@ async def audit(engine: Engine, *, is_over: bool = True, is_sent: bool = False) 
     """Every message answered once and in order, no turn committed twice, each reply owed once, all of it sent."""
     found, by_subject = Audit(), await everything(engine)
     for subject, chain in by_subject.items():
-        kind, conv = subject.split(".")[1], subject.split(".", 2)[2]
+        _, kind, conv, *_ = (*subject.split(".", 2), "")  # some stand on a subject of their kind alone
         if kind == "turn":
             inbound = [seq for seq, _ in by_subject.get(f"gw.in.{conv}", [])]
             done = judge_turns(found, conv, chain, inbound, is_over=is_over)

@@ -31,7 +31,9 @@ EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "bas
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
 PLATFORM_NAMES = re.compile("|".join(ADAPTERS), re.IGNORECASE)
 HERMES_SHAPES = "gateway/hermes/shim/"  # has Hermes's own list of networks, as handlers import it
-KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES)
+# Who signs what it sends may be a company that has a network too; that it has one counts for nothing there.
+SENDERS_OF_WEBHOOKS = ("gateway/config/webhooks.py", "gateway/web/webhooks/senders.py")
+KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES, *SENDERS_OF_WEBHOOKS)
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES: dict[str, tuple[str, ...]] = {
@@ -60,9 +62,13 @@ SHORT = {
     "gateway/adapters/*/settings.py": "loaded with the settings, before any library",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
+    "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/agent/libraries.py": "the only one that may load what models and tools need",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
+    "gateway/cli/open.py": "a file is a verb that one types",
+    "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
+    "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
@@ -75,7 +81,7 @@ LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
-    "gateway/hooks/folders/manifest.py": "the library for versions, for the first hook that needs a package",
+    "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/public.py": "what an old name is called now, for the program that asks for it",
     "gateway/worker/boot.py": "the part that this process is to play",
