@@ -170,6 +170,8 @@ def run_interactive(home: Home, session: str) -> int:
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
     from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
 
+    from gateway.cli.keyboard import Keyboard  # noqa: PLC0415
+
     screen = ChatScreen()
 
     def question() -> str:
@@ -183,7 +185,7 @@ def run_interactive(home: Home, session: str) -> int:
             prompt.app.invalidate()
 
     history = FileHistory(str(home.own_folder / "chat_history"))
-    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1)
+    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1, input=Keyboard(sys.stdin))
     # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)

@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 
 from gateway.cli.chat import SILENCE, STILL_WORKING, ChatScreen
+from gateway.cli.keyboard import Keyboard
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -106,6 +107,21 @@ def test_a_person_talks_and_leaves(gateway: GatewayProcess) -> None:
         person.sees("/new")
         person.type("\x04")
         assert person.leaves() == 0
+
+
+def test_a_ctrl_d_while_a_line_is_printed_is_not_the_terminals() -> None:
+    """The editor calls this around what is printed above its prompt."""
+    terminal, inner = pty.openpty()
+    try:
+        with os.fdopen(inner) as stdin:
+            keyboard = Keyboard(stdin)
+            with keyboard.raw_mode():
+                with keyboard.cooked_mode():
+                    os.write(terminal, b"\x04x")
+                    select.select([terminal], [], [], 0.3)  # the line discipline has had them, and would echo here
+                assert os.read(inner, 2) == b"\x04x"
+    finally:
+        os.close(terminal)
 
 
 def test_a_line_of_before_is_there_again(gateway: GatewayProcess) -> None:
