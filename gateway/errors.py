@@ -60,6 +60,14 @@ class BudgetRefusal(AgentError):
     """A model may not be called, since it would cost more than somebody may use; the person reads this text."""
 
 
+class VoiceError(GatewayError):
+    """What was said could not be made into words; `is_final` when trying again cannot help."""
+
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.is_final = is_final
+
+
 class SessionError(GatewayError):
     """What was asked of a session cannot be done; the person reads this text."""
 

@@ -41,6 +41,10 @@ class Attachment:
     media_type: str = "application/octet-stream"
     size: int = 0
 
+    @property
+    def is_audio(self) -> bool:
+        return self.kind in ("audio", "voice")
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -68,6 +72,11 @@ class Message:
         if self.person or self.kind == "internal":
             return self.person or self.user_id
         return self.sender
+
+    @property
+    def has_audio(self) -> bool:
+        """Did files come with it that somebody may listen to?"""
+        return any(one.is_audio for one in self.attachments)
 
     @property
     def sender(self) -> str:

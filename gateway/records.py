@@ -48,6 +48,23 @@ class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
     message: Message
 
 
+class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
+    """What became of file `file` (by its place) of the message with the sequence `on`; the last one of a file counts.
+
+    `begun` stands before each try, of which there are so many (`tries`) by then. When it was `stopped`, nobody wants
+    an answer any more to what came up to `on`.
+    """
+
+    session_key: str
+    on: int
+    file: int = 0
+    state: Literal["begun", "done", "failed", "stopped"]
+    tries: int = 0
+    text: str = ""
+    error: str = ""
+    person: str = ""  # who said it, as `telegram:1002`
+
+
 class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
     """Something other than a message happened that a session's lane must look at: an answer came."""
 
@@ -524,9 +541,12 @@ def make_reply_put(
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
-    """What the end of a turn settles: the messages up to there, and what woke its lane."""
-    messages = SettledRecords(record_subjects.session_subject_of("in", session_key), upto, TRAFFIC_TTL)
-    return messages, SettledRecords(record_subjects.session_subject_of("bell", session_key), NEWEST, TRAFFIC_TTL)
+    """What the end of a turn settles: the messages up to there, what was heard in them, and what woke its lane."""
+    subjects: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": NEWEST, "bell": NEWEST}
+    return tuple(
+        SettledRecords(record_subjects.session_subject_of(kind, session_key), last, TRAFFIC_TTL)
+        for kind, last in subjects.items()
+    )
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:

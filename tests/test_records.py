@@ -16,6 +16,8 @@ WRITTEN = {
     b'{"kind":"in","v":1,"at":1.5,"session_key":"k","message":{"id":"7","address":{"platform":"net","chat_id":"1",'
     b'"chat_type":"dm","thread_id":""},"user_id":"ann","text":"hi","user_name":"","kind":"text","attachments":[],'
     b'"reply_to":"","session":"","sent_at":0.0,"extra":{}}}': records.InboundMessage,
+    b'{"kind":"audio","v":1,"at":0.0,"session_key":"k","on":3,"file":0,"state":"failed","tries":2,"text":"","error":"x",'
+    b'"person":"net:ann"}': records.AudioTranscription,
     b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.LaneWakeup,
     b'{"kind":"claim","v":1,"at":0.0,"turn_id":"t","by":"n","on":3,"attempt":1}': records.Claim,
     b'{"kind":"llm","v":1,"at":0.0,"turn_id":"t","hop":0,"entry":{"role":"assistant","content":"hm","tool_calls":'

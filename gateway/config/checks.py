@@ -27,6 +27,7 @@ _WEB_NAME = r"[!-+\--9;-~]{1,200}"  # as the proxy that is trusted calls people
 _TAKEN_HEADERS = frozenset(
     {"host", "cookie", "origin", "authorization", "x-token", "x-forwarded-for", "content-type", "content-length"}
 )
+_DEAF_PROVIDERS = ("anthropic", "demo")
 _PAYERS = ("api", "hook", "terminal", "web", "webhook")  # who else may be charged than people on networks
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
@@ -55,6 +56,7 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_zone(settings.gateway.timezone, tree)
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
+    yield from _check_voice(settings, tree)
     yield from _check_platforms(settings, tree, schema)
     yield from _check_shell_rules(settings, tree)
     yield from _check_web(settings.web, tree)
@@ -226,6 +228,16 @@ def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> I
     if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
         what = f"`{'.'.join(path)}` has no key for {model.provider}"
         yield Finding(_find_nearest_place(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
+
+
+def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+    """The model that transcribes is one of an endpoint that may have ears."""
+    name, path = settings.voice.transcribe.model, ("voice", "transcribe", "model")
+    if name and name not in settings.models:
+        yield _make_unknown_name_finding(tree, path, settings.models)
+    elif name and settings.models[name].provider in _DEAF_PROVIDERS:
+        what = f"`models.{to_printable(name)}` cannot transcribe"
+        yield Finding(_find_nearest_place(tree, path), what, "name one of `provider: openai`")
 
 
 def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:

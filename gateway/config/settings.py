@@ -438,6 +438,36 @@ class WebSettings(Struct, frozen=True, kw_only=True):
     ] = {}
 
 
+class TranscriptionSettings(Struct, frozen=True, kw_only=True):
+    """What makes words of what people say; nothing does until a model or a program is named."""
+
+    model: Annotated[
+        str, describe("a name under `models`, of an endpoint that has `/audio/transcriptions` as OpenAI's has")
+    ] = ""
+    command: Annotated[
+        tuple[str, ...],
+        describe(
+            "a program of this machine with its arguments, which prints the words; `{file}` and `{language}` in them "
+            "stand for the path of the audio and for `voice.language`"
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.model and self.command:
+            raise ValueError("what transcribes is either a `model` or a `command`", "write one of the two")
+
+
+class VoiceSettings(Struct, frozen=True, kw_only=True):
+    """Voice notes and other audio that people send."""
+
+    transcribe: TranscriptionSettings = TranscriptionSettings()
+    language: Annotated[
+        str,
+        describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
+        Meta(pattern=r"^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$"),
+    ] = ""
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """What the gateway says about itself."""
 
@@ -474,6 +504,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     access: AccessSettings = AccessSettings()
     budgets: BudgetSettings = BudgetSettings()
     sessions: SessionSettings = SessionSettings()
+    voice: VoiceSettings = VoiceSettings()
     journal: JournalSettings = JournalSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[

@@ -36,7 +36,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
-from gateway.daemon.agents import Agents, ToolSurroundings
+from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.notices import (
@@ -62,7 +62,15 @@ from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, re
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb, make_page_link
-from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
+from gateway.dispatcher import (
+    BUILT_IN,
+    AudioMessages,
+    Dispatcher,
+    DispatcherContext,
+    GatewayReports,
+    HookRequests,
+    ReplyHooks,
+)
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
@@ -89,6 +97,7 @@ from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
+from gateway.voice import Transcriber
 from gateway.web.logins import Logins
 from gateway.web.openai.calls import CallTransport
 from gateway.web.program_keys import ProgramKeys
@@ -329,12 +338,14 @@ class Gateway:
             redact=self.configuration.redactor.clean,
             activity=self.activity,
             usage=self.usage,
+            transcriber=build_transcriber(self),
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:
         limits = LaneSettings(
             self.settings.sessions,
             note=note,
+            listener=AudioMessages(self.context),
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
         marks = TurnMarks(self.home.turn_marks)
@@ -428,6 +439,13 @@ def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
     """What a person of the platform `api` may: as their key, as long as the agent that it names is there."""
     key = gateway.keys.find_speaker(user_id)
     return key.role if key and key.agent in gateway.agents.names else None
+
+
+def build_transcriber(gateway: Gateway) -> Transcriber:
+    """It goes by the settings as they are when it is asked; its programs get no secrets of ours."""
+    environ = gateway.configuration.environ
+    env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
+    return Transcriber(lambda: gateway.settings, env, gateway.home.own_folder, mark_of(gateway.home.lock))
 
 
 def build_reply_hooks(gateway: Gateway) -> ReplyHooks:

@@ -43,6 +43,7 @@ RELOADABLE = {
     "mcp_servers",
     "access",
     "budgets",
+    "voice",
     "webhooks",
     "sessions.busy",
     "logs.level",

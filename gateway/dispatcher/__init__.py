@@ -1,5 +1,6 @@
 """The dispatcher: between the networks' messages and the lanes that answer them."""
 
+from gateway.dispatcher.audio_messages import AudioMessages
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports, PlatformInfo
 from gateway.dispatcher.dispatcher import Dispatcher
@@ -9,6 +10,7 @@ from gateway.dispatcher.message_events import ReplyHooks
 
 __all__ = [
     "BUILT_IN",
+    "AudioMessages",
     "CompleteMessage",
     "Dispatcher",
     "DispatcherContext",

@@ -20,6 +20,7 @@ from gateway.outbox import Outbox
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
 from gateway.usage import UsageJournal
+from gateway.voice import Transcriber
 
 # Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.
 OWN_PLATFORMS = (INTERNAL, API, "terminal", WEB)
@@ -99,6 +100,7 @@ class DispatcherContext:
     usage: UsageJournal
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
+    transcriber: Transcriber | None = None  # makes words of audio
 
     def list_homes(self) -> list[Address]:
         """The home channels of the networks that are served."""

@@ -40,6 +40,18 @@ _REACTION = (
 )
 _ACCESS = (PLATFORM, USER, CHAT, ROLE, REASON)
 
+_AUDIO = (
+    PLATFORM,
+    USER,
+    CHAT,
+    CHAT_TYPE,
+    THREAD,
+    ROLE,
+    MESSAGE_ID,
+    SESSION_KEY,
+    EventField("file", "object", "the audio: kind, path, name, media_type, size"),
+)
+
 _BUDGET = (
     EventField("person", "string", "who is charged with the call, as `platform:id`"),
     EventField("budget", "string", "which one: all, each_person ID, people ID or groups NAME"),
@@ -92,6 +104,26 @@ GATEWAY_EVENTS = (
             EventField("extra", "object", "what else the network says, such as chat_topic, reply_to_text and raw"),
         ),
         END | DENY,
+    ),
+    EventSpec(
+        "audio:before",
+        "What somebody said is about to be made into words, before its turn begins. Deny leaves it a file.",
+        (
+            *_AUDIO,
+            make_writable_field("language", "string", "the language that is spoken; empty: that is found out"),
+            make_writable_field("result", "string?", "given here, these are the words, and nobody is asked for them"),
+        ),
+        DENY,
+    ),
+    EventSpec(
+        "audio:after",
+        "What somebody said was made into words, or could not be.",
+        (
+            *_AUDIO,
+            make_writable_field("text", "string", "the words"),
+            EventField("error", "string", "why there are none, or empty"),
+            EventField("duration", "number", "seconds that it took"),
+        ),
     ),
     EventSpec(
         "message:sending",

@@ -1,5 +1,6 @@
 """Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
 
+from gateway.lanes.audio import AudioListener, AudioWords
 from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
@@ -7,6 +8,8 @@ from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, Run
 __all__ = [
     "ANSWER_WAIT",
     "DAMAGED",
+    "AudioListener",
+    "AudioWords",
     "LaneResult",
     "LaneSettings",
     "LaneTurn",

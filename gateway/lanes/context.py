@@ -9,6 +9,7 @@ import anyio
 from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
+from gateway.lanes.audio import AudioListener
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages import Message
@@ -53,7 +54,8 @@ class LaneSettings:
     `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
     that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
     Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
-    something to do, no further message is taken: the networks keep it. `note` says what durable hooks are owed of a
+    something to do, no further message is taken: the networks keep it. `listener` makes words of the audio of a turn's
+    messages, in at most `listens`. `note` says what durable hooks are owed of a
     claim, or of a turn that is given up, for the append that says so.
     """
 
@@ -72,6 +74,8 @@ class LaneSettings:
     apology: str = APOLOGY
     interrupts: InterruptsTurn = lambda _message: False
     note: NoteClaim = ignore_claim
+    listener: AudioListener | None = None
+    listens: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class LaneContext:
     work: RunTurn
     settings: LaneSettings
     slots: Slots
+    audio_slots: Slots
     node: str
     clock: Callable[[], float]
     marks: TurnMarks

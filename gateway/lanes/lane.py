@@ -40,6 +40,14 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError, RecordDamage
+from gateway.lanes.audio import (
+    AudioTranscriber,
+    FoundMessages,
+    find_audio_jobs,
+    find_stop,
+    put_words,
+    read_transcriptions,
+)
 from gateway.lanes.context import BUSY, DAMAGED, LaneContext, is_same_person_continuing, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
@@ -93,16 +101,38 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | Non
     found = await read_inbound(context, session.key, session.upto, context.settings.folded)
     if not found:
         return None
+    if any(message.has_audio for _, message in found):
+        return await _find_spoken(context, session, found)
+    return _make_job(uuid.uuid4().hex, 1, found[: _count_continuing(found)])
+
+
+def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
+    """How many of the first of these are one text in pieces; none goes on beyond where somebody said stop."""
     last = 1
     while last < len(found) and is_same_person_continuing(found[last - 1][1], found[last][1]):
+        if found[last - 1][0] <= stop < found[last][0]:
+            break
         last += 1
-    return _make_job(uuid.uuid4().hex, 1, found[:last])
+    return last
+
+
+async def _find_spoken(context: LaneContext, session: Session, found: FoundMessages) -> TurnJob:
+    """The first messages that wait, with what was heard in them, and what has yet to be."""
+    known = await read_transcriptions(context.engine, session.key, found)
+    stop = find_stop(known)
+    found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
+    unheard = [] if is_stopped else find_audio_jobs(known, found, context.settings.listener)
+    job = _make_job(uuid.uuid4().hex, 1, [(seq, put_words(seq, message, known)) for seq, message in found])
+    return replace(job, unheard=tuple(unheard), is_stopped=is_stopped)
 
 
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
     """The open turn once more, with the very messages that it was begun with."""
     found = [one for one in await read_inbound(context, session.key, session.upto) if one[0] <= turn.on]
     if found:
+        if any(message.has_audio for _, message in found):
+            known = await read_transcriptions(context.engine, session.key, found)
+            found = [(seq, put_words(seq, message, known)) for seq, message in found]
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
         (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
@@ -114,9 +144,7 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
     return session, await _find_waiting(context, session)
 
 
-def _make_job(
-    turn_id: str, attempt: int, found: list[tuple[int, Message]], on: int = 0, *, resumed: bool = False
-) -> TurnJob:
+def _make_job(turn_id: str, attempt: int, found: FoundMessages, on: int = 0, *, resumed: bool = False) -> TurnJob:
     seqs, messages = zip(*found, strict=True)
     return TurnJob(turn_id, on or seqs[-1], attempt, messages, seqs, resumed)
 
@@ -143,6 +171,7 @@ class Lane:
         self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
         self._error = ""
         self._is_told = False  # that it has to wait
+        self._listening: anyio.CancelScope | None = None  # while audio is made into words
 
     def interrupt_before(self, seq: int) -> None:
         """The message at `seq` wants to be answered now: a turn that does not cover it ends."""
@@ -153,7 +182,9 @@ class Lane:
         """End the running turn; whether there was one."""
         if self.claim:
             self.claim.stop()
-        return self.claim is not None
+        if self._listening:
+            self._listening.cancel()
+        return bool(self.claim or self._listening)
 
     def finish(self) -> None:
         """End after the turn that runs now, or at once when none runs."""
@@ -192,11 +223,13 @@ class Lane:
                 self.is_over = not self.wakeup.has_news
             case float():
                 await self.wakeup.wait(todo)
+            case TurnJob() if todo.unheard:
+                await self._listen(session, todo)
             case TurnJob():
                 async with self._wait_for_slot(todo) as waited:
                     if waited:
                         session, todo = await find_next_job(self._context, self.key)
-                    if isinstance(todo, TurnJob):
+                    if isinstance(todo, TurnJob) and not todo.unheard:
                         with bind_context(turn=todo.turn_id):
                             await self._take(session, todo)
 
@@ -209,6 +242,23 @@ class Lane:
         else:
             async with self._context.suspect, self._slot(job):
                 yield True
+
+    async def _listen(self, session: Session, job: TurnJob) -> None:
+        """Have words made of what came as audio; then one looks again, and the turn is made of them."""
+        settings = self._context.settings
+        assert settings.listener
+        told = partial(self.say_busy, job.messages[-1], job.seqs[0])
+        transcriber = AudioTranscriber(
+            self._context.engine, settings.listener, session, settings.listens, settings.release
+        )
+        try:
+            with anyio.CancelScope() as self._listening:
+                async with self._context.audio_slots.slot(job.person, settings.patience, told):
+                    await transcriber.transcribe(job.unheard)
+            if self._listening.cancelled_caught:
+                await transcriber.stop(job.on)
+        finally:
+            self._listening = None
 
     def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
         return self._context.slots.slot(
@@ -243,6 +293,8 @@ class Lane:
         self._is_told = False
         try:
             self._stop_if_overtaken()
+            if job.is_stopped:
+                claim.stop()
             await self._run(claim)
         except anyio.get_cancelled_exc_class():
             await claim.release()  # the process stops: whoever goes on is not to count this as a failed try
@@ -285,18 +337,11 @@ class Lane:
             self._error = f"{type(error).__name__}: {error}"
             result = None
         if result is None and not claim.is_lost:
-            result = await self._pause(claim)
+            result = await _pause(self._context, claim)
             if result is None:
                 await claim.fail()
         if result:
             await claim.commit(result)
-
-    async def _pause(self, claim: TurnClaim) -> LaneResult | None:
-        """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
-        pauses = self._context.settings.pauses
-        with anyio.move_on_after(pauses[min(claim.job.failures + 1, len(pauses)) - 1] if pauses else 0):
-            await claim.stopped.wait()
-        return _interrupted(claim) if claim.stopped.is_set() else None
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
         """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
@@ -327,6 +372,14 @@ class Lane:
     def _stop_if_overtaken(self) -> None:
         if self.claim and self._interrupting > self.claim.job.on:
             self.claim.stop()
+
+
+async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
+    """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
+    pauses = context.settings.pauses
+    with anyio.move_on_after(pauses[min(claim.job.failures + 1, len(pauses)) - 1] if pauses else 0):
+        await claim.stopped.wait()
+    return _interrupted(claim) if claim.stopped.is_set() else None
 
 
 async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> None:

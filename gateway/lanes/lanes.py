@@ -56,10 +56,11 @@ class Lanes:
         clock: Callable[[], float] | None = None,
         marks: TurnMarks | None = None,
     ) -> None:
-        slots = Slots(settings.sessions.turns, settings.sessions.turns_per_person)
+        limits = settings.sessions.turns, settings.sessions.turns_per_person
+        slots = Slots(*limits), Slots(*limits)
         node = node or uuid.uuid4().hex
         marks, clock = marks or TurnMarks(), clock or engine.clock.latest
-        self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, marks, anyio.Lock())
+        self._context = LaneContext(engine, sessions, work, settings, *slots, node, clock, marks, anyio.Lock())
         self._workers = self._make_workers()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()

@@ -34,6 +34,7 @@ from gateway import record_subjects, records
 from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks.recorder import HookDecision, OwedEvents
+from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply, cause_of, people_of
@@ -50,7 +51,8 @@ class TurnJob:
     """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
 
     `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:
-    the seconds since the first of the messages came, of a turn that runs again.
+    the seconds since the first of the messages came, of a turn that runs again. `unheard`: audio that has to be made
+    into words first; `is_stopped`: nobody wants an answer any more.
     """
 
     turn_id: str
@@ -62,6 +64,8 @@ class TurnJob:
     failures: int = 0
     deaths: int = 0
     waited: float = 0.0
+    unheard: tuple[AudioJob, ...] = ()
+    is_stopped: bool = False
 
     @property
     def person(self) -> str:

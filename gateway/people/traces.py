@@ -26,6 +26,7 @@ from gateway.sessions.search import SessionInfo, SessionSearch
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
 SUBJECTS = (
     record_subjects.IN_SUBJECTS,
+    record_subjects.AUDIO_SUBJECTS,
     record_subjects.OUT_SUBJECTS,
     record_subjects.APPROVAL_SUBJECTS,
     record_subjects.CALL_SUBJECTS,
@@ -126,7 +127,7 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
     match kept:
         case records.InboundMessage(message=message):
             return str(person) in (message.sender, message.person)
-        case records.OwedReply(person=whose):
+        case records.OwedReply(person=whose) | records.AudioTranscription(person=whose):
             return whose == str(person)
         case records.ProgramCall(key=key, user=user):
             return person == (API, f"{key}:{user}" if user else key)

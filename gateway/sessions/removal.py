@@ -146,6 +146,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
                 await _remove_file(kept.message, Path(file.path))
     await purge_chain(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
+    await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("bell", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("page", conv), seq)
     await engine.purge(record_subjects.reply_pattern_of_token(conv), seq)

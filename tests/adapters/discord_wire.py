@@ -35,7 +35,7 @@ from tests.adapters.discord_facts import (
     user,
 )
 from tests.adapters.discord_rest import REST, Refused, answered
-from tests.adapters.wire import ANN, GROUP, Shown
+from tests.adapters.wire import ANN, GROUP, Shown, media_type_of
 
 CODE_BLOCK = re.compile(r"```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][\s\S]*?)\n*```", re.IGNORECASE)  # as its clients do
 TOKEN = "MTA0MjQy.GabcDE.discord-token-on-loopback-0123456789"
@@ -141,8 +141,10 @@ class DiscordWire:
         for name, data in files:
             number = self.number()
             self.files[number] = data
-            kind = "image/jpeg" if name.endswith(".jpg") else "application/pdf"
-            where = {"url": f"{self.url}/files/{number}", "proxy_url": f"{self.url}/files/{number}"}
+            kind = media_type_of(name)
+            where: dict[str, Any] = {"url": f"{self.url}/files/{number}", "proxy_url": f"{self.url}/files/{number}"}
+            if kind == "audio/ogg":
+                where |= {"duration_secs": 1.0, "waveform": "AAAA"}
             found.append({"id": number, "filename": name, "size": len(data), "content_type": kind, **where})
         return self.told(self.message(by, self.place(by), caption, attachments=found))
 

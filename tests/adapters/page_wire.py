@@ -70,7 +70,8 @@ class PageWire:
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         kept = []
         for name, data in files:
-            about = urlencode({"id": self._next("file"), "name": name, "type": "application/octet-stream"})
+            kind = "audio/ogg" if name.endswith(".ogg") else "application/octet-stream"
+            about = urlencode({"id": self._next("file"), "name": name, "type": kind})
             kept.append(json.loads(await self._send(by, f"/chat/file?{about}", data, "application/octet-stream")))
         return self._say(by, text=caption, files=kept)
 

@@ -17,7 +17,7 @@ from aiohttp import WSMsgType, web
 
 from gateway.adapters.slack.manifest import SCOPES
 from tests.adapters.slack_web import BOT, METHODS, Refused, rich_texts
-from tests.adapters.wire import ANN, GROUP, Shown
+from tests.adapters.wire import ANN, GROUP, Shown, media_type_of
 
 BOT_TOKEN, APP_TOKEN = "xoxb-1111-2222-loopbackloopback", "xapp-1-A1-2222-loopbackloopback"
 CHANNEL = "C00002001"
@@ -109,9 +109,11 @@ class SlackWire:
         for name, data in files:
             number = f"F{next(self._numbers)}"
             self.files[number] = (name, data)
-            kind = "image/jpeg" if name.endswith(".jpg") else "application/pdf"
+            kind = media_type_of(name)
             where = f"{self.url}/files/{number}"
             found.append({"id": number, "name": name, "mimetype": kind, "size": len(data), "url_private": where})
+            if kind == "audio/ogg":
+                found[-1]["subtype"] = "slack_audio"
         return self.told({**self.message(by, self.place(by), caption), "subtype": "file_share", "files": found})
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:

@@ -100,6 +100,8 @@ class TelegramWire:
             about = {"file_id": file, "file_unique_id": f"u-{file}", "file_size": len(data)}
             if name.endswith(".jpg"):
                 kind: dict[str, Any] = {"photo": [{**about, "width": 10, "height": 10}]}
+            elif name.endswith(".ogg"):
+                kind = {"voice": {**about, "duration": 1, "mime_type": "audio/ogg"}}
             else:
                 kind = {"document": {**about, "file_name": name, "mime_type": "application/pdf"}}
             said = {"caption": caption} if caption and not ids else {}

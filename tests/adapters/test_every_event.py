@@ -27,6 +27,7 @@ budgets: {{people: {{"telegram:{stranger}": {{day: {{tokens: 1}}}}}}}}
 webhooks: {{bell: {{secret_env: BELL, verify: token}}}}
 web: {{listen: "127.0.0.1:0"}}
 tools: {{shell: ask, approvers: [asker]}}
+voice: {{transcribe: {{command: [cat]}}}}
 agents:
   main: {{agents: [helper], tools: [shell, calculate], skills: [coffee]}}
   helper: {{description: It helps., model: other}}
@@ -81,7 +82,10 @@ def set_up(root: Path) -> None:
 
 
 async def spend_and_ring(house: House) -> None:
-    """Whoever was let in uses their budget up, a webhook is called, and somebody is forgotten."""
+    """Somebody speaks, whoever was let in uses their budget up, a webhook is called, and somebody is forgotten."""
+    await house.wire.upload(("voice.ogg", b"brew"))
+    await house.hears("audio:after")
+    await house.shows("brewed", 2)
     for name in ("budget:warning", "budget:exceeded"):
         await house.wire.write("hello", by=STRANGER)
         await until(lambda name=name: any(told == name for told, _ in house.events), name)  # type: ignore[misc]

@@ -12,6 +12,12 @@ ANN, BEN, STRANGER = "1001", "1002", "6666"
 GROUP = "-2001"
 
 
+def media_type_of(name: str) -> str:
+    """What a network says of a file that somebody sends, by the end of its name."""
+    kinds = {".jpg": "image/jpeg", ".ogg": "audio/ogg"}
+    return kinds.get(name[-4:], "application/pdf")
+
+
 @dataclass
 class Shown:
     """A message of the bot's, as it stands in a chat now."""
@@ -57,7 +63,7 @@ class Wire(Protocol):
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None: ...
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
-        """A person sends files, several as an album."""
+        """A person sends files, several as an album; what ends with `.ogg` is a voice note."""
         ...
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None: ...

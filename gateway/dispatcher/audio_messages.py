@@ -1,0 +1,87 @@
+"""What people say in voice notes, made into words: for whom, with which events, and at whose cost.
+
+It happens before the turn of the message is claimed (see `gateway.lanes.audio`). Access is asked again, since time has
+passed; hooks may give the words themselves, change them, or leave the audio a file.
+"""
+
+import dataclasses
+from time import monotonic
+
+from gateway.access import API, INTERNAL
+from gateway.commands import parse_command
+from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.message_events import build_place_fields
+from gateway.errors import VoiceError
+from gateway.events import Deny
+from gateway.hooks.cause import use_cause
+from gateway.hooks.scope import HookScope
+from gateway.lanes import AudioWords
+from gateway.messages import Attachment, Message, cause_of
+from gateway.roles import Role
+from gateway.sessions import Session
+from gateway.usage import BudgetPort, CallUsage, TurnUsage, origin_of
+
+DENIED = "a hook left it a file"
+
+
+class AudioMessages:
+    """Fills `AudioListener`."""
+
+    def __init__(self, context: DispatcherContext) -> None:
+        self._context = context
+
+    def wants(self, message: Message) -> bool:
+        """Texts of those who may speak, and no commands; what is too old will not be answered."""
+        transcriber = self._context.transcriber
+        if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
+            return False
+        age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
+        is_answered = age <= self._context.too_old and parse_command(message.text) is None
+        return is_answered and self._context.access.find_role(message) is not None
+
+    async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
+        """Raises VoiceError: there are no words to be had."""
+        role = self._context.access.find_role(message)
+        assert self._context.transcriber
+        if role is None:
+            raise VoiceError("the sender may no longer speak here", is_final=True)
+        fields = build_place_fields(message, role, session) | {"turn_id": "", "agent": ""}
+        view = self._context.registry.scope(fields, session_bag=dict(session.bag), answers=None)
+        about, begun = dataclasses.asdict(file), monotonic()
+        with use_cause(cause_of([message])):
+            try:
+                heard = await self._ask(message, file, session, role, view)
+            except VoiceError as error:
+                why = self._context.redact(str(error))
+                await view.run("audio:after", file=about, text="", error=why, duration=monotonic() - begun)
+                raise VoiceError(why, is_final=error.is_final) from None
+            duration = monotonic() - begun
+            event = await view.run("audio:after", file=about, text=heard.text, error="", duration=duration)
+        return dataclasses.replace(heard, text=str(event["text"]))
+
+    async def _ask(
+        self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope
+    ) -> AudioWords:
+        """The hooks first, then the budget, then whoever listens."""
+        transcriber = self._context.transcriber
+        assert transcriber
+        event = await view.run(
+            "audio:before", file=dataclasses.asdict(file), language=transcriber.language, result=None
+        )
+        if isinstance(event.outcome, Deny):
+            raise VoiceError(event.outcome.text or DENIED, is_final=True)
+        if event["result"] is not None:
+            return AudioWords(str(event["result"]))
+        turn = TurnUsage(origin_of(message, session.session_id))
+        usage = CallUsage(self._context.usage.totals, turn, self._make_budget_port(message, role, view))
+        model = transcriber.model
+        if model and (refusal := await usage.ask(model, 0)):
+            raise VoiceError(refusal, is_final=True)
+        heard = await transcriber.transcribe(file, str(event["language"]))
+        if heard.usage:
+            usage.count(heard.usage, model, 0)
+        return AudioWords(heard.text, turn.waiting)
+
+    def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
+        place = None if message.address.platform in (INTERNAL, API) else message.address
+        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins)

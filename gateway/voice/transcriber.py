@@ -1,0 +1,153 @@
+"""What is said in a file, in words: by a program of this machine, or an endpoint as OpenAI's is.
+
+The settings say which, and are asked each time: another model counts from the next file on. Whoever asks limits how
+long it may take, by cancelling; of a program nothing is left then.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway.agent.libraries import load_library
+from gateway.agent.models.prices import find_price
+from gateway.config.providers import PROVIDERS
+from gateway.config.settings import ModelSettings, Settings
+from gateway.errors import VoiceError
+from gateway.messages import Attachment
+from gateway.transcript import Usage
+from gateway.voice.program import VoiceProgram
+
+LARGEST = 25_000_000  # bytes that an endpoint is sent
+LONGEST_ANSWER = 1_000_000
+LONGEST_TEXT = 100_000
+LONGEST_ERROR = 300
+CONNECT_SECONDS = 15.0
+TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
+
+
+@dataclass(frozen=True, slots=True)
+class AudioText:
+    """The words, and what the model used for them."""
+
+    text: str
+    usage: Usage | None = None
+
+
+class _AudioUsage(msgspec.Struct):
+    """What an endpoint says of its work; some count seconds instead."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _AudioAnswer(msgspec.Struct):
+    text: str
+    usage: _AudioUsage | None = None
+
+
+class Transcriber:
+    """Makes words of audio, as the settings say that it is done now. `env` is all that a program finds around it."""
+
+    def __init__(self, find_settings: Callable[[], Settings], env: Mapping[str, str], folder: Path, mark: str) -> None:
+        self._find_settings = find_settings
+        self._env, self._folder, self._mark = env, folder, mark
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is anybody who listens."""
+        how = self._find_settings().voice.transcribe
+        return bool(how.model or how.command)
+
+    @property
+    def language(self) -> str:
+        return self._find_settings().voice.language
+
+    @property
+    def model(self) -> str:
+        """The name at its provider of the model that listens; empty: it is a program."""
+        found = self._find_model()
+        return found.name if found else ""
+
+    async def transcribe(self, file: Attachment, language: str) -> AudioText:
+        """The words in this file.
+
+        Raises:
+            VoiceError: there are none to be had.
+        """
+        if (model := self._find_model()) is not None:
+            return await _ask_endpoint(model, file, language)
+        command = self._find_settings().voice.transcribe.command
+        if not command:
+            raise VoiceError("nobody listens any more", is_final=True)
+        program = VoiceProgram(_fill_in(command, file.path, language), self._folder, self._env, self._mark)
+        return AudioText((await program.run()).strip()[:LONGEST_TEXT])
+
+    def _find_model(self) -> ModelSettings | None:
+        settings = self._find_settings()
+        return settings.models.get(settings.voice.transcribe.model)
+
+
+def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, ...]:
+    """The program's words; one that has no place for the file gets it as the last."""
+    words = [word.replace("{language}", language).replace("{file}", path) for word in command]
+    return (*words, *(() if any("{file}" in word for word in command) else (path,)))
+
+
+async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -> AudioText:
+    if file.size > LARGEST:
+        raise VoiceError(f"it has {file.size / 1e6:.0f} MB; {LARGEST / 1e6:.0f} MB are sent at most", is_final=True)
+    aiohttp, _ = await anyio.to_thread.run_sync(load_library, "web")
+    try:
+        data = await anyio.Path(file.path).read_bytes()
+    except OSError as error:
+        raise VoiceError(f"its file cannot be read: {error.strerror}", is_final=True) from None
+    form = aiohttp.FormData()
+    form.add_field("file", data, filename=file.name or Path(file.path).name, content_type=file.media_type)
+    form.add_field("model", model.name)
+    if language:
+        form.add_field("language", language)
+    url = f"{(model.base_url or PROVIDERS[model.provider].base_url).rstrip('/')}/audio/transcriptions"
+    headers = {"Authorization": f"Bearer {model.api_key.reveal()}"} if model.api_key else {}
+    patience = aiohttp.ClientTimeout(total=TIMEOUT, connect=CONNECT_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=patience, trust_env=True) as session,
+            session.post(url, data=form, headers=headers, allow_redirects=False) as response,
+        ):
+            body = b""
+            async for piece in response.content.iter_chunked(65_536):
+                body += piece
+                if len(body) > LONGEST_ANSWER:
+                    break
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise VoiceError(f"the endpoint could not be reached: {error or type(error).__name__}") from None
+    if response.status != 200:
+        raise VoiceError(_describe_refusal(response.status, body), is_final=400 <= response.status < 429)
+    return _read_answer(model, body)
+
+
+def _describe_refusal(status: int, body: bytes) -> str:
+    """The endpoint's own words where it has some, cut."""
+    try:
+        found: Any = msgspec.json.decode(body)["error"]
+        words = found["message"] if isinstance(found, dict) else str(found)
+    except (ValueError, KeyError, TypeError):
+        words = body[:LONGEST_ERROR].decode("utf-8", "replace")
+    return f"the endpoint answered {status}: {str(words)[:LONGEST_ERROR]}"
+
+
+def _read_answer(model: ModelSettings, body: bytes) -> AudioText:
+    try:
+        answer = msgspec.json.decode(body, type=_AudioAnswer)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise VoiceError(f"the endpoint sent what is no answer: {error}") from None
+    used, price = answer.usage or _AudioUsage(), find_price(model)
+    usage = price.usage_of(used.input_tokens, used.output_tokens)
+    is_unpriced = not (price.is_known and (used.input_tokens or used.output_tokens))
+    usage = msgspec.structs.replace(usage, calls=1, model=model.name, unpriced=int(is_unpriced))
+    return AudioText(answer.text.strip()[:LONGEST_TEXT], usage)

@@ -1,0 +1,326 @@
+"""Voice notes: their words reach the model, over each network, by a program of this machine or an endpoint."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from anyio import to_thread
+
+from gateway.events import Deny
+from gateway.record_subjects import AUDIO_SUBJECTS
+from gateway.testing import GatewayProcess
+from tests.adapters.house import House, housed
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import ANN, BEN, STRANGER
+from tests.adapters.wires import WIRES
+from tests.spine import chain, until
+
+# Whose audio is text, and is what was said in it.
+EAR = """#!/bin/sh
+echo "$*" >> {root}/calls
+words=$(cat "$1")
+case "$words" in
+hang*) sleep 1000 ;;
+crash*) echo "I have no ears" >&2; exit 3 ;;
+wait*) while [ ! -e {root}/go ]; do sleep 0.02; done ;;
+esac
+echo "  $words  "
+"""
+SCRIPT = ({"user": "milk", "text": "Milk it is."}, *({"text": "I heard you."},) * 20)
+ENDPOINT = """\
+models:
+  ear: {{provider: openai, name: whisper-9, base_url: "{url}", api_key: "${{EAR_KEY}}", input_price: 3,
+    output_price: 7}}
+voice: {{transcribe: {{model: ear}}, language: en}}
+"""
+KEY = {"EAR_KEY": "key-of-the-ear"}
+
+
+class Ear:
+    """The program, and what was asked of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.path = root / "ear"
+        self.path.write_text(EAR.format(root=root))
+        self.path.chmod(0o700)
+
+    @property
+    def settings(self) -> str:
+        return f"voice: {{transcribe: {{command: [{json.dumps(str(self.path))}, '{{file}}']}}}}\n"
+
+    @property
+    def calls(self) -> list[str]:
+        log = self.root / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def let_go(self) -> None:
+        (self.root / "go").touch()
+
+    def is_running(self) -> bool:
+        """Does anything that it started still live?"""
+        return any(str(self.path) in line for line in list_commands())
+
+
+def list_commands() -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                found.append((entry / "cmdline").read_text(errors="replace"))
+    return found
+
+
+@pytest.fixture
+def ear(tmp_path: Path) -> Ear:
+    return Ear(tmp_path)
+
+
+@asynccontextmanager
+async def listening(ear: Ear, *more: str) -> AsyncIterator[House]:
+    """A gateway on Telegram that has this ear."""
+    wire = TelegramWire()
+    async with (
+        wire.serving(),
+        housed(wire, ear.root / "home", *SCRIPT, settings="".join([ear.settings, *more])) as house,
+    ):
+        yield house
+
+
+async def say(house: House, words: str, by: str = ANN) -> str:
+    """Somebody says this in a voice note."""
+    return str(await house.wire.upload(("voice.ogg", words.encode()), by=by))
+
+
+@pytest.mark.parametrize("network", [name for name in WIRES if name != "terminal"])
+async def test_what_is_said_is_read_by_the_model_on_each_network(network: str, tmp_path: Path, ear: Ear) -> None:
+    wire = WIRES[network](tmp_path / "home")
+    async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT, settings=ear.settings) as house:
+        await say(house, "Please buy milk")
+        await house.shows("Milk it is.")
+        (received,) = house.told("message:received")
+        assert received["text"] == "Please buy milk"
+        assert received["extra"]["transcription"] == [{"file": 0, "text": "Please buy milk", "error": ""}]
+        (file,) = received["attachments"]
+        assert ear.calls == [file["path"]]
+        assert file["kind"] == "audio" if network == "web" else "voice"
+        (before,), (after,) = house.told("audio:before"), house.told("audio:after")
+        assert before["file"]["path"] == file["path"]
+        assert (after["text"], after["error"], after["user_id"]) == ("Please buy milk", "", received["user_id"])
+
+
+async def test_without_a_setting_nobody_listens(tmp_path: Path, ear: Ear) -> None:
+    wire = TelegramWire()
+    async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT) as house:
+        await say(house, "Please buy milk")
+        await house.shows("I heard you.")
+        assert not house.told("audio:before")
+        assert await chain(house.gateway.engine, AUDIO_SUBJECTS) == []
+
+
+async def test_to_a_stranger_nobody_listens(ear: Ear) -> None:
+    async with listening(ear) as house:
+        await say(house, "Please buy milk", by=STRANGER)
+        await house.hears("access:denied")
+        await say(house, "Please buy milk")
+        await house.shows("Milk it is.")
+        assert len(ear.calls) == 1
+
+
+async def test_what_is_said_is_no_command(ear: Ear) -> None:
+    async with listening(ear) as house:
+        await say(house, "/new please")
+        await house.shows("I heard you.")
+        (received,) = house.told("message:received")
+        assert received["text"] == "new please"
+
+
+async def test_who_fails_is_asked_twice_and_the_message_goes_on_and_says_so(ear: Ear) -> None:
+    async with listening(ear) as house:
+        await say(house, "crash")
+        await house.shows("I heard you.")
+        (received,) = house.told("message:received")
+        assert received["text"] == (
+            "[voice.ogg could not be made into words: ear: its process ended with exit code 3: I have no ears]"
+        )
+        assert len(ear.calls) == 2
+        (ended,) = await house.hears("agent:end")
+        assert received["attachments"][0]["path"] in ended["message_full"]
+        states = [(one.state, one.tries) for one in await chain(house.gateway.engine, AUDIO_SUBJECTS)]
+        assert states == [("begun", 1), ("begun", 2), ("failed", 0)]
+
+
+async def test_a_program_that_is_not_there_is_said_and_not_looked_for_again(ear: Ear) -> None:
+    ear.path.unlink()
+    async with listening(ear) as house:
+        await say(house, "hello")
+        await house.shows("I heard you.")
+        (received,) = house.told("message:received")
+        assert "ear cannot be started: No such file or directory" in received["text"]
+
+
+async def test_whoever_hangs_holds_up_its_own_lane_alone_and_stop_ends_it(ear: Ear) -> None:
+    async with listening(ear) as house:
+        await say(house, "hang")
+        await until(lambda: ear.calls, "the ear")
+        await say(house, "Please buy milk", by=BEN)
+        await house.shows("Milk it is.")
+        assert ear.is_running()
+        await house.wire.write("/stop")
+        await house.shows("Stopped.")
+        await until(lambda: not ear.is_running(), "the end of the program")
+        await house.wire.write("milk")
+        await house.shows("Milk it is.", 2)
+        assert not house.with_text("I heard you.")
+        assert len(ear.calls) == 2
+        assert [one["text"] for one in house.told("message:received")] == ["Please buy milk", "/stop", "", "milk"]
+
+
+async def test_a_hook_gives_the_words_changes_them_or_leaves_it_a_file(ear: Ear) -> None:
+    async with listening(ear) as house:
+        words = iter(["cheese", None, None])
+
+        def give(event: Any) -> Any:
+            given = next(words)
+            if given is not None:
+                return {"result": given}
+            return None
+
+        house.gateway.registry.on("audio:before", give)
+        house.gateway.registry.on("audio:after", lambda event: {"text": event["text"].upper()})
+        await say(house, "milk")
+        await house.hears("message:received")
+        await say(house, "milk")
+        await house.hears("message:received", 2)
+        house.gateway.registry.on("audio:before", lambda event: Deny("not now"))
+        await say(house, "milk")
+        received = await house.hears("message:received", 3)
+        assert [one["text"] for one in received[:2]] == ["CHEESE", "MILK"]
+        assert received[2]["text"] == "[voice.ogg could not be made into words: not now]"
+        assert len(ear.calls) == 1
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+async def test_a_killed_gateway_listens_once_more_and_never_to_what_it_has_heard(ear: Ear) -> None:
+    wire = TelegramWire()
+    async with wire.serving():
+        with GatewayProcess(ear.root / "home") as gateway:
+            gateway.script(*SCRIPT, settings=ear.settings)
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            await to_thread.run_sync(gateway.start)
+            await wire.upload(("voice.ogg", b"wait for milk"))
+            await until(lambda: len(ear.calls) == 1, "the first try")
+            await to_thread.run_sync(gateway.kill)
+            await to_thread.run_sync(gateway.start)
+            await until(lambda: len(ear.calls) == 2, "the second try")
+            ear.let_go()
+            await until(lambda: any("Milk it is." in one.text for one in wire.shown), "the answer")
+            await wire.upload(("voice.ogg", b"hang"))
+            for tries in (3, 4):
+                await until(lambda tries=tries: len(ear.calls) == tries, "a try")  # type: ignore[misc]
+                await to_thread.run_sync(gateway.kill)
+                await to_thread.run_sync(gateway.start)
+            await until(lambda: any("I heard you." in one.text for one in wire.shown), "the answer without words")
+            assert len(ear.calls) == 4
+            assert not ear.is_running()
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+async def test_a_stop_in_good_order_takes_no_try(ear: Ear) -> None:
+    wire = TelegramWire()
+    async with wire.serving():
+        with GatewayProcess(ear.root / "home") as gateway:
+            gateway.script(*SCRIPT, settings=ear.settings)
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            await to_thread.run_sync(gateway.start)
+            await wire.upload(("voice.ogg", b"wait for milk"))
+            for tries in (1, 2, 3):
+                await until(lambda tries=tries: len(ear.calls) == tries, "a try")  # type: ignore[misc]
+                assert (await to_thread.run_sync(gateway.stop))[0] == 0
+                assert not ear.is_running()
+                await to_thread.run_sync(gateway.start)
+            ear.let_go()
+            await until(lambda: any("Milk it is." in one.text for one in wire.shown), "the answer")
+
+
+class Endpoint:
+    """An endpoint of OpenAI's form, which hears what stands in the file."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.ills: list[web.Response] = []
+        self.url = ""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        app = web.Application()
+        app.router.add_post("/v1/audio/transcriptions", self._hear)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _hear(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        file = form["file"]
+        assert isinstance(file, web.FileField)
+        about = {"key": request.headers["Authorization"], "model": form["model"], "language": form["language"]}
+        self.asked.append({**about, "name": file.filename, "type": file.content_type})
+        if self.ills:
+            return self.ills.pop(0)
+        used = {"type": "tokens", "input_tokens": 1_000_000, "output_tokens": 1_000_000, "total_tokens": 2_000_000}
+        return web.json_response({"text": file.file.read().decode(), "usage": used})
+
+
+async def test_an_endpoint_listens_and_whoever_spoke_pays(tmp_path: Path) -> None:
+    wire, endpoint = TelegramWire(), Endpoint()
+    async with endpoint.serving(), wire.serving():
+        settings = ENDPOINT.format(url=endpoint.url)
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+            await say(house, "Please buy milk", by=BEN)
+            await house.shows("Milk it is.")
+            about = {"key": "Bearer key-of-the-ear", "model": "whisper-9", "language": "en"}
+            assert endpoint.asked == [{**about, "name": "voice.ogg", "type": "audio/ogg"}]
+            rows = [row async for day in house.gateway.usage.read_days() for row in day.rows]
+            (heard,) = [row for row in rows if row.usage.model == "whisper-9"]
+            assert (heard.person, heard.usage.cost, heard.usage.calls) == (f"telegram:{BEN}", 10.0, 1)
+
+
+async def test_an_endpoint_that_fails_is_asked_again_and_one_that_refuses_is_not(tmp_path: Path) -> None:
+    wire, endpoint = TelegramWire(), Endpoint()
+    async with endpoint.serving(), wire.serving():
+        settings = ENDPOINT.format(url=endpoint.url)
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+            endpoint.ills = [web.json_response({"error": {"message": "busy"}}, status=503)]
+            await say(house, "Please buy milk")
+            await house.shows("Milk it is.")
+            assert len(endpoint.asked) == 2
+            endpoint.ills = [web.json_response({"error": {"message": "no such model for key-of-the-ear"}}, status=404)]
+            await say(house, "Please buy milk")
+            await house.shows("I heard you.")
+            assert len(endpoint.asked) == 3
+            said = house.told("message:received")[-1]["text"]
+            assert "the endpoint answered 404: no such model" in said
+            assert KEY["EAR_KEY"] not in said
+
+
+async def test_over_a_budget_it_stays_a_file(tmp_path: Path) -> None:
+    wire, endpoint = TelegramWire(), Endpoint()
+    async with endpoint.serving(), wire.serving():
+        settings = f"{ENDPOINT.format(url=endpoint.url)}budgets: {{each_person: {{day: {{money: 5}}}}}}\n"
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+            await say(house, "Please buy milk")
+            await house.shows("Stopped" if house.with_text("Stopped") else "I stopped here")
+            await say(house, "Please buy milk")
+            await house.hears("message:received", 2)
+            assert len(endpoint.asked) == 1
