@@ -20,7 +20,7 @@ from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.memory_engine import MemoryEngine
 
-LIMIT = 10.0
+LIMIT = 60.0
 GLANCE = 0.002
 
 

@@ -151,7 +151,7 @@ def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: Gatew
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
     begun = time.monotonic()
     code, _, _ = gateway.stop()
-    assert (code, time.monotonic() - begun < 3) == (0, True)
+    assert (code, time.monotonic() - begun < 12) == (0, True)
 
 
 def test_a_model_that_hangs_is_given_up_after_the_time_limit(gateway: GatewayProcess) -> None:

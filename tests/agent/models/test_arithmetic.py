@@ -42,10 +42,10 @@ def test_it_computes(text, value):
     ],
 )
 def test_all_else_is_refused_at_once(text):
-    began = time.perf_counter()
+    began = time.thread_time()
     with pytest.raises(AgentError, match=r"\w"):
         evaluate_expression(text)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 1
 
 
 @given(st.text(alphabet="0123456789+-*/%^(). e_", max_size=60))

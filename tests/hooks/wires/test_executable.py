@@ -210,7 +210,7 @@ while True:
         with pytest.raises(HookFailed) as caught:
             await program.call("my:event", {}, DECIDES, 0.05)
         assert caught.value.kind == "timeout"
-        assert time.monotonic() - before < 2
+        assert time.monotonic() - before < 30  # and not the sixty that it sleeps
         await until(lambda: not is_alive(child) and not is_alive(program.pid))
 
 

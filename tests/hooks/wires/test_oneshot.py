@@ -91,7 +91,7 @@ async def test_what_it_leaves_in_the_background_neither_holds_the_answer_nor_sta
     hook = command(tmp_path, "#!/bin/sh\nsleep 60 & echo $! > child\nexit 0\n")
     before = time.monotonic()
     assert await once(hook) == HookAnswer()
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 30  # and not the sixty of its child
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
 
 
