@@ -11,8 +11,13 @@ from typing import Any
 
 import anyio
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.tools import ToolContext
-from gateway.testing import gateway_in
+from gateway.config.loading import load_configuration
+from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.shutdown import Shutdown
+from gateway.testing import GatewayProcess
 
 
 async def die(_args: dict[str, Any], _context: ToolContext) -> Any:
@@ -21,13 +26,19 @@ async def die(_args: dict[str, Any], _context: ToolContext) -> Any:
 
 
 async def live(root: Path, poison: str) -> None:
-    async with gateway_in(root) as gateway:
+    def judge(event: Any) -> None:
+        if poison in str(event["args"]):
+            event["impl"] = replace(event["impl"], call=die, repeatable=True)
 
-        def judge(event: Any) -> None:
-            if poison in str(event["args"]):
-                event["impl"] = replace(event["impl"], call=die, repeatable=True)
-
+    def build_poisoned(gateway: Gateway) -> Any:
+        """The last that is made before the lanes take up what was left by the life before."""
         gateway.registry.on("tool:before", judge)
+        return build_verbs(gateway)
+
+    files = GatewayProcess(root)
+    files.configure("")
+    configuration = load_configuration(load_settings_schema(), files.home, files.environ)
+    async with open_gateway(files.home, configuration, Shutdown(1), build_poisoned):
         await anyio.sleep_forever()
 
 
