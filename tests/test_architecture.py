@@ -65,7 +65,6 @@ SHORT = {
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/agent/libraries.py": "the only one that may load what models and tools need",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
-    "gateway/cli/keyboard.py": "only whoever types needs it: it imports the line editor",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
@@ -74,8 +73,7 @@ SHORT = {
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {
-    ("gateway/cli/chat.py", "prompt_toolkit"): "only whoever types needs the line editor",
-    ("gateway/cli/chat.py", "gateway"): "the same, for what is made of it",
+    ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
 }
 # Who else loads a module by its name, and why.
 LOADED_BY_NAME = {

@@ -3,22 +3,15 @@
 import argparse
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING
 from gateway.cli.output import escape_text, print_note, show_json
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient, result_from
-from gateway.errors import ExitCode, GatewayError, NotRunning
-
-HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
-STILL_WORKING = "(no answer yet; it is worked on)"
-SILENCE = 10.0  # seconds after which a person wants to see that something goes on
-GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
+from gateway.control_socket.client import ControlClient
+from gateway.errors import ExitCode, NotRunning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +28,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
         return send_message(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
         return send_lines(home.socket, sys.stdin, args.session)
+    # The line editor is heavy, and wanted by whoever types alone.
+    from gateway.cli.chat_prompt import run_interactive  # noqa: PLC0415
+
     return run_interactive(home, args.session)
 
 
@@ -83,124 +79,3 @@ def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
     return max(
         (send_message(socket, line.strip(), session, as_json=False) for line in lines if line.strip()), default=0
     )
-
-
-class ChatScreen:
-    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed.
-
-    Only whole lines are printed: the line editor draws its prompt where the last line ends, and over what is there.
-    The line that still grows is `line`, for the prompt to show above itself.
-    """
-
-    def __init__(self) -> None:
-        self._shown = ""
-        self._said_at: float | None = None
-        self.line = ""
-
-    @property
-    def present(self) -> str:
-        """What stands above the prompt: the line that grows, or a sign of life where nothing has come for long."""
-        if self.line or self._said_at is None or time.monotonic() - self._said_at < SILENCE:
-            return self.line
-        return STILL_WORKING
-
-    def wait_for_answer(self) -> None:
-        self._said_at = time.monotonic()
-
-    def show_notification(self, method: str, params: Any) -> None:
-        self._said_at = None if method == "reply" else time.monotonic()
-        if method == "delta":
-            self._shown += params["text"]
-            *whole, self.line = (self.line + params["text"]).split("\n")
-            for line in whole:
-                print(escape_text(line), flush=True)
-        elif method == "reply":
-            self._finish(params["text"])
-
-    def result(self, answer: dict[str, Any]) -> None:
-        self._said_at = None
-        if answer["status"] == "command":
-            self._finish(answer["reply"])
-        elif self._shown:
-            self._finish(self._shown)
-
-    def _finish(self, text: str) -> None:
-        rest = [self.line] if text == self._shown or self.line else []
-        rest += [text] if text != self._shown else []
-        self._shown = self.line = ""
-        print(*map(escape_text, rest), "", sep="\n", flush=True)
-
-
-class ChatConnection:
-    """A conversation over one connection: the person types on, while a thread shows what comes back."""
-
-    def __init__(self, client: ControlClient, session: str, screen: ChatScreen, changed: Callable[[], None]) -> None:
-        self._client = client
-        self._session = session
-        self._screen = screen
-        self._changed = changed
-        self.gone = threading.Event()
-
-    def say(self, text: str) -> None:
-        self._screen.wait_for_answer()
-        self._client.start("chat.say", {"text": text, "session": self._session})
-
-    def listen(self) -> None:
-        with suppress(OSError, ValueError):  # we hung up, or the gateway did
-            for message in self._client.messages():
-                if "method" in message:
-                    self._screen.show_notification(message["method"], message["params"])
-                else:
-                    self._show_result(message)
-                self._changed()
-        self.gone.set()
-        self._changed()
-
-    def _show_result(self, message: dict[str, Any]) -> None:
-        try:
-            self._screen.result(result_from(message))
-        except GatewayError as error:
-            print_note(f"! {error}\n")
-
-
-def run_interactive(home: Home, session: str) -> int:
-    """A person at a terminal: a line with history; typing goes on while an answer streams."""
-    # The line editor is heavy, and wanted here alone.
-    from prompt_toolkit import PromptSession  # noqa: PLC0415
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
-    from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
-
-    from gateway.cli.keyboard import Keyboard  # noqa: PLC0415
-
-    screen = ChatScreen()
-
-    def question() -> str:
-        return f"{escape_text(above)}\n> " if (above := screen.present) else "> "
-
-    def redraw() -> None:
-        """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
-        if prompt.app.is_running and talk.gone.is_set() and prompt.app.loop:
-            prompt.app.loop.call_soon_threadsafe(partial(prompt.app.exit, exception=EOFError))
-        else:
-            prompt.app.invalidate()
-
-    history = FileHistory(str(home.own_folder / "chat_history"))
-    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1, input=Keyboard(sys.stdin))
-    # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
-    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
-        talk = ChatConnection(client, session, screen, redraw)
-        threading.Thread(target=talk.listen, daemon=True).start()
-        print(HELLO.format(home=home.root))
-        while not talk.gone.is_set():
-            try:
-                text = prompt.prompt()
-            except KeyboardInterrupt:
-                text = "/stop"
-            except EOFError:
-                break
-            if text.strip() and not talk.gone.is_set():
-                talk.say(text.strip())
-        if not talk.gone.is_set():
-            return int(ExitCode.OK)
-        print(GATEWAY_LEFT, file=sys.stderr)
-        return int(ExitCode.NOT_RUNNING)

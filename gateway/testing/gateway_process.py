@@ -17,7 +17,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 
-TIMEOUT = 60.0
+TIMEOUT = 20.0
 POLL_PAUSE = 0.01
 ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
 FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person

@@ -13,8 +13,8 @@ from typing import Self
 
 import pytest
 
-from gateway.cli.chat import SILENCE, STILL_WORKING, ChatScreen
-from gateway.cli.keyboard import Keyboard
+from gateway.cli.chat_prompt import Keyboard
+from gateway.cli.chat_screen import SILENCE, STILL_WORKING, ChatScreen
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

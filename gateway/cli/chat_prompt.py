@@ -1,0 +1,99 @@
+"""The conversation of a person at a terminal: a line with history, and what comes back above it."""
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from gateway.cli.chat_screen import GATEWAY_LEFT, ChatScreen
+from gateway.cli.output import escape_text, print_note
+from gateway.config.home import Home
+from gateway.control_socket.client import ControlClient, result_from
+from gateway.errors import ExitCode, GatewayError
+
+HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
+
+
+class Keyboard(Vt100Input):
+    """Stays raw while a line is printed above the prompt.
+
+    The editor would give the terminal back to its own line discipline meanwhile, which takes a Ctrl-D for itself.
+    """
+
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class ChatConnection:
+    """A conversation over one connection: the person types on, while a thread shows what comes back."""
+
+    def __init__(self, client: ControlClient, session: str, screen: ChatScreen, changed: Callable[[], None]) -> None:
+        self._client = client
+        self._session = session
+        self._screen = screen
+        self._changed = changed
+        self.gone = threading.Event()
+
+    def say(self, text: str) -> None:
+        self._screen.wait_for_answer()
+        self._client.start("chat.say", {"text": text, "session": self._session})
+
+    def listen(self) -> None:
+        with suppress(OSError, ValueError):  # we hung up, or the gateway did
+            for message in self._client.messages():
+                if "method" in message:
+                    self._screen.show_notification(message["method"], message["params"])
+                else:
+                    self._show_result(message)
+                self._changed()
+        self.gone.set()
+        self._changed()
+
+    def _show_result(self, message: dict[str, Any]) -> None:
+        try:
+            self._screen.result(result_from(message))
+        except GatewayError as error:
+            print_note(f"! {error}\n")
+
+
+def run_interactive(home: Home, session: str) -> int:
+    """A person at a terminal: a line with history; typing goes on while an answer streams."""
+    screen = ChatScreen()
+
+    def question() -> str:
+        return f"{escape_text(above)}\n> " if (above := screen.present) else "> "
+
+    def redraw() -> None:
+        """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
+        if prompt.app.is_running and talk.gone.is_set() and prompt.app.loop:
+            prompt.app.loop.call_soon_threadsafe(partial(prompt.app.exit, exception=EOFError))
+        else:
+            prompt.app.invalidate()
+
+    history = FileHistory(str(home.own_folder / "chat_history"))
+    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1, input=Keyboard(sys.stdin))
+    # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
+    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
+        talk = ChatConnection(client, session, screen, redraw)
+        threading.Thread(target=talk.listen, daemon=True).start()
+        print(HELLO.format(home=home.root))
+        while not talk.gone.is_set():
+            try:
+                text = prompt.prompt()
+            except KeyboardInterrupt:
+                text = "/stop"
+            except EOFError:
+                break
+            if text.strip() and not talk.gone.is_set():
+                talk.say(text.strip())
+        if not talk.gone.is_set():
+            return int(ExitCode.OK)
+        print(GATEWAY_LEFT, file=sys.stderr)
+        return int(ExitCode.NOT_RUNNING)

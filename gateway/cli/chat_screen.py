@@ -1,0 +1,56 @@
+"""What a person sees of an answer while it comes, in a terminal."""
+
+import time
+from typing import Any
+
+from gateway.cli.output import escape_text
+
+STILL_WORKING = "(no answer yet; it is worked on)"
+SILENCE = 10.0  # seconds after which a person wants to see that something goes on
+GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
+
+
+class ChatScreen:
+    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed.
+
+    Only whole lines are printed: the line editor draws its prompt where the last line ends, and over what is there.
+    The line that still grows is `line`, for the prompt to show above itself.
+    """
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._said_at: float | None = None
+        self.line = ""
+
+    @property
+    def present(self) -> str:
+        """What stands above the prompt: the line that grows, or a sign of life where nothing has come for long."""
+        if self.line or self._said_at is None or time.monotonic() - self._said_at < SILENCE:
+            return self.line
+        return STILL_WORKING
+
+    def wait_for_answer(self) -> None:
+        self._said_at = time.monotonic()
+
+    def show_notification(self, method: str, params: Any) -> None:
+        self._said_at = None if method == "reply" else time.monotonic()
+        if method == "delta":
+            self._shown += params["text"]
+            *whole, self.line = (self.line + params["text"]).split("\n")
+            for line in whole:
+                print(escape_text(line), flush=True)
+        elif method == "reply":
+            self._finish(params["text"])
+
+    def result(self, answer: dict[str, Any]) -> None:
+        self._said_at = None
+        if answer["status"] == "command":
+            self._finish(answer["reply"])
+        elif self._shown:
+            self._finish(self._shown)
+
+    def _finish(self, text: str) -> None:
+        rest = [self.line] if text == self._shown or self.line else []
+        rest += [text] if text != self._shown else []
+        self._shown = self.line = ""
+        print(*map(escape_text, rest), "", sep="\n", flush=True)
