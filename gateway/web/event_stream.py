@@ -41,15 +41,14 @@ UNTOLD = ("llm:chunk",)  # each piece of an answer: a page needs the whole
 
 
 class LiveEvent(NamedTuple):
-    """`data` is what is told, as JSON, and `cut` what of it operators see; `number` is 0 for a gap."""
+    """`whole` is what is sent to a page, and `cut` what of it operators see; `number` is 0 for a gap."""
 
     number: int
-    kind: str
-    data: bytes
+    whole: bytes
     cut: bytes
 
 
-GAP = LiveEvent(0, "gap", b"{}", b"{}")
+GAP = LiveEvent(0, encode_event("gap", b"{}"), encode_event("gap", b"{}"))
 
 
 class EventStream:
@@ -126,15 +125,19 @@ class EventStream:
         fields = {name: cut_field(value) for name, value in event["fields"].items()}
         told = self._redact(msgspec.to_builtins({**event, "fields": fields}, enc_hook=str))
         self._last += 1
-        fed = LiveEvent(self._last, "event", encode_message(told), encode_message(self._cut(told)))
-        self._events.append(fed)
-        self._bytes += len(fed.data) + len(fed.cut)
+        whole, cut = (self._encode(shown) for shown in (told, self._cut(told)))
+        self._events.append(LiveEvent(self._last, whole, cut))
+        self._bytes += len(whole) + len(cut)
         while len(self._events) > MAX_EVENTS or self._bytes > MAX_BYTES:
             gone = self._events.popleft()
-            self._bytes -= len(gone.data) + len(gone.cut)
+            self._bytes -= len(gone.whole) + len(gone.cut)
         if not self._is_due:
             self._is_due = True
             get_running_loop().call_later(TOLD_EVERY, self._tell)
+
+    def _encode(self, told: Any) -> bytes:
+        """Once for all who watch."""
+        return encode_event("event", encode_message(told), f"{self.run_id}-{self._last}")
 
     async def _wait_for_news(self) -> None:
         news = anyio.Event()
@@ -201,8 +204,4 @@ class EventRoom:
         await send(b"retry: 1000\n" + encode_event("hello", json.dumps(self._feed.run_id).encode()))
         async with aclosing(self._feed.follow(seen)) as events:
             async for told in events:
-                await send(b"".join(self._encode(one, is_whole) for one in told))
-
-    def _encode(self, event: LiveEvent, is_whole: bool) -> bytes:
-        data = event.data if is_whole else event.cut
-        return encode_event(event.kind, data, f"{self._feed.run_id}-{event.number}" if event.number else "")
+                await send(b"".join(one.whole if is_whole else one.cut for one in told))

@@ -5,7 +5,8 @@ does in a browser. The gateway, with fifteen hooks, runs in this process; the pa
 milliseconds by which the gateway's own loop wakes up later than it asked, as far as its process was busy meanwhile; so
 many longer takes everything in it, in all but one of a thousand cases, and at worst. *by clock* counts beside what the
 machine gave to other programs, such as the two hundred pages. *look*: until a page had what it asked for. *missed*:
-events that a page was not told. With 200 pages *late* is within 10 ms of what it is without anybody.
+events that a page was not told. With 200 pages *late* is within 10 ms of what it is without anybody; within 40 in the
+short run, on whatever machine that is.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ COLUMNS = ("pages", "people", "turns", "events", "missed", "late", "worst", "by 
 WIDEST = 6
 PAGES, PEOPLE = 200, 4
 TICK = 0.002
-MORE = 10.0  # milliseconds that pages may add
+MORE, MORE_IN_SHORT = 10, 40  # milliseconds that pages may add
 HOOK = {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(event_type, context):\n    pass\n"}
 HOOKS = {f"hook{number}": HOOK for number in range(15)}
 
@@ -56,15 +57,15 @@ class Stage:
     def late(self) -> float:
         return most_of(late.own for late in self.lates)
 
-    def row(self, idle: float) -> Row:
+    def row(self, allowed: float) -> Row:
         told = self.told
         counts = (self.people, told.turns, told.events, told.missed + told.gaps)
         clock = most_of(late.by_clock for late in self.lates)
         times = (self.late, max(late.own for late in self.lates), clock, most_of(told.looks) * 1000)
         cells = (str(self.pages), *map(str, counts), *(f"{one:.1f}" for one in times), f"{self.megabytes:.0f}")
-        return Row(cells, tuple(self._list_faults(idle)))
+        return Row(cells, tuple(self._list_faults(allowed)))
 
-    def _list_faults(self, idle: float) -> Iterator[str]:
+    def _list_faults(self, allowed: float) -> Iterator[str]:
         told = self.told
         if told.missed or told.gaps:
             yield f"{self.pages} pages: {told.missed} events were missed, {told.gaps} gaps told"
@@ -72,16 +73,17 @@ class Stage:
             yield f"{self.pages} pages: {told.lines} lines broke, {told.unfinished} did not hear the last event"
         if told.refused or (self.pages and not told.looks):
             yield f"{self.pages} pages: {told.refused} answers were none, of {len(told.looks)}"
-        if self.late > idle + MORE:
-            yield f"{self.pages} pages: the loop was {self.late:.1f} ms late, and {idle:.1f} ms without anybody"
+        if self.late > allowed:
+            yield f"{self.pages} pages: the loop was {self.late:.1f} ms late, and {allowed:.1f} ms were allowed"
 
 
 def prove(trial: Trial) -> Iterator[Row]:
     if trial.tree != ROOT:
         raise SystemExit("page has the gateway in its own process, so it tries this checkout alone")
     stages = anyio.run(watch, trial)
+    allowed = stages[0].late + trial.amount(MORE, MORE_IN_SHORT)
     for stage in stages:
-        yield stage.row(stages[0].late)
+        yield stage.row(allowed)
 
 
 async def watch(trial: Trial) -> list[Stage]:
