@@ -195,6 +195,7 @@ def measure_growth(pattern: Pattern, text: HardText) -> str:
     return ""
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "text", [r"(a+)+b", r"a.*b", r"\d+x", r"(?:.*/)?a/.*\Z", r"<!--.*?-->", r"\[[^\]]*\]", r"\s+$"]
 )

@@ -18,6 +18,7 @@ from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 
 TIMEOUT = 20.0
+LONGEST = 60.0  # seconds for a command, an answer, a start or an end, on a busy machine
 POLL_PAUSE = 0.01
 ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
 FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person
@@ -72,7 +73,7 @@ class GatewayProcess:
             GatewayError: it ended instead; the message has what it said.
         """
         self.process = self.spawn("run", *args, environ=environ)
-        self.until(self._is_ready)
+        self.until(self._is_ready, LONGEST)
 
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """A command, while it runs."""
@@ -80,7 +81,7 @@ class GatewayProcess:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=pipe, stderr=pipe, text=True)
 
-    def cli(self, *args: str, timeout: float = TIMEOUT) -> "subprocess.CompletedProcess[str]":
+    def cli(self, *args: str, timeout: float = LONGEST) -> "subprocess.CompletedProcess[str]":
         """A command, when it has ended."""
         command = [sys.executable, "-m", "gateway.cli", *args]
         return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=timeout, check=False)
@@ -91,7 +92,7 @@ class GatewayProcess:
 
     def call(self, verb: str, params: Mapping[str, Any] | None = None) -> Any:
         """Ask the control socket."""
-        with ControlClient(self.home.socket, TIMEOUT) as client:
+        with ControlClient(self.home.socket, LONGEST) as client:
             return client.call(verb, dict(params or {}))
 
     def until(self, condition: Callable[[], bool], patience: float = TIMEOUT) -> None:
@@ -110,7 +111,7 @@ class GatewayProcess:
         """Ask it to end: the exit code, what it printed, what it logged."""
         assert self.process
         self.process.send_signal(signal_number)
-        printed, logged = self.process.communicate(timeout=TIMEOUT)
+        printed, logged = self.process.communicate(timeout=LONGEST)
         return self.process.returncode, printed, logged
 
     def kill(self) -> None:

@@ -111,7 +111,8 @@ async def test_what_a_durable_hook_was_owed_before_a_restart_has_the_rights_that
     wire: TelegramWire, tmp_path: Path
 ) -> None:
     root, gate = tmp_path / "home", tmp_path / "open"
-    submits = submit("durable").replace("):\n", f"):\n    open({str(gate)!r})\n")
+    waits = f"    import os, time\n    while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
+    submits = submit("durable").replace("):\n", f"):\n{waits}")
     add_hook(root, "durable", f"events: [message:received]\ndelivery: durable\nuses: [submit]\n{NOT_INTERNAL}", submits)
     async with housed(wire, root, *SCRIPT, settings=SETTINGS):
         await wire.write("go", by=BEN)

@@ -14,7 +14,7 @@ from gateway.testing import GatewayProcess
 from tests.proof_table import ROOT
 
 PICTURES = ROOT / "build" / "pictures"
-PATIENCE = 20_000  # milliseconds
+PATIENCE = 60_000  # milliseconds
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 WIDTHS = {"desk": DESK, "phone": PHONE}
 Scheme = Literal["light", "dark"]

@@ -235,12 +235,12 @@ async def fill_the_disk(gateway: Besieged, siege: Siege, _chance: random.Random)
         return
     fill(siege.plan.ballast)
     siege.done["fills"] += 1
-    with anyio.move_on_after(3):
+    with anyio.move_on_after(30):
         while not any("no room" in one for one in siege.seen[-1:]):
             await look(gateway, siege)
             await anyio.sleep(GLANCE)
     siege.plan.ballast.unlink()
-    with anyio.move_on_after(5):
+    with anyio.move_on_after(30):
         while siege.seen[-1:] != ["open"]:
             await look(gateway, siege)
             await anyio.sleep(GLANCE)

@@ -43,7 +43,7 @@ class Program:
     """Calls until it is answered. Every third one has a session, every second one streams."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._client = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, timeout=20)
+        self._client = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, timeout=60)
         self.tries = 0
 
     def call(self, number: int) -> str:

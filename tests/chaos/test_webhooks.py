@@ -40,7 +40,7 @@ def handle(name, context):
 def call_once(port: int, number: int) -> dict[str, Any] | None:
     """None: it has to be sent again."""
     body = json.dumps({"number": number}).encode()
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         line.request("POST", "/webhooks/pushes", body, sign_github(body, name=f"call-{number}"))
         answer = line.getresponse()

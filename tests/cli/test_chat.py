@@ -20,7 +20,7 @@ from gateway.testing import GatewayProcess
 pytestmark = pytest.mark.process
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>78]|\r")
-PATIENCE = 25.0
+PATIENCE = 60.0
 
 
 class Typist:

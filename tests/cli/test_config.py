@@ -14,7 +14,7 @@ CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 def config(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(home), **environ}
     command = [sys.executable, "-m", "gateway.cli", "config", *words]
-    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=20)
+    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
 
 
 def write(home: Path, text: str, env: str = "") -> None:

@@ -21,7 +21,7 @@ PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
 
 def ask(*words: str, home: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home or "/nonexistent"), **environ}
-    return subprocess.run([sys.executable, "-c", PYTHON, *words], env=given, capture_output=True, text=True, timeout=20)
+    return subprocess.run([sys.executable, "-c", PYTHON, *words], env=given, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,7 @@ def connect(one):
 for verb, params in json.loads(sys.argv[4]).items():
     try:
         with socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(20)
+            one.settimeout(60)
             connect(one)
             one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
             line = one.makefile().readline()
@@ -192,7 +192,7 @@ def test_who_hangs_up_before_anybody_looked_is_answered_nothing(askers: Askers) 
     )
     asking.wait()
     os.kill(askers.gateway.process.pid, signal.SIGCONT)
-    assert "has ended meanwhile" in asking.communicate(timeout=30)[0]
+    assert "has ended meanwhile" in asking.communicate(timeout=60)[0]
 
 
 def test_the_daemons_own_memory_and_environment_belong_to_root_and_no_core_is_written(tmp_path: Path) -> None:

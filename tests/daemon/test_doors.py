@@ -92,7 +92,7 @@ anyio.run(main)
 @pytest.mark.process
 def test_who_looks_after_orphans_outlives_a_time_without_files() -> None:
     command = [sys.executable, "-c", WITHOUT_FILES]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "goes on\n", done.stderr
 
 

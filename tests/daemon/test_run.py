@@ -178,7 +178,7 @@ def test_a_new_configuration_that_names_what_cannot_be_used_changes_nothing(gate
 def test_the_supervisor_hears_ready_status_watchdog_and_stopping(gateway: GatewayProcess, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(tmp_path / "notify"))
-        supervisor.settimeout(10)
+        supervisor.settimeout(60)
         gateway.start(environ={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"})
         heard = supervisor.recv(1000)
         assert b"READY=1" in heard
@@ -219,7 +219,7 @@ def test_the_box_names_a_command_that_can_be_typed_where_no_path_leads_to_it(gat
         assert daemon.stdout
         shown = next(line for line in daemon.stdout if "talk to it" in line)
         daemon.terminate()
-        daemon.communicate(timeout=30)
+        daemon.communicate(timeout=60)
     assert f"{program} chat" in shown
 
 

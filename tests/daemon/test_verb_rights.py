@@ -74,7 +74,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
     async with gateway_in(tmp_path / "home", TURN, hooks=hooks) as live:
         await live.say(SAID)
         await live.say(f"/title my {WORD}")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not (await live.gateway.folder_hooks.info("leaky")).failures:  # noqa: ASYNC110 - it tells nobody
                 await anyio.sleep(0.01)
         emitted = records.EmittedEvent(name="agent:end", fields={"message": SAID, WORD: WORD})

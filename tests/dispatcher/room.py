@@ -83,7 +83,7 @@ class Chat:
 
     async def hear(self, count: int = 1) -> str:
         """The text of the reply number `count`."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while len(self.net.sent) < count:
                 self.net.news = anyio.Event()
                 await self.net.news.wait()

@@ -29,7 +29,7 @@ async def run(command: str) -> str:
 
 async def asked(room: Chat) -> None:
     """Until the question is open, and not only on its way."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
             await anyio.sleep(0.005)
 

@@ -49,7 +49,7 @@ class Seen:
 
     def event(self, name: str, **fields: Any) -> dict[str, Any]:
         """The first such event, once it was told."""
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         while not (found := self.events(name, **fields)):
             assert time.monotonic() < limit, f"{name} with {fields} was not told"
             time.sleep(0.01)

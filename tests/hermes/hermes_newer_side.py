@@ -22,7 +22,7 @@ def main() -> None:
     said["admission"] = [
         plugins.invoke_hook("post_gateway_admission", **facts, text=text) for text in ("usher, my seat", "hello")
     ]
-    seen, limit = HOME / "seen" / "passenger.jsonl", time.monotonic() + 10
+    seen, limit = HOME / "seen" / "passenger.jsonl", time.monotonic() + 60
     while not (seen.exists() and seen.read_text().endswith("\n")) and time.monotonic() < limit:
         time.sleep(0.05)
     sys.stdout.write(f"\nsaid {json.dumps(said)}\n")

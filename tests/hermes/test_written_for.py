@@ -162,7 +162,7 @@ async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp
         assert (await service.info("one")).written_for == "Hermes: nothing in it is of this gateway alone"
         told = HooksSettings(each={"one": HookOverrides(written_for="gateway")})
         await service.follow([HermesFolderSource(yard.hooks, "home")], told)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while (await service.info("one")).written_for.startswith("Hermes"):  # noqa: ASYNC110 - no event tells it
                 await anyio.sleep(0.01)
         assert (await service.info("one")).written_for == "this gateway: `written_for` says so"

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 GOOD = {"user": "boot.md", "answers": [{"text": "All disks are fine."}]}
 HANGS = {"user": "boot.md", "answers": [{"text": "never", "delay": 300}]}
@@ -151,7 +151,7 @@ def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: Gatew
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
     begun = time.monotonic()
     code, _, _ = gateway.stop()
-    assert (code, time.monotonic() - begun < 12) == (0, True)
+    assert (code, time.monotonic() - begun < 30) == (0, True)
 
 
 def test_a_model_that_hangs_is_given_up_after_the_time_limit(gateway: GatewayProcess) -> None:
@@ -186,7 +186,7 @@ def test_two_gateways_of_one_home_carry_it_out_once(gateway: GatewayProcess) -> 
     gateway.start()
     wait(gateway, 1)
     second = gateway.spawn("run")
-    second.communicate(timeout=20)
+    second.communicate(timeout=60)
     assert second.returncode != 0
     assert len(runs(gateway)) == 1
 

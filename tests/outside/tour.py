@@ -27,7 +27,7 @@ class Line:
 
     def __init__(self, path: str, kept: "Kept") -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(20)
+        self._socket.settimeout(60)
         self._socket.connect(path)
         self._file = self._socket.makefile("rb")
         self._kept = kept

@@ -65,7 +65,7 @@ def url_of(gateway: GatewayProcess) -> str:
 
 
 def client_of(gateway: GatewayProcess, key: str) -> openai.OpenAI:
-    return openai.OpenAI(api_key=key, base_url=f"{url_of(gateway)}/v1", max_retries=0, timeout=20)
+    return openai.OpenAI(api_key=key, base_url=f"{url_of(gateway)}/v1", max_retries=0, timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_nobody_is_asked_and_the_answer_is_no_at_once(gateway: GatewayProcess, c
     began = time.monotonic()
     for user in ("carl", None):
         assert text_of(ask(client, "use a tool", **({"user": user} if user else {}))) == "I may not."
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert not list(gateway.home.root.rglob("mark"))
     assert gateway.call("approvals.list")["approvals"] == []
 

@@ -62,7 +62,7 @@ async def test_all_that_it_asks_for_is_there(tmp_path: Path) -> None:
             await to_thread.run_sync(gateway.say, "what is 2 + 3")
             url = str(gateway.call("status")["web"]["url"])
             text = ""
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 while not all(f"hermes_gateway_{one}{{" in text for one in COUNTED):
                     await anyio.sleep(0.1)
                     text = (await to_thread.run_sync(visit, url, "/metrics")).body.decode()

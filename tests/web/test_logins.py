@@ -93,7 +93,7 @@ def keep(told: Any) -> Any:
 
 async def read(feed: EventStream, seen: str, count: int) -> list[LiveEvent]:
     found: list[LiveEvent] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with aclosing(feed.follow(seen)) as events:
             async for told in events:
                 found += told

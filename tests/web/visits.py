@@ -5,7 +5,7 @@ import socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Visit(NamedTuple):

@@ -77,7 +77,7 @@ def independent_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def wait_until_open(port: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with closing(socket.socket()) as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:

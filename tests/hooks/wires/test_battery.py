@@ -21,11 +21,11 @@ from gateway.worker.process_tree import find_descendants
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import worker_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(90), pytest.mark.usefixtures("light_heap")]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240), pytest.mark.usefixtures("light_heap")]
 
 BATTERY = tomllib.loads((Path(__file__).parent / "battery.toml").read_text("utf-8"))
 LIMIT = 0.3  # seconds for what is expected to be over its time
-PATIENT = 25.0  # and for what is not, on a busy machine
+PATIENT = 60.0  # and for what is not, on a busy machine
 GRACE = 0.2
 TAIL = """
 def handle(event, context):
@@ -33,7 +33,7 @@ def handle(event, context):
 """
 DECIDES = CallMeta(decides=True)
 LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
-SLOW = 3.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
+SLOW = 20.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
 WAITED = Path("/proc/thread-self/schedstat")
 
 Started = Callable[[str], Awaitable[WorkerHandle]]

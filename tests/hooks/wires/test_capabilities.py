@@ -17,7 +17,7 @@ DECIDES = CallMeta(decides=True, event="event-1")
 
 async def result(make: Make, source: str, **more: Any) -> Any:
     worker = await make(source, **more)
-    return (await worker.call("x", {}, DECIDES, 10)).result
+    return (await worker.call("x", {}, DECIDES, 60)).result
 
 
 SEND = {"verb": "send", "params": {"to": "me", "text": "hi"}, "during": "event-1"}
@@ -88,7 +88,7 @@ async def test_a_refusal_is_raised_and_logged(make: Make, kind: str, tmp_path: A
     call = "c.gateway.send('me', 'hi')"
     worker = await make(f"{kind} handle(e, c): {'await ' if 'async' in kind else ''}{call}", serve=refuse)
     with pytest.raises(HookFailed, match=r"handler.py:1: RuntimeError: write `uses: \[send\]` in HOOK.yaml"):
-        await worker.call("x", {}, DECIDES, 5)
+        await worker.call("x", {}, DECIDES, 60)
     await worker.stop()
     assert "the gateway refused: write `uses: [send]`" in (tmp_path / "probe.log").read_text()
 
@@ -100,7 +100,7 @@ async def test_what_nobody_waits_for_is_done_all_the_same(make: Make) -> None:
         asked.append(params["text"])
 
     worker = await make("async def handle(e, c):\n  for n in range(300): c.gateway.send('me', str(n))", serve=note)
-    await worker.call("x", {}, DECIDES, 5)
+    await worker.call("x", {}, DECIDES, 60)
     await until(lambda: len(asked) == 300)
     assert sorted(asked, key=int) == [str(n) for n in range(300)]
 
@@ -119,7 +119,7 @@ async def test_a_background_task_keeps_what_caused_it(make: Make) -> None:
     async def handle(e, c): c.gateway.keep = asyncio.create_task(later(c))
     """
     worker = await make(source, serve=note)
-    await worker.call("x", {}, DECIDES, 5)
+    await worker.call("x", {}, DECIDES, 60)
     await until(lambda: caused)
     assert caused == ["event-1"]
 
@@ -135,7 +135,7 @@ async def test_calls_that_come_while_a_plain_handler_waits_are_not_lost(make: Ma
     found: list[str] = []
 
     async def tell(name: str) -> None:
-        found.append((await worker.call(name, {}, DECIDES, 5)).result)
+        found.append((await worker.call(name, {}, DECIDES, 60)).result)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tell, "waits")

@@ -1,5 +1,6 @@
 """Whatever bytes a hook writes, the gateway's side gets messages or one clear error, in bounded steps."""
 
+import json
 import time
 from typing import Any
 
@@ -42,7 +43,7 @@ SLOW_NUMBERS = {
     "long": b"2.2250738585072011" + b"3" * 60 + b"e-308",
     "whole": b"9" * 499,
 }
-LONGEST_DECODING = 1.0  # seconds of the processor, on a busy machine; a parser that does not look first takes several
+MOST = 4  # times as long as Python takes for the same: the processor may be shared with others
 
 
 def taken(lines: LineDecoder) -> list[RpcMessage]:
@@ -161,11 +162,18 @@ def test_a_line_of_very_many_values_is_refused_before_it_is_decoded() -> None:
 @pytest.mark.parametrize("number", SLOW_NUMBERS.values(), ids=SLOW_NUMBERS)
 def test_eight_megabytes_of_numbers_are_read_in_a_blink(number: bytes) -> None:
     count = min(MAX_LINE_VALUES - 10, (MAX_LINE_BYTES - 100) // (len(number) + 1))
-    lines = LineDecoder()
-    lines.feed(b'{"result":[' + b",".join([number] * count) + b"]}\n")
-    began = time.thread_time()
-    message = lines.take()
-    assert time.thread_time() - began < LONGEST_DECODING
+    line = b'{"result":[' + b",".join([number] * count) + b"]}\n"
+    ours, pythons = [], []
+    for _ in range(3):
+        lines = LineDecoder()
+        lines.feed(line)
+        began = time.thread_time()
+        message = lines.take()
+        ours.append(time.thread_time() - began)
+        began = time.thread_time()
+        json.loads(line)
+        pythons.append(time.thread_time() - began)
+    assert min(ours) < MOST * min(pythons)
     assert message is not None
     assert set(message.result) == {float(number) if b"." in number else int(number)}
 

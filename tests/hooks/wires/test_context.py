@@ -15,7 +15,7 @@ DECIDES = CallMeta(decides=True, answers={})
 
 async def result(make: Make, source: str, meta: CallMeta = DECIDES, **spec: Any) -> Any:
     worker = await make(source, **spec)
-    return (await worker.call("tool:before", {"tool": "shell"}, meta, 10)).result
+    return (await worker.call("tool:before", {"tool": "shell"}, meta, 60)).result
 
 
 async def test_an_observers_result_is_nobodys_business(make: Make) -> None:
@@ -24,7 +24,7 @@ async def test_an_observers_result_is_nobodys_business(make: Make) -> None:
 
 async def changes(make: Make, body: str, writable: tuple[str, ...] | None) -> HookAnswer:
     worker = await make(f"def handle(e, c):\n    {body}")
-    return await worker.call("x", {"a": [1], "b": {"k": 1}, "r": 1}, CallMeta(decides=True, writable=writable), 5)
+    return await worker.call("x", {"a": [1], "b": {"k": 1}, "r": 1}, CallMeta(decides=True, writable=writable), 60)
 
 
 async def test_changed_fields_come_back_and_unchanged_do_not(make: Make) -> None:
@@ -35,7 +35,7 @@ async def test_changed_fields_come_back_and_unchanged_do_not(make: Make) -> None
 async def test_a_read_only_field_is_not_changed_and_that_is_told(make: Make) -> None:
     worker = await make("def handle(e, c): c['r'] = 2; c['a'] = 1")
     for _ in range(3):
-        answer = await worker.call("x", {"a": 0, "r": 1}, CallMeta(decides=True, writable=("a",)), 5)
+        answer = await worker.call("x", {"a": 0, "r": 1}, CallMeta(decides=True, writable=("a",)), 60)
         assert (answer.changed, answer.refused) == ({"a": 1}, ("r",))
 
 
@@ -79,7 +79,7 @@ async def test_keys_added_at_the_turns_begin_are_there_at_its_end(make: Make) ->
     )
 
     async def told(name: str, turn: str) -> Any:
-        return (await worker.call(name, {"message": "hi"}, CallMeta(decides=True, writable=(), turn=turn), 5)).result
+        return (await worker.call(name, {"message": "hi"}, CallMeta(decides=True, writable=(), turn=turn), 60)).result
 
     await told("agent:start", "t1")
     assert await told("tool:before", "t1") == []
@@ -92,8 +92,8 @@ async def test_an_added_key_never_covers_a_field(make: Make) -> None:
         "def handle(e, c):\n  if e == 'agent:start': c['response'] = 'mine'\n  return c.get('response')"
     )
     meta = CallMeta(decides=True, writable=(), turn="t")
-    await worker.call("agent:start", {}, meta, 5)
-    assert (await worker.call("agent:end", {"response": "the agent's"}, meta, 5)).result == "the agent's"
+    await worker.call("agent:start", {}, meta, 60)
+    assert (await worker.call("agent:end", {"response": "the agent's"}, meta, 60)).result == "the agent's"
 
 
 async def test_bags(make: Make) -> None:
@@ -112,7 +112,7 @@ async def test_bags(make: Make) -> None:
     async def told(turn: str) -> HookAnswer:
         turns, sessions = {"seen": [], "kept": 1}, {"old": 1, "kept": 1}
         meta = CallMeta(decides=True, turn=turn, turn_bag=turns, session_bag=sessions)
-        return await worker.call("x", {}, meta, 5)
+        return await worker.call("x", {}, meta, 60)
 
     assert [(await told(turn)).result for turn in ("t1", "t1", "t2")] == [1, 2, 1]
     answer = await told("t3")
@@ -125,7 +125,7 @@ async def test_bags(make: Make) -> None:
 
 async def test_without_a_turn_own_is_empty_each_time(make: Make) -> None:
     worker = await make("def handle(e, c):\n  c.own['n'] = c.own.get('n', 0) + 1\n  return c.own['n']")
-    assert [(await worker.call("x", {}, DECIDES, 5)).result for _ in range(2)] == [1, 1]
+    assert [(await worker.call("x", {}, DECIDES, 60)).result for _ in range(2)] == [1, 1]
 
 
 async def test_ask_ends_the_call_and_the_answer_is_there_when_it_runs_again(make: Make) -> None:
@@ -136,10 +136,10 @@ async def test_ask_ends_the_call_and_the_answer_is_there_when_it_runs_again(make
             except Exception: return "swallowed"
         """
     )
-    first = await worker.call("tool:before", {"call_id": "c1"}, DECIDES, 5)
+    first = await worker.call("tool:before", {"call_id": "c1"}, DECIDES, 60)
     assert first.ask is not None
     assert (first.ask.name, first.ask.prompt, first.ask.hook) == ("Delete it?", "Delete it?", "probe")
-    second = await worker.call("tool:before", {}, CallMeta(decides=True, answers={"Delete it?": "yes"}), 5)
+    second = await worker.call("tool:before", {}, CallMeta(decides=True, answers={"Delete it?": "yes"}), 60)
     assert second.ask is not None
     assert second.ask.name == "sure"
     both = CallMeta(decides=True, answers={"Delete it?": "yes", "sure": False})
@@ -148,7 +148,7 @@ async def test_ask_ends_the_call_and_the_answer_is_there_when_it_runs_again(make
 
 async def test_a_question_counts_even_where_the_pause_is_swallowed(make: Make) -> None:
     worker = await make("def handle(e, c):\n  try: c.ask('Well?')\n  except BaseException: return 'swallowed'")
-    answer = await worker.call("x", {}, DECIDES, 5)
+    answer = await worker.call("x", {}, DECIDES, 60)
     assert answer.ask is not None
     assert answer.result is None
 
@@ -156,4 +156,4 @@ async def test_a_question_counts_even_where_the_pause_is_swallowed(make: Make) -
 async def test_an_observer_cannot_ask(make: Make) -> None:
     worker = await make("def handle(e, c): c.ask('Well?')")
     with pytest.raises(HookFailed, match="only observes x"):
-        await worker.call("x", {}, CallMeta(), 5)
+        await worker.call("x", {}, CallMeta(), 60)

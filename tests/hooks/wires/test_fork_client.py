@@ -116,7 +116,7 @@ async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_
         """,
         env={"PATH": os.environ["PATH"]},
     )
-    child = (await worker.call("pid", {}, DECIDES, 5)).result
+    child = (await worker.call("pid", {}, DECIDES, 60)).result
     first = fork_server.pid
     failures: list[HookFailed] = []
 
@@ -168,7 +168,7 @@ async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> 
         )
         worker = await fork_server.start(worker_spec(handler), nobody, tmp_path / "log")
         process, begun = fork_server.pid, anyio.current_time()
-    assert anyio.current_time() - begun < 2
+    assert anyio.current_time() - begun < 30
     assert worker.gone.reason == "the gateway stopped"
     assert not is_alive(process)
     assert not is_alive(worker.process.pid)
@@ -259,7 +259,7 @@ async def test_where_forking_is_not_safe_a_worker_is_a_fresh_interpreter_with_th
             await worker.call("hang", {}, DECIDES, 0.2)
         assert not worker.gone
         with pytest.raises(HookFailed, match="exit code 5"):
-            await worker.call("die", {}, DECIDES, 5)
+            await worker.call("die", {}, DECIDES, 60)
         second = await fork_server.start(spec, serve, tmp_path / "log")
         await second.stop(2)
         assert second.gone.reason == "stopped"

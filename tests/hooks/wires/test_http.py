@@ -50,14 +50,14 @@ async def opened(url: str, **more: Any) -> AsyncIterator[Remote]:
 
 async def ask(reply: Reply, fields: Any, name: str = "my:event", meta: CallMeta = DECIDES, **more: Any) -> HookAnswer:
     async with site(reply) as served, opened(served.url, **more) as remote:
-        return await remote.call(name, fields, meta, 5)
+        return await remote.call(name, fields, meta, 60)
 
 
 @pytest.mark.row("SHE-48")
 async def test_a_call_is_one_post_with_method_params_and_an_id_that_counts_up() -> None:
     async with site(result(None)) as served, opened(served.url) as remote:
-        await remote.call("tool:before", {"tool": "shell", "args": {}}, DECIDES, 5)
-        await remote.call("agent:end", b'{"response":"x"}', CallMeta(), 5)
+        await remote.call("tool:before", {"tool": "shell", "args": {}}, DECIDES, 60)
+        await remote.call("agent:end", b'{"response":"x"}', CallMeta(), 60)
         first, second = (request for _, request in served.requests)
     assert first == {
         "jsonrpc": "2.0",
@@ -165,7 +165,7 @@ async def test_silence_and_refusal_are_failures() -> None:
         port = closed.getsockname()[1]
     async with opened(f"http://127.0.0.1:{port}/hooks") as remote:
         with pytest.raises(HookFailed) as refused:
-            await remote.call("my:event", {}, DECIDES, 5)
+            await remote.call("my:event", {}, DECIDES, 60)
     assert refused.value.kind == "died"
 
 
@@ -185,7 +185,7 @@ async def test_what_is_no_plain_data_is_sent_to_be_read_and_not_taken_back() -> 
     round_and_round["self"] = round_and_round
     fields = {"state": {"x": {1, 2}, "y": Live()}, "loop": round_and_round, "obj": object(), "n": 1, "odd": "\ud800"}
     async with site(result({"state": {}, "obj": "mine", "n": 2})) as served, opened(served.url) as remote:
-        answer = await remote.call("my:event", fields, DECIDES, 5)
+        answer = await remote.call("my:event", fields, DECIDES, 60)
         (_, sent), *_ = served.requests
     assert set(sent["params"]) == set(fields)
     assert sent["params"]["loop"] == "<dict>"
@@ -198,7 +198,7 @@ async def test_the_making_of_a_model_is_never_sent() -> None:
     for dialect in ("gateway", "sherma"):
         async with site(result({"model": "other"})) as served, opened(served.url, dialect=dialect) as remote:
             assert (
-                await remote.call("model:create", {"model": "m", "kwargs": {"api_key": "k"}}, DECIDES, 5)
+                await remote.call("model:create", {"model": "m", "kwargs": {"api_key": "k"}}, DECIDES, 60)
                 == HookAnswer()
             )
             assert served.requests == []
@@ -228,7 +228,7 @@ async def test_sherma_is_spoken_to_in_its_own_words() -> None:
     taken = {"node_name": None, "messages": None, "system_prompt": "S [srv]", "tools": ["t"], "state": None}
     async with site(result(taken)) as served, opened(served.url, dialect="sherma") as remote:
         fields = {"system": "S", "messages": [{"role": "user"}], "tools": [], "hop": 0, "session_id": "s"}
-        answer = await remote.call("llm:before", fields, DECIDES, 5)
+        answer = await remote.call("llm:before", fields, DECIDES, 60)
         assert served.requests[0][1] == {
             "jsonrpc": "2.0",
             "method": "before_llm_call",
@@ -242,12 +242,12 @@ async def test_sherma_is_spoken_to_in_its_own_words() -> None:
             "id": 1,
         }
         assert answer.changed == {"system": "S [srv]"}
-        assert await remote.call("gateway:startup", {"platforms": []}, CallMeta(), 5) == HookAnswer()
+        assert await remote.call("gateway:startup", {"platforms": []}, CallMeta(), 60) == HookAnswer()
         assert len(served.requests) == 1
     cleared = result({"node_name": "n", "node_type": "custom", "error": None, "state": {}})
     async with site(cleared) as served, opened(served.url, dialect="sherma") as remote:
         failed = {"node": "n", "node_type": "custom", "state": {}, "error": {"type": "ValueError", "message": "bad"}}
-        assert (await remote.call("node:after", failed, DECIDES, 5)).changed == {}
+        assert (await remote.call("node:after", failed, DECIDES, 60)).changed == {}
         assert served.requests[0][1]["method"] == "on_node_error"
         assert served.requests[0][1]["params"]["error"] == {"type": "ValueError", "message": "bad"}
 
@@ -266,7 +266,7 @@ async def test_a_strangers_url_to_a_closed_address_is_refused_before_any_call(ho
 async def test_a_strangers_name_that_resolves_to_a_closed_address_is_refused() -> None:
     async with opened("http://localhost:1/hooks", is_local=False) as remote:
         with pytest.raises(HookFailed, match="not on the public internet"):
-            await remote.call("my:event", {}, DECIDES, 5)
+            await remote.call("my:event", {}, DECIDES, 60)
 
 
 @pytest.mark.row("T31")
@@ -294,10 +294,10 @@ async def test_stopping_waits_for_what_was_begun_and_then_refuses() -> None:
         return page(b'{"id":1}')
 
     async with site(slow) as served, opened(served.url) as remote:
-        call = asyncio.create_task(remote.call("my:event", {}, DECIDES, 5))
+        call = asyncio.create_task(remote.call("my:event", {}, DECIDES, 60))
         await begun.wait()
         await remote.stop(5)
         assert await call == HookAnswer()
         with pytest.raises(HookFailed) as refused:
-            await remote.call("my:event", {}, DECIDES, 5)
+            await remote.call("my:event", {}, DECIDES, 60)
     assert refused.value.kind == "refused"

@@ -267,7 +267,7 @@ def test_the_sample_runs_under_uvicorn_as_its_page_says() -> None:
             address = line.split("running on ")[1].split()[0]
             body = {"jsonrpc": "2.0", "id": 1, "method": "tool:before", "params": {"tool": "shell", "args": "sudo ls"}}
             request = Request(address, json.dumps(body).encode(), {"content-type": "application/json"})
-            with urlopen(request, timeout=10) as answer:
+            with urlopen(request, timeout=60) as answer:
                 assert json.load(answer)["result"]["decision"] == "deny"
         finally:
             process.terminate()

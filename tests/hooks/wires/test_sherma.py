@@ -147,10 +147,10 @@ async def their_server(python: str, application: str) -> AsyncIterator[str]:
 async def remote(url: str) -> AsyncIterator[Remote]:
     made = await Remote.open(RemoteSpec("theirs", url, "sherma", is_local=True), lambda: 0.0, lambda: "")
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while True:
                 try:
-                    await made.call("node:before", {"node": "n", "node_type": "x", "state": {}}, DECIDES, 5)
+                    await made.call("node:before", {"node": "n", "node_type": "x", "state": {}}, DECIDES, 60)
                     break
                 except HookFailed:
                     await anyio.sleep(0.02)  # it listens, and does not answer yet
@@ -169,17 +169,17 @@ async def remote(url: str) -> AsyncIterator[Remote]:
 async def test_a_sherma_server_is_one_of_our_hooks(sherma: str, application: str) -> None:
     async with their_server(sherma, application) as url, remote(url) as wire:
         fields = {"system": "S", "messages": [{"role": "user", "content": "x"}], "tools": [], "node": "agent"}
-        assert (await wire.call("llm:before", fields, DECIDES, 5)).changed == {"system": "S [srv]"}
+        assert (await wire.call("llm:before", fields, DECIDES, 60)).changed == {"system": "S [srv]"}
         start = {"agent": "a", "session_id": "s", "config": {"recursion_limit": 25}, "message_full": "hello"}
-        assert (await wire.call("agent:start", start, DECIDES, 5)).changed == {
+        assert (await wire.call("agent:start", start, DECIDES, 60)).changed == {
             "config": {"recursion_limit": 50},
             "message_full": "hello!",
         }
-        assert (await wire.call("llm:after", {"content": "x", "tool_calls": []}, DECIDES, 5)).changed == {}
+        assert (await wire.call("llm:after", {"content": "x", "tool_calls": []}, DECIDES, 60)).changed == {}
         with pytest.raises(HookFailed, match="nope"):
-            await wire.call("tools:after", {"results": []}, DECIDES, 5)
+            await wire.call("tools:after", {"results": []}, DECIDES, 60)
         failed = {"node": "n", "node_type": "custom", "state": {}, "error": {"type": "ValueError", "message": "bad"}}
-        assert (await wire.call("node:after", failed, DECIDES, 5)).changed == {}
+        assert (await wire.call("node:after", failed, DECIDES, 60)).changed == {}
 
 
 @pytest.mark.row("SHE-43")
@@ -297,5 +297,5 @@ async def test_a_decision_is_an_error_where_sherma_has_none_on_both_sides(name: 
     async with site(reply) as served:
         wire = await Remote.open(RemoteSpec("theirs", served.url, "sherma", is_local=True), lambda: 0.0, lambda: "")
         with pytest.raises(HookFailed, match=r"the answer decides .'deny'., and sherma's methods take changed fields"):
-            await wire.call("llm:before", {"system": "S"}, DECIDES, 5)
+            await wire.call("llm:before", {"system": "S"}, DECIDES, 60)
         await wire.stop(1)
