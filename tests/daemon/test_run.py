@@ -44,7 +44,7 @@ def test_a_person_who_has_it_in_the_background_stops_it_by_a_command(gateway: Ga
     asked = gateway.cli("stop")
     assert (asked.returncode, asked.stdout, asked.stderr) == (0, "", "the gateway has stopped\n")
     assert gateway.process
-    assert gateway.process.wait(5) == 0
+    assert gateway.process.wait(60) == 0
     assert gateway.cli("stop").returncode == 3
 
 

@@ -254,7 +254,7 @@ async def test_a_limit_works_in_a_task_that_was_cancelled_and_is_cleaning_up() -
 
 
 async def test_an_event_within_an_event_has_its_own_limit_and_the_outer_one_keeps_its_own() -> None:
-    hooks = HookRegistry(limit=0.05)
+    hooks = HookRegistry(limit=5)
 
     @hooks.on("outer:event")
     async def fire(event) -> dict[str, Any]:

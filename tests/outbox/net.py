@@ -17,7 +17,7 @@ from gateway.outbox.interface import DeliveryCallbacks
 from tests.spine import until
 
 QUICK = OutboxSettings(
-    first_pause=0.001, longest_pause=0.01, edit_pause=0.001, stream_after=0, shutdown=0.1, ack_wait=0.1
+    first_pause=0.001, longest_pause=0.01, edit_pause=0.001, stream_after=0, shutdown=0.1, ack_wait=2.0
 )
 SIZE = 5
 

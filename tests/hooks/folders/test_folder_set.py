@@ -39,11 +39,15 @@ async def test_what_is_there_at_the_start_is_told_of_everything_from_the_start(h
 
 
 async def test_a_folder_that_is_dropped_is_live_within_a_second(yard: Yard) -> None:
-    yard.note("new")
-    with anyio.fail_after(60):
-        await until(lambda: yard.registry.wants("my:event"))
-    yard.registry.emit("my:event", n=1)
-    await until(lambda: yard.seen("new") == [["1", "my:event", 1]])
+    took: list[float] = []
+    for name in "abcde":  # the machine may have other things to do, but not each time
+        begun, event = time.monotonic(), f"{name}:event"
+        yard.plant(name, f"events: ['{event}']\n", yard.noting(name, "1"))
+        await until(lambda event=event: yard.registry.wants(event))
+        took.append(time.monotonic() - begun)
+        yard.registry.emit(event, n=1)
+        await until(lambda name=name, event=event: yard.seen(name) == [["1", event, 1]])
+    assert min(took) < 1
 
 
 async def test_a_change_takes_over_with_no_event_lost_told_twice_or_out_of_order(yard: Yard) -> None:

@@ -20,6 +20,7 @@ from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import worker_spec
+from tests.waits import measure_wait
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240), pytest.mark.usefixtures("light_heap")]
 
@@ -34,7 +35,6 @@ def handle(event, context):
 DECIDES = CallMeta(decides=True)
 LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
 SLOW = 20.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
-WAITED = Path("/proc/thread-self/schedstat")
 
 Started = Callable[[str], Awaitable[WorkerHandle]]
 
@@ -49,10 +49,10 @@ class Pulse:
 
     async def tick(self) -> None:
         while True:
-            begun, waited = time.perf_counter(), waited_for_processor()
+            begun, waited = time.perf_counter(), measure_wait()
             await anyio.sleep(0.001)
             late = time.perf_counter() - begun - 0.001
-            self.lags.append(late - (waited_for_processor() - waited))
+            self.lags.append(late - (measure_wait() - waited))
 
     async def ask(self) -> None:
         begun = time.perf_counter()
@@ -66,11 +66,6 @@ class Pulse:
 
     def shows_no_harm(self, at_rest: float) -> bool:
         return max(self.lags) < at_rest + LATE and max(self.answers) < SLOW
-
-
-def waited_for_processor() -> float:
-    """Seconds that this thread could have run, but others did: what another program on the machine does to us."""
-    return int(WAITED.read_text().split()[1]) / 1e9 if WAITED.exists() else 0
 
 
 @asynccontextmanager

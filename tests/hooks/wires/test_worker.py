@@ -221,7 +221,7 @@ async def test_its_memory_is_known_while_it_lives(make: Make) -> None:
 async def test_where_it_hangs_is_known(make: Make, body: str, where: str) -> None:
     worker = await make(f"import asyncio\nasync def handle(e, c): {body}")
     with pytest.raises(HookFailed) as failed:
-        await worker.call("x", {}, DECIDES, 0.5)  # long enough for the handler to have begun, on a busy machine
+        await worker.call("x", {}, DECIDES, 3)  # long enough for the handler to have begun, on a busy machine
     assert failed.value.kind == "timeout"
     assert where in failed.value.traceback
     assert where in worker.process.hangs
@@ -239,7 +239,7 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled(make: Make) ->
             except asyncio.CancelledError: cancelled.append(e); raise
         """
     )
-    with anyio.move_on_after(0.5):
+    with anyio.move_on_after(3):
         await worker.call("x", {}, DECIDES, 60)
     assert (await worker.call("ask", {}, DECIDES, 60)).result == ["x"]
 
@@ -283,7 +283,7 @@ async def test_stopping_lets_calls_finish_and_exit_functions_run(make: Make, tmp
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tell)
         await anyio.sleep(0.01)
-        await worker.stop(5)
+        await worker.stop(60)
     assert found == ["done"]
     assert worker.gone.reason == "stopped"
     assert lines_of(tmp_path / "probe.log") == ["cancelled", "at exit"]
