@@ -5,6 +5,7 @@ passed; hooks may give the words themselves, change them, or leave the audio a f
 """
 
 import dataclasses
+from collections.abc import Sequence
 from time import monotonic
 
 from gateway.access import API, INTERNAL
@@ -15,13 +16,20 @@ from gateway.errors import VoiceError
 from gateway.events import Deny
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
-from gateway.lanes import AudioWords
+from gateway.lanes import TRANSCRIPTION, AudioWords
 from gateway.messages import Attachment, Message, cause_of
 from gateway.roles import Role
 from gateway.sessions import Session
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, origin_of
 
 DENIED = "a hook left it a file"
+
+
+def quote_words(messages: Sequence[Message]) -> str:
+    """What was understood of the audio of these, as a quote; empty: there is none, or nothing was."""
+    heard = [one["text"] for message in messages for one in message.extra.get(TRANSCRIPTION, ())]
+    lines = "\n\n".join(filter(None, heard)).splitlines()
+    return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 class AudioMessages:

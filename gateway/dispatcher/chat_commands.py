@@ -27,10 +27,11 @@ from gateway.messages import Message
 from gateway.records import ActivityRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import Session, transitions
+from gateway.sessions.transitions import QUOTES
 
 MOST_LISTED = 20
 MOST_DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
-KEPT_SETTINGS = ("model", "approvals")
+KEPT_SETTINGS = ("model", "approvals", QUOTES)
 APPROVE_ANSWERS = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
@@ -163,6 +164,17 @@ async def set_model(call: CommandCall) -> CommandResult:
         return CommandResult(f"Model of this session: {now}\nThere are: {', '.join(names)}")
     changed = transitions.change_model(call.args)
     return CommandResult(f"Model of this session: {changed.value or f'{names[0]} (default)'}", (changed,))
+
+
+async def set_voice(call: CommandCall) -> CommandResult:
+    transcriber, wanted = call.context.transcriber, call.args.lower()
+    if wanted not in ("", "quote on", "quote off"):
+        return CommandResult(f"/voice takes nothing, `quote on` or `quote off`, not {call.args!r}")
+    heard = "are heard" if transcriber and transcriber.is_on else "are not heard here"
+    is_quoted = wanted == "quote on" if wanted else bool(call.session.settings.get(QUOTES))
+    shown = "are shown to you" if is_quoted else "are not shown; `/voice quote on` shows them"
+    changes = (transitions.change_quotes(is_on=is_quoted),) if wanted else ()
+    return CommandResult(f"Voice notes {heard}; the words that I understood {shown}.", changes)
 
 
 async def list_sessions(call: CommandCall) -> CommandResult:
@@ -363,6 +375,7 @@ BUILT_IN = (
     Command("undo", "forget the last turns", undo_turns, usage="[N]"),
     Command("title", "show the session's title, or set it", set_title, usage="[TEXT]"),
     Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]"),
+    Command("voice", "whether you see what was understood of voice notes", set_voice, usage="[quote on|off]"),
     Command("sessions", "list the sessions of this chat", list_sessions),
     Command("resume", "go back to an earlier session", resume_session, usage="ID"),
     Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",)),

@@ -22,6 +22,7 @@ from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
+from gateway.dispatcher.audio_messages import quote_words
 from gateway.dispatcher.awaited_turns import AWAITED
 from gateway.dispatcher.chat_commands import (
     CommandCall,
@@ -49,6 +50,7 @@ from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, R
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
+from gateway.sessions.transitions import QUOTES
 from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
@@ -162,6 +164,8 @@ class Dispatcher:
         if not hooked.left:
             return LaneResult(replies=hooked.replies, status=hooked.status)
         message = message_events.join_messages(hooked.left)
+        if turn.session.settings.get(QUOTES) and (quote := quote_words(hooked.left)):
+            await turn.say(Reply(f"{turn.turn_id}:heard", message.address, quote, reply_to=message.id, silent=True))
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))

@@ -1,6 +1,6 @@
 """Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
 
-from gateway.lanes.audio import AudioListener, AudioWords
+from gateway.lanes.audio import TRANSCRIPTION, AudioListener, AudioWords
 from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
@@ -8,6 +8,7 @@ from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, Run
 __all__ = [
     "ANSWER_WAIT",
     "DAMAGED",
+    "TRANSCRIPTION",
     "AudioListener",
     "AudioWords",
     "LaneResult",

@@ -18,6 +18,7 @@ from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
+QUOTES = "quotes"  # the setting of a session by which a person sees what was understood of their voice notes
 
 
 def begin_session(
@@ -86,6 +87,11 @@ def change_title(text: str) -> records.SettingChanged:
 def change_model(name: str) -> records.SettingChanged:
     """The session's own model; `default` or nothing goes back to the configured one."""
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
+
+
+def change_quotes(*, is_on: bool) -> records.SettingChanged:
+    """Whether a person is shown what was understood of their voice notes."""
+    return records.SettingChanged(name=QUOTES, value=is_on or None)
 
 
 def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:

@@ -204,6 +204,31 @@ async def test_a_hook_gives_the_words_changes_them_or_leaves_it_a_file(ear: Ear)
         assert len(ear.calls) == 1
 
 
+async def test_who_wants_it_sees_what_was_understood_before_the_answer(ear: Ear) -> None:
+    async with listening(ear) as house:
+        await house.wire.write("/voice")
+        await house.shows("Voice notes are heard; the words that I understood are not shown")
+        await say(house, "Please buy milk\nand bread")
+        await house.shows("Milk it is.")
+        await house.wire.write("/voice quote on")
+        await house.shows("are shown to you")
+        await house.wire.write("/new")
+        await house.shows("A new session begins")
+        await say(house, "Please buy milk\nand bread")
+        await house.shows("Milk it is.", 2)
+        quote, answer = house.wire.shown[-2:]
+        assert (quote.text, answer.text) == ("Please buy milk\nand bread", "Milk it is.")
+        await house.wire.write("milk")
+        await house.shows("Milk it is.", 3)
+        await house.wire.write("/voice quote off")
+        await house.shows("are not shown", 2)
+        await say(house, "Please buy milk\nand bread")
+        await house.shows("Milk it is.", 4)
+        assert len(house.with_text("bread")) == 1
+        await house.wire.write("/voice loud")
+        await house.shows("/voice takes nothing")
+
+
 @pytest.mark.process
 @pytest.mark.timeout(120)
 async def test_a_killed_gateway_listens_once_more_and_never_to_what_it_has_heard(ear: Ear) -> None:
