@@ -255,7 +255,7 @@ class Lane:
             with anyio.CancelScope() as self._listening:
                 async with self._context.audio_slots.slot(job.person, settings.patience, told):
                     await transcriber.transcribe(job.unheard)
-            if self._listening.cancelled_caught:
+            if self._listening.cancel_called:  # by whoever said stop, be it as the last word came
                 await transcriber.stop(job.on)
         finally:
             self._listening = None
