@@ -31,6 +31,12 @@ def test_a_call_is_that_of_the_programs_user_and_of_nobody_who_is_called_so_else
     assert is_of(msgspec.structs.replace(CALL, user=""), Person("api", "telegram"))
 
 
+def test_what_was_heard_is_that_of_whoever_said_it() -> None:
+    heard = records.AudioTranscription(session_key="s", on=1, state="done", text="hi", person="telegram:5")
+    assert is_of(heard, Person("telegram", "5"))
+    assert not is_of(heard, Person("telegram", "6"))
+
+
 def test_a_webhook_is_found_by_the_name_that_usage_shows() -> None:
     webhook = parse_person("webhook:issues")
     assert (str(webhook), webhook.payers) == ("internal:webhook:issues", ("internal:webhook:issues", "webhook:issues"))

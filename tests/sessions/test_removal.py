@@ -17,7 +17,7 @@ SECRET = "the password is swordfish"
 
 
 async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Session:
-    """A new session with one turn: the message, its answer in the chain, the reply, a dead letter."""
+    """A new session with one turn: message, what was heard in it, answer in the chain, reply, a dead letter."""
     said = message(text)
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
     (seq,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound))
@@ -26,7 +26,9 @@ async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Sess
     session = await sessions.open(key())
     opened = transitions.begin_session(session, 0.0, "new", message=said)
     done = records.TurnEnded(upto=seq, entries=(Entry("user", text),))
+    heard = records.AudioTranscription(session_key=key(), on=seq, state="done", text=text)
     extra = [
+        NewRecord(record_subjects.session_subject_of("audio", key()), records.encode(heard)),
         NewRecord(record_subjects.reply_subject_of(said.address, key()), records.encode(out)),
         NewRecord(record_subjects.session_subject_of("dead.turns", key()), records.encode(dead)),
     ]
