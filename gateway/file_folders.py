@@ -9,7 +9,9 @@ It knows nothing else of the gateway: workers import it too.
 """
 
 import hashlib
+import os
 import re
+import stat
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -19,6 +21,8 @@ EMPTY_ID = "%"  # no other id is written so
 UNCLAIMED = ".unclaimed"  # what came in before there were such folders, and nobody knows by whom
 # A file that came in, as we call it. So it is known from what the agent wrote beside it, which does not go by itself.
 RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(\.[a-z0-9]{1,8})?")
+OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
 
 
 def find_file_folder(files: Path, platform: str, user_id: str, *, chat_type: str, chat_id: str, thread_id: str) -> Path:
@@ -35,3 +39,27 @@ def escape_id(written: str) -> str:
     if len(name) > LONGEST_NAME:
         return f"{name[:LONGEST_NAME]}.{hashlib.sha256(name.encode()).hexdigest()}"
     return name or EMPTY_ID
+
+
+def read_plain_file(path: Path, largest: int) -> bytes:
+    """A plain file, reached from the root of all folders without following a link.
+
+    Raises:
+        OSError: it is not to be had.
+        OverflowError: it has so many bytes, which is too many.
+    """
+    folder = os.open(path.anchor or "/", OPEN_FOLDER)
+    try:
+        for part in path.parts[1:-1]:
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        with os.fdopen(os.open(path.name, OPEN_FILE, dir_fd=folder), "rb") as file:
+            known = os.fstat(file.fileno())
+            if not stat.S_ISREG(known.st_mode):
+                raise FileNotFoundError(path)
+            if known.st_size > largest:
+                raise OverflowError(known.st_size)
+            return file.read()
+    finally:
+        os.close(folder)

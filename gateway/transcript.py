@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -20,6 +20,17 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture beside the text of an entry: a file here, known by its SHA-256, so that no other takes its place."""
+
+    kind: Literal["image"]
+    path: str
+    digest: str
+    size: int
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One message of a transcript. `name` and `call_id` belong to tool results alone."""
 
@@ -29,6 +40,7 @@ class Entry:
     call_id: str = ""
     name: str = ""
     error: bool = False
+    parts: tuple[Picture, ...] = ()
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -78,6 +90,8 @@ def as_message(entry: Entry) -> dict[str, Any]:
         message |= {"call_id": entry.call_id, "name": entry.name}
     if entry.error:
         message["error"] = True
+    if entry.parts:
+        message["parts"] = [asdict(part) for part in entry.parts]
     return message
 
 

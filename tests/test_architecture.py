@@ -56,7 +56,6 @@ CROWDED = {
 }
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
-    "gateway/file_folders.py": "workers import it, and may import nothing else of the gateway",
     "gateway/adapters/discord/files.py": "files that people send: a network has its own way to fetch them",
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/adapters/*/settings.py": "loaded with the settings, before any library",

@@ -31,6 +31,7 @@ class Agent:
 
     `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
     conversation is summed up.
+    `picture_turns`: so many turns after its own a picture is still shown to the model.
     """
 
     name: str
@@ -45,4 +46,5 @@ class Agent:
     kept_files: ContextFiles | None = None
     limits: TurnLimits = TurnLimits()
     context_window: int = 0
+    picture_turns: int = DEFAULTS.picture_turns
     transfers: bool = True

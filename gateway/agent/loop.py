@@ -196,7 +196,7 @@ def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, 
     if place is None or not state.context:
         return messages
     text = "\n\n".join([messages[place].content, *state.context])
-    return (*messages[:place], Entry("user", text), *messages[place + 1 :])
+    return (*messages[:place], replace(messages[place], content=text), *messages[place + 1 :])
 
 
 def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ...]:

@@ -52,12 +52,13 @@ class Model(Protocol):
 
 CHARACTERS = 4  # a token
 CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
+PICTURE = 1500 * CHARACTERS  # what a large one costs with most models
 
 
 def estimate_tokens(request: ModelRequest) -> int:
     characters = len(request.system)
     for entry in request.messages:
-        characters += len(entry.content)
+        characters += len(entry.content) + PICTURE * len(entry.parts)
         characters += sum(CALL + sum(len(str(value)) for value in call.args.values()) for call in entry.tool_calls)
     characters += sum(len(spec.description) + SPEC for spec in request.tools)
     return characters // CHARACTERS

@@ -38,6 +38,7 @@ from gateway.agent.invocation import Invocation
 from gateway.agent.loop import collect_tools
 from gateway.agent.model_call import apply_summary
 from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.pictures import limit_pictures
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tool_call import call_tool
 from gateway.agent.tools import choose_sources, find_tool
@@ -76,6 +77,7 @@ async def _run_rounds(
         known = build_replay(steps, ports.turn_id)
         inner = replace(ports, record=record, steps=tuple(steps), open_questions=set())
         view, summarized = apply_summary(history, ports.session)
+        view = limit_pictures(view, agent.picture_turns)
         state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)
         states.append(state)
         try:

@@ -150,7 +150,7 @@ class TurnState:
 
     async def add(self, entry: Entry) -> Entry:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
-        kept = replace(entry, content=WITHHELD)
+        kept = replace(entry, content=WITHHELD, parts=())
         try:
             kept = await self._fire_message_add(entry)
         finally:
@@ -171,11 +171,12 @@ class TurnState:
             return entry
         fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
         if isinstance(outcome, Deny):
-            return replace(entry, content=outcome.text or WITHHELD)
+            return replace(entry, content=outcome.text or WITHHELD, parts=())
         try:
             left = entry_from(fields["message"])
             # They change what it says, not what it is: a result without its call would break the transcript.
-            return replace(entry, content=left.content, error=left.error)
+            parts = tuple(part for part in entry.parts if part in left.parts)
+            return replace(entry, content=left.content, error=left.error, parts=parts)
         except ValueError as error:
             log.warning("message:add left no message behind (%s); the original is kept", error)
             return entry

@@ -73,6 +73,9 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     hooks: Annotated[tuple[str, ...], describe("hooks that see this agent's turns alone, by name")] = ()
     agents: Annotated[tuple[str, ...], describe("the agents that it may call, and hand over to")] = ()
     transfers: Annotated[bool, describe("whether it may hand the conversation over, or only call")] = True
+    picture_turns: Annotated[
+        int, describe("so many turns after its own a picture is still shown to the model; 0: in its own alone", ge=0)
+    ] = 3
     max_hops: Annotated[int, describe("calls of the model in one turn; 0: no limit", ge=0)] = 50
     max_tokens: Annotated[int, describe("tokens in one turn; 0: no limit", ge=0)] = 0
     max_time: Annotated[Duration, describe("how long one turn may take; 0: no limit")] = 900.0

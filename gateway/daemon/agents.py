@@ -172,6 +172,7 @@ class Agents:
             limits=TurnLimits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
             context_window=self._settings_of(model).context_window,
             transfers=wanted.transfers,
+            picture_turns=wanted.picture_turns,
         )
 
     def _settings_of(self, model: str) -> ModelSettings:

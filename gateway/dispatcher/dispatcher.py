@@ -51,7 +51,6 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES
-from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
@@ -227,7 +226,7 @@ class Dispatcher:
                 redact=self._context.redact,
                 usage=CallUsage(self._context.usage.totals, turn.usage, self._make_budget_port(message, role, view)),
             )
-            result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
+            result = await run_turn(agent, session.entries, await message_events.make_entry(message), ports)
         if is_approver:
             await approvals.keep(known, allowed)
         if result.questions:

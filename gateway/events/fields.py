@@ -66,7 +66,7 @@ SESSION_KEY = EventField("session_key", "string", "the conversation's lasting ke
 REASON = EventField("reason", "string", "why, in words")
 HOP = EventField("hop", "integer", "how many times the model was called in this turn before")
 MESSAGES = make_writable_field(
-    "messages", "object[]", "the conversation as the model is shown it: role, content, tool calls"
+    "messages", "object[]", "the conversation as the model is shown it: role, content, tool calls, parts (pictures)"
 )
 SKIP_RESULT = make_writable_field("result", "any", "given here, it is used as the result and the operation is skipped")
 TOOLS = make_writable_field("tools", "object[]", "the tools on offer: name, description, schema")

@@ -10,7 +10,6 @@ for one between then and now leads nowhere.
 import logging
 import os
 import re
-import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +20,12 @@ import anyio.to_thread
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
+from gateway.file_folders import read_plain_file
 from gateway.messages import Attachment, AttachmentKind
 from gateway.record_subjects import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 PATIENCE = 60.0  # seconds for one file to come in
-OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
 
 log = logging.getLogger(__name__)
 
@@ -110,27 +108,3 @@ async def read_attachment(attachment: OutboundFile, largest: int, network: str) 
     except OSError as error:
         why = f"{name} cannot be read: {error.strerror}"
     raise AdapterError(why, permanent=True)
-
-
-def read_plain_file(path: Path, largest: int) -> bytes:
-    """A plain file, reached from the root of all folders without following a link.
-
-    Raises:
-        OSError: it is not to be had.
-        OverflowError: it has so many bytes, which is too many.
-    """
-    folder = os.open(path.anchor or "/", OPEN_FOLDER)
-    try:
-        for part in path.parts[1:-1]:
-            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        with os.fdopen(os.open(path.name, OPEN_FILE, dir_fd=folder), "rb") as file:
-            known = os.fstat(file.fileno())
-            if not stat.S_ISREG(known.st_mode):
-                raise FileNotFoundError(path)
-            if known.st_size > largest:
-                raise OverflowError(known.st_size)
-            return file.read()
-    finally:
-        os.close(folder)

@@ -1,6 +1,6 @@
 """Models of Anthropic in their own language; the library is an extra, since it is large."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from gateway.agent.models.provider import (
     StreamedAnswer,
     decode_event,
 )
+from gateway.agent.pictures import describe_withheld_pictures
 from gateway.errors import ModelError
 from gateway.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
@@ -117,7 +118,7 @@ class MessageAccumulator(StreamedAnswer):
         )
 
 
-def _messages(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
+def _messages(entries: Iterable[Entry], pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
     """People and tools have one role here: what follows each other from them is one message."""
     role, blocks = "", list[dict[str, Any]]()
     for entry in entries:
@@ -126,18 +127,21 @@ def _messages(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
             yield {"role": role, "content": blocks}
             blocks = []
         role = next_role
-        blocks += _blocks(entry)
+        blocks += _blocks(entry, pictures)
     if blocks:
         yield {"role": role, "content": blocks}
 
 
-def _blocks(entry: Entry) -> Iterable[dict[str, Any]]:
+def _blocks(entry: Entry, pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
     if entry.role == "tool":
         result = {"type": "tool_result", "tool_use_id": entry.call_id, "content": entry.content}
         yield result | ({"is_error": True} if entry.error else {})
         return
-    if entry.content.strip():
-        yield {"type": "text", "text": entry.content}
+    for part in entry.parts:
+        if data := pictures.get(part.digest):
+            yield {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
+    if (text := describe_withheld_pictures(entry, pictures)).strip():
+        yield {"type": "text", "text": text}
     for call in entry.tool_calls:
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.args}
 
@@ -157,9 +161,9 @@ class AnthropicModel(HttpModel):
         {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
     )
 
-    def encode_request(self, request: ModelRequest) -> bytes:
+    def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         """The instructions may be kept by the endpoint's cache."""
-        body: dict[str, Any] = {"max_tokens": LONGEST_ANSWER, "messages": list(_messages(request.messages))}
+        body: dict[str, Any] = {"max_tokens": LONGEST_ANSWER, "messages": list(_messages(request.messages, pictures))}
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
         if request.tools:

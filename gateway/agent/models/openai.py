@@ -1,6 +1,6 @@
 """Models behind any endpoint that speaks OpenAI's chat completions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,8 +13,9 @@ from gateway.agent.models.provider import (
     StreamedAnswer,
     decode_event,
 )
+from gateway.agent.pictures import describe_withheld_pictures
 from gateway.errors import ModelError
-from gateway.transcript import Entry, Usage
+from gateway.transcript import Entry, Picture, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
 DONE_MARKER = b"[DONE]"
@@ -124,9 +125,17 @@ def _count(used: _CompletionUsage, price: TokenPrice) -> Usage:
     return price.usage_of(read, written, cached=cached or 0, reasoning=thought or 0)
 
 
-def _message(entry: Entry) -> dict[str, Any]:
+def _message(entry: Entry, pictures: Mapping[str, str]) -> dict[str, Any]:
     if entry.role == "tool":
         return {"role": "tool", "tool_call_id": entry.call_id, "content": entry.content}
+    if entry.parts:
+        images = [
+            {"type": "image_url", "image_url": {"url": _make_data_url(part, data)}}
+            for part in entry.parts
+            if (data := pictures.get(part.digest))
+        ]
+        text = describe_withheld_pictures(entry, pictures)
+        return {"role": entry.role, "content": [{"type": "text", "text": text}, *images] if images else text}
     if not entry.tool_calls:
         return {"role": entry.role, "content": entry.content}
     calls = [
@@ -134,6 +143,10 @@ def _message(entry: Entry) -> dict[str, Any]:
         for call in entry.tool_calls
     ]
     return {"role": entry.role, "content": entry.content or None, "tool_calls": calls}
+
+
+def _make_data_url(part: Picture, data: str) -> str:
+    return f"data:{part.mime};base64,{data}"
 
 
 def _encode_arguments(value: Any) -> str:
@@ -161,9 +174,9 @@ class OpenAIModel(HttpModel):
     filter_stop = "content_filter"
     options = OPTIONS
 
-    def encode_request(self, request: ModelRequest) -> bytes:
+    def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-        messages += map(_message, request.messages)
+        messages += [_message(entry, pictures) for entry in request.messages]
         body: dict[str, Any] = {"messages": messages, "stream_options": {"include_usage": True}}
         if request.tools:
             body["tools"] = [

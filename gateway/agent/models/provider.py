@@ -8,6 +8,7 @@ What goes wrong is a `ModelError`, by one taxonomy for all providers: auth, quot
 timeout, filter, missing, request, response; `other` for the rest.
 """
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -23,6 +24,7 @@ import msgspec
 from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest, estimate_tokens
 from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
+from gateway.agent.pictures import load_pictures
 from gateway.agent.tools import RAW_ARGS
 from gateway.config.providers import list_other_urls
 from gateway.config.settings import ModelSettings
@@ -30,6 +32,8 @@ from gateway.errors import ModelError
 from gateway.logs.redaction import REPLACEMENT
 from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
+
+log = logging.getLogger(__name__)
 
 BY_STATUS: Mapping[int, str] = {
     400: "request",
@@ -44,6 +48,7 @@ BY_STATUS: Mapping[int, str] = {
 }
 TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long")
 NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing")
+NO_PICTURES = re.compile(r"image|vision|multi-?modal|content.{0,40}must be a string", re.IGNORECASE)
 FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
 LONGEST_ERROR = 500
 LONGEST_EVENT = 8_000_000
@@ -88,8 +93,8 @@ class HttpModel(ABC):
     stop_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the provider's words differ from ours
 
     @abstractmethod
-    def encode_request(self, request: ModelRequest) -> bytes:
-        """The body of the HTTP request."""
+    def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
+        """The body of the HTTP request, with these pictures: by their digest, in base64."""
 
     def encode_body(self, request: ModelRequest, body: Mapping[str, Any]) -> bytes:
         """The body with what all providers name alike; the request's own options win over `extra`."""
@@ -102,7 +107,7 @@ class HttpModel(ABC):
         name, length = request.name or self.name, 0
         answer = self.answer_type(self.price if name == self.name else self.prices.get(name, UNKNOWN_PRICE))
         try:
-            response = await self._post(self.encode_request(request))
+            response = await self._ask(request)
         except Exception as error:
             raise await self._explain(error) from error
         events = _read_events(response)
@@ -132,6 +137,20 @@ class HttpModel(ABC):
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def _ask(self, request: ModelRequest) -> Any:
+        """The response. An endpoint that refuses the pictures is asked once more, and told where they lie instead.
+
+        It is not remembered as one without eyes: another time it may be one person's broken file that it refuses.
+        """
+        pictures = await anyio.to_thread.run_sync(load_pictures, request.messages)
+        try:
+            return await self._post(self.encode_request(request, pictures))
+        except Exception as error:  # a class of the library's, known by its status; any other goes on its way
+            if not (pictures and _refuses_pictures(error)):
+                raise
+            log.info("%s takes no pictures, or not these (%s); it is told where they lie", self.name, _text_of(error))
+        return await self._post(self.encode_request(request, {}))
 
     async def _post(self, body: bytes) -> Any:
         if self._client is None:
@@ -182,6 +201,11 @@ class HttpModel(ABC):
             timeout=http.Timeout(self.stall, connect=self.connect),
             max_retries=0,
         )
+
+
+def _refuses_pictures(error: Exception) -> bool:
+    status = getattr(error, "status_code", None)
+    return status == 413 or (isinstance(status, int) and NO_PICTURES.search(_text_of(error)) is not None)
 
 
 def _describe_missing_end(answer: "StreamedAnswer") -> ModelError:

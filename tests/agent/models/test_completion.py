@@ -151,7 +151,7 @@ def test_a_transcript_becomes_the_messages_of_the_endpoint(weather_tool):
         (weather_tool.spec,),
         options={"temperature": 0.5, "invented": 1},
     )
-    body = json.loads(OpenAIModel("gpt", extra={"user": "u"}).encode_request(request))
+    body = json.loads(OpenAIModel("gpt", extra={"user": "u"}).encode_request(request, {}))
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool"]
     assert body["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"city":"Paris"}'
     assert body["messages"][3] == {"role": "tool", "tool_call_id": "a", "content": "warm"}

@@ -1,0 +1,131 @@
+"""Pictures on their way to a model: what may go as it is, and what of it stands in a request.
+
+A picture is a file that somebody sent, in the folder of their conversation. What is known of it is read from its
+header, whatever its sender said; it is never decoded here. An entry of the transcript names it by path and digest. The
+bytes are read when a request is made, and no others than those that came: the folder is open to the agent's tools, so
+no link is followed, and what has another digest by now is not shown.
+"""
+
+import hashlib
+import struct
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gateway.file_folders import read_plain_file
+from gateway.messages import Attachment
+from gateway.transcript import Entry, Picture
+
+LARGEST = 1_500_000  # bytes of one picture
+WIDEST = 4096  # pixels a side
+LARGEST_SUM = 12_000_000  # bytes of all pictures of one request; endpoints refuse more than about twice of it
+SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp")
+NOT_TAKEN = "it is no JPEG, PNG, GIF or WebP"
+NOT_READABLE = "it cannot be read"
+
+
+def is_picture(attachment: Attachment) -> bool:
+    """Does its network call it one, or its sender?"""
+    is_called = attachment.kind == "image" or attachment.media_type.startswith("image/")
+    return is_called or attachment.name.lower().endswith(SUFFIXES)
+
+
+def find_picture(attachment: Attachment) -> Picture | str:
+    """The picture as a model can be shown it, or in words why it cannot."""
+    try:
+        data = _read(attachment.path)
+    except OverflowError:
+        return f"it has more than {LARGEST / 1e6:g} MB"
+    except OSError:
+        return NOT_READABLE
+    header = read_header(data)
+    if header is None:
+        return NOT_TAKEN
+    mime, width, height = header
+    if not (0 < width <= WIDEST and 0 < height <= WIDEST):
+        return f"it has {width} x {height} pixels, and {WIDEST} a side are shown at most"
+    return Picture("image", attachment.path, hashlib.sha256(data).hexdigest(), len(data), mime)
+
+
+def load_pictures(entries: Sequence[Entry]) -> dict[str, str]:
+    """The pictures of a request by their digest, in base64: the newest ones, as far as they are still there."""
+    loaded: dict[str, str] = {}
+    left = LARGEST_SUM
+    for part in (part for entry in reversed(entries) for part in entry.parts):
+        if part.digest in loaded:
+            continue
+        try:
+            data = _read(part.path)
+        except (OSError, OverflowError):
+            continue
+        if hashlib.sha256(data).hexdigest() == part.digest and len(data) <= left:
+            loaded[part.digest] = b64encode(data).decode()
+            left -= len(data)
+    return loaded
+
+
+def describe_withheld_pictures(entry: Entry, pictures: Mapping[str, str]) -> str:
+    """The text of an entry, with the places of those of its pictures that do not go with it."""
+    withheld = [f"[you are not shown the picture in {one.path}]" for one in entry.parts if one.digest not in pictures]
+    return "\n".join([*([entry.content] if entry.content else []), *withheld])
+
+
+def limit_pictures(history: tuple[Entry, ...], turns: int) -> tuple[Entry, ...]:
+    """What came before a turn, with the pictures of so many turns."""
+    kept = list(history)
+    for place in range(len(kept) - 1, -1, -1):
+        if turns <= 0:
+            kept[place] = replace(kept[place], parts=())
+        turns -= kept[place].role == "user"
+    return tuple(kept)
+
+
+def read_header(data: bytes) -> tuple[str, int, int] | None:
+    """Media type, width and height of a JPEG, PNG, GIF or WebP; None: it is none, or is cut off."""
+    try:
+        if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":
+            return ("image/png", *struct.unpack_from(">II", data, 16))
+        if data[:6] in (b"GIF87a", b"GIF89a"):
+            return ("image/gif", *struct.unpack_from("<HH", data, 6))
+        if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+            return _read_webp(data)
+        return _read_jpeg(data) if data.startswith(b"\xff\xd8") else None
+    except (struct.error, IndexError):
+        return None
+
+
+def _read_webp(data: bytes) -> tuple[str, int, int] | None:
+    match data[12:16]:
+        case b"VP8 " if data[23:26] == b"\x9d\x01\x2a":
+            width, height = struct.unpack_from("<HH", data, 26)
+            return "image/webp", width & 0x3FFF, height & 0x3FFF
+        case b"VP8L" if data[20] == 0x2F:
+            (bits,) = struct.unpack_from("<I", data, 21)
+            return "image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8X" if len(data) >= 30:
+            width, height = (int.from_bytes(data[begin : begin + 3], "little") + 1 for begin in (24, 27))
+            return "image/webp", width, height
+    return None
+
+
+def _read_jpeg(data: bytes) -> tuple[str, int, int] | None:
+    """The size stands in the first frame header; before it lie segments, each with its length."""
+    place = 2
+    while data[place] == 0xFF:
+        marker = data[place + 1]
+        if marker == 0xFF:  # a byte that fills
+            place += 1
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", data, place + 5)
+            return "image/jpeg", width, height
+        (length,) = struct.unpack_from(">H", data, place + 2)
+        place += 2 + max(length, 2)
+    return None
+
+
+def _read(path: str) -> bytes:
+    """Its folder is where our own configuration says, perhaps by a link; the file itself is none."""
+    place = Path(path)
+    return read_plain_file(place.parent.resolve() / place.name, LARGEST)
