@@ -1,5 +1,6 @@
 """What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
 
+import mimetypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -44,6 +45,18 @@ class Attachment:
     @property
     def is_audio(self) -> bool:
         return self.kind in ("audio", "voice")
+
+
+def kind_of(media_type: str) -> AttachmentKind:
+    """The kind of a file of which no more is known."""
+    kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
+    return kinds.get(media_type.partition("/")[0], "document")
+
+
+def attachment_from(path: Path) -> Attachment:
+    """A file that lies here, as what its name says it is. Raises OSError: it is not there."""
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return Attachment(kind_of(media_type), str(path), path.name, media_type, path.stat().st_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import pytest
 from gateway.access import AccessRules
 from gateway.agent import Tool, tool
 from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.agent.toolbox.files import make_send_file
+from gateway.agent.toolbox.workspace import Workspace
 from gateway.config.settings import AccessSettings
 from gateway.daemon.part_settings import tools_by_role_from
 from gateway.roles import ROLES, Role
@@ -39,6 +41,7 @@ DEFAULTS = rules(**tools_by_role_from(AccessSettings().tools))
         (named("mcp_wiki_search", is_trusted=True), ["owner", "admin", "operator", "user"]),
         (named("write_file"), ["owner", "admin", "operator", "user"]),
         (named("send_message"), ["owner", "admin", "operator", "user"]),
+        (make_send_file(Workspace), ["owner", "admin", "operator", "user"]),
         (named("schedule"), ["owner", "admin", "operator", "user"]),
         (named("recall"), ["owner", "admin", "operator", "user"]),
         (named("web_fetch"), [*ROLES]),

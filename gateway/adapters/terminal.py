@@ -16,6 +16,7 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.config.settings import SessionSettings
+from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_failure
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
@@ -98,11 +99,12 @@ async def listen_until_failure(engine: Engine, heard: AsyncIterator[Record]) -> 
 
 
 def show_reply(reply: Reply) -> str:
-    """What the screen shows. Of a question each line of a text has a bar before it, so that none passes for ours."""
+    """What the screen shows: of a file where it lies, of a question each line of a text behind a bar: none is ours."""
     lines = []
     for one in reply.literals:
         lines += [one.words, *(row for line in one.text.split("\n") if one.text for row in split_literal(line))]
-    return "\n".join(lines) or reply.text
+    files = (f"[file {display_name_of(one.name)}: {one.path}]" for one in reply.attachments)
+    return "\n".join(["\n".join(lines) or reply.text, *files]).lstrip("\n")
 
 
 def split_literal(line: str) -> Iterator[str]:

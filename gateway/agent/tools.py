@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, get_type_hints
 
 import anyio
@@ -26,6 +27,9 @@ class ChatPort(Protocol):
 
     async def say(self, text: str, to: str, key: str) -> str:
         """Send a message here, or to another chat. Returns words about that for the model."""
+
+    async def send_file(self, path: Path, caption: str, key: str) -> str:
+        """Send a file here; its path is the real one. Returns words about that for the model."""
 
     async def remind(self, text: str, at: float, key: str) -> str:
         """Let it come as a message at that time. Returns its number."""

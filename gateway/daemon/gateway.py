@@ -330,6 +330,7 @@ class Gateway:
             ),
             run_id=uuid.uuid4().hex,
             files=self.home.files,
+            find_workspace=lambda facts: self.agents.reach.find_workspace(facts),  # noqa: PLW0108 - others come
             keys=sessions,
             on_skill=self.skill_hooks.changed,
             reach=REACH,

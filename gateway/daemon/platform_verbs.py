@@ -1,6 +1,6 @@
 """What the control socket answers about the chat networks and their people: who asks, who is served, one text out."""
 
-import mimetypes
+import dataclasses
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -11,7 +11,6 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.activity import CALLER, OWNER
-from gateway.adapters.shared.files import kind_of
 from gateway.control_socket.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.platforms import find_platform, steer_platform
@@ -19,7 +18,7 @@ from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
-from gateway.messages import Attachment, Reply
+from gateway.messages import Attachment, Reply, attachment_from
 
 TEXT_LIMIT = 100_000
 
@@ -142,8 +141,7 @@ def make_attachment(path: Path) -> Attachment:
     """
     if not path.is_file():
         raise AdapterError(f"there is no file {path}")
-    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return Attachment(kind_of(media_type), str(path.resolve()), path.name, media_type, path.stat().st_size)
+    return dataclasses.replace(attachment_from(path.resolve()), name=path.name)
 
 
 PLATFORM_VERBS: Mapping[str, GatewayVerb[Any]] = {

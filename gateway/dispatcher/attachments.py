@@ -1,4 +1,5 @@
-"""The files that hooks put beside a reply: taken from the folders that are open to the agent, and from nowhere else.
+"""The files beside a reply that hooks put there, or an answer names: taken from the folders that are open to the agent,
+and from nowhere else.
 
 A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling.
 What is allowed goes on under its real path, and is read there following no link. A file that is not allowed is left
@@ -8,6 +9,7 @@ out, and the reply says so: its text is not to blame.
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -15,13 +17,15 @@ import anyio.to_thread
 
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
-from gateway.messages import Attachment, Reply
+from gateway.file_lines import split_file_lines
+from gateway.messages import Attachment, Reply, attachment_from
 from gateway.records import OwedReply
 
 log = logging.getLogger(__name__)
 
 FILE_SCHEME = "file:"
 LONGEST_NAME = 200
+MOST_NAMED = 10  # files, by one answer
 
 FindWorkspace: TypeAlias = Callable[[OwedReply], Awaitable[Workspace]]
 """What may go out with a reply. Asked at each: the configuration may have changed."""
@@ -39,11 +43,33 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
             place = await anyio.to_thread.run_sync(workspace.resolve, path_from(one.path))
             kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
         except AgentError as error:
-            log.warning("a file that a hook attached to %s is not sent: %s", reply.id, error)
+            log.warning("a file that was to go with %s is not sent: %s", reply.id, error)
             name = display_name_of(one.name or one.path)
             left_out.append(f"[the file {name} is not sent: it is not there, or may not be taken from there]")
     text = "\n".join([*([reply.text] if reply.text else []), *left_out])
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
+
+
+async def attach_files(reply: Reply, find_workspace: Callable[[], Workspace]) -> Reply:
+    """The reply with the files that lines of its text name, in place of these lines."""
+    text, names = split_file_lines(reply.text)
+    if not names:
+        return reply
+    wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
+    named = await attach_allowed(dataclasses.replace(reply, text=text), wanted, find_workspace())
+    files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
+    if (more := len(names) - MOST_NAMED) > 0:
+        text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()
+        named = dataclasses.replace(named, text=text)
+    return dataclasses.replace(named, attachments=tuple(files))
+
+
+def describe_file(named: Attachment) -> Attachment:
+    """The same file, as what its name says it is; one that has gone meanwhile stays what it is called."""
+    try:
+        return attachment_from(Path(named.path))
+    except OSError:
+        return named
 
 
 def path_from(spelled: str) -> str:

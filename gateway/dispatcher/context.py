@@ -10,6 +10,7 @@ import msgspec
 from gateway.access import API, INTERNAL, WEB, AccessControl
 from gateway.activity import Activity
 from gateway.agent import Agent, Skill
+from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
@@ -93,6 +94,7 @@ class DispatcherContext:
     keys: SessionSettings
     run_id: str  # of this process: the next one has another
     files: Path  # in which each conversation has a folder
+    find_workspace: FindWorkspace  # the files of a turn, by its facts
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval
     unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved

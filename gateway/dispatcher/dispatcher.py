@@ -22,6 +22,7 @@ from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
+from gateway.dispatcher.attachments import attach_files
 from gateway.dispatcher.audio_messages import quote_words
 from gateway.dispatcher.awaited_turns import AWAITED
 from gateway.dispatcher.chat_commands import (
@@ -194,6 +195,7 @@ class Dispatcher:
         self._announce(agent, "main", role)
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
+        facts = {**view.fields, FOLDER: message_events.find_files(self._context.files, message, session)}
         stream = None if is_held else self._context.outbox.stream(make_reply(turn, message, ""))
         approvals = approvals_of(self._context.engine, message, session)
         is_approver = self._context.access.can_approve_own(message)
@@ -222,7 +224,7 @@ class Dispatcher:
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
                 turn=view.bags.turn,
                 session=view.bags.session,
-                facts={**view.fields, FOLDER: message_events.find_files(self._context.files, message, session)},
+                facts=facts,
                 redact=self._context.redact,
                 usage=CallUsage(self._context.usage.totals, turn.usage, self._make_budget_port(message, role, view)),
             )
@@ -235,7 +237,8 @@ class Dispatcher:
         refused = list_refusals(turn.open) if message.kind == "internal" else ()
         said = "" if result.status == "interrupted" and is_unread else result.reply
         text = "\n\n".join(filter(None, [said, *refused]))
-        replies = (make_reply(turn, message, text),) if text else ()
+        find_workspace = partial(self._context.find_workspace, facts)
+        replies = (await attach_files(make_reply(turn, message, text), find_workspace),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
     def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:

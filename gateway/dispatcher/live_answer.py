@@ -13,6 +13,7 @@ import msgspec
 
 from gateway import record_subjects
 from gateway.engine import Engine
+from gateway.file_lines import FileLineFilter
 from gateway.hooks import HookRegistry
 from gateway.outbox import Stream
 from gateway.turn_marks import watch_steps
@@ -53,6 +54,7 @@ class LiveAnswer:
         self._engine = engine
         self._subject = record_subjects.delta_subject_of(session_key)
         self._turn_id = turn_id
+        self._lines = FileLineFilter()
         self._tasks = tasks
         self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)
 
@@ -90,6 +92,11 @@ class LiveAnswer:
         return "".join(pieces), is_void
 
     async def _publish_piece(self, text: str, is_void: bool) -> None:
+        if is_void:
+            self._lines = FileLineFilter()
+        text = self._lines.feed(text)
+        if not text and not is_void:
+            return
         if self._stream:
             self._stream.add(text, anew=is_void)
         delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})

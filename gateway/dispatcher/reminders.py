@@ -1,4 +1,5 @@
-"""What tools of the agent may do in the chat of their turn: say something now, or set a reminder for later.
+"""What tools of the agent may do in the chat of their turn: say something or send a file now, or set a reminder
+for later.
 
 A reminder is a record of the journal, and becomes a message to the agent when it is due.
 
@@ -11,10 +12,12 @@ makes none come sooner or later: they are due by the journal's clock.
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -23,7 +26,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
 from gateway.lanes import LaneTurn
-from gateway.messages import Address, Message, MessageKind, Reply
+from gateway.messages import Address, Message, MessageKind, Reply, attachment_from
 from gateway.roles import Role
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
@@ -140,6 +143,20 @@ class TurnChat:
             raise AgentError(str(error)) from None
         await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text, role=self._role))
         return "It is being sent."
+
+    async def send_file(self, path: Path, caption: str, key: str) -> str:
+        """Send it here; the same call sends it once, however often its turn runs.
+
+        Raises:
+            AgentError: it is not there any more.
+        """
+        try:
+            file = await anyio.to_thread.run_sync(attachment_from, path)
+        except OSError as error:
+            raise AgentError(f"{path.name}: {error.strerror}") from None
+        reply = Reply(f"{self._turn.turn_id}:file:{key}", self._message.address, caption, (file,), role=self._role)
+        await self._turn.say(reply)
+        return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def remind(self, text: str, at: float, key: str) -> str:
         number = record_subjects.token_of(f"{self._turn.turn_id}/{key}")[:6]

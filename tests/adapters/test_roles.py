@@ -23,7 +23,7 @@ def register(ctx):
 
     ctx.register_command("errand", use)
 """
-ALONE = {"web_fetch", "remember", "recall", "schedule", "scheduled", "unschedule", "send_message"}
+ALONE = {"web_fetch", "remember", "recall", "schedule", "scheduled", "unschedule", "send_message", "send_file"}
 
 
 @pytest.fixture(params=NETWORKS)

@@ -191,6 +191,7 @@ async def chat(
         keys=SessionSettings(),
         run_id="this run",
         files=Path("/nowhere"),
+        find_workspace=lambda _facts: workspace,
         activity=Activity(engine),
         **given,
     )

@@ -16,7 +16,7 @@ from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
-from gateway.adapters.shared.files import OutboundFile, read_attachment
+from gateway.adapters.shared.files import LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.messages import Address, Button, Reply
@@ -51,11 +51,11 @@ class DiscordTransport(NetworkTransport[str]):
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
         what: dict[str, Any] = {"suppress_embeds": True, "silent": reply.silent}
-        if isinstance(piece, OutboundFile):
-            name, data = await read_attachment(piece, LARGEST, "Discord")
-            what["file"] = discord.File(io.BytesIO(data), filename=name)
+        loaded = await self.load(reply, piece, LARGEST, "Discord")
+        if isinstance(loaded, LoadedFile):
+            what["file"] = discord.File(io.BytesIO(loaded.data), filename=loaded.name)
         else:
-            what["content"] = piece
+            what["content"] = loaded
         if buttons:
             what["view"] = view_of(buttons, await self._asked(reply))
         with self.calling():

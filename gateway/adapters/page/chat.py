@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from gateway.adapters.page.places import MESSAGE_ID, PLATFORM, THREAD, address_of
 from gateway.adapters.page.transport import make_message_put
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.shared.files import fetch_file, kind_of
+from gateway.adapters.shared.files import fetch_file
 from gateway.adapters.shared.inbox import KeyedLock
 from gateway.adapters.shared.incoming import STRANGER, remember
 from gateway.commands import Command, parse_command
@@ -27,7 +27,7 @@ from gateway.dispatcher.ingress import TOO_FAST, receive_until_failure
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, Duplicate
 from gateway.file_folders import RECEIVED_NAME
-from gateway.messages import Attachment, Message, MessageKind, Receipt
+from gateway.messages import Attachment, Message, MessageKind, Receipt, kind_of
 from gateway.roles import Role
 
 LARGEST_FILE = 25_000_000

@@ -42,6 +42,15 @@ class TextFile:
 OutboundFile: TypeAlias = Attachment | TextFile
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A file that goes out, with its bytes."""
+
+    name: str
+    kind: AttachmentKind
+    data: bytes
+
+
 async def fetch_file(
     about: Attachment, identity: str, folder: Path, largest: int, download: Callable[[], Awaitable[bytes]]
 ) -> Attachment | str:
@@ -68,12 +77,6 @@ async def fetch_file(
         why = f"it cannot be kept: {error.strerror}"
     log.warning("the file %s cannot be fetched: %s", name, why)
     return f"[the file {name} could not be fetched: {why}]"
-
-
-def kind_of(media_type: str) -> AttachmentKind:
-    """The kind of a file of which no more is known."""
-    kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
-    return kinds.get(media_type.partition("/")[0], "document")
 
 
 def write_file(path: Path, data: bytes) -> None:

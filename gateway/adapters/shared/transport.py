@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import OutboundFile, TextFile
+from gateway.adapters.shared.files import LoadedFile, OutboundFile, TextFile, read_attachment
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
+from gateway.errors import AdapterError
 from gateway.messages import Button, LiteralText, Reply
 
 QUESTION_FILE = "question.txt"
 INDENT = "    "
+UNSENT = "A file is not sent: {}. On the machine of the gateway it is `{}`"
 
 TextT = TypeVar("TextT")
 
@@ -70,6 +72,22 @@ class NetworkTransport(Generic[TextT]):
         pointer = self._show(describe_file(reply.literals, file))
         assert pointer is not None, "a few words of ours fit everywhere"
         return [file, pointer, *reply.attachments], 1
+
+    async def load(self, reply: Reply, piece: TextT | OutboundFile, largest: int, network: str) -> LoadedFile | TextT:
+        """What is sent of the reply: a text as it is, a file with its bytes; where it has none to send, words for it.
+
+        Raises:
+            AdapterError: a file cannot be sent, and whoever sends it by hand is told so themself.
+        """
+        if not isinstance(piece, OutboundFile):
+            return piece
+        try:
+            name, data = await read_attachment(piece, largest, network)
+        except AdapterError as error:
+            if isinstance(piece, TextFile) or not reply.role:
+                raise
+            return self._render(UNSENT.format(error, piece.path))[0]
+        return LoadedFile(name, piece.kind, data)
 
     async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
         """Nobody asks a network that cannot be asked, or that knows a part by its nonce."""

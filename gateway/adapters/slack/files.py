@@ -12,7 +12,7 @@ from yarl import URL
 from gateway.adapters.shared import files
 from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes
 from gateway.errors import AdapterError
-from gateway.messages import Attachment
+from gateway.messages import Attachment, kind_of
 
 LARGEST = 25_000_000
 FILE_HOST = "files.slack.com"
@@ -22,7 +22,7 @@ async def fetch_file(file: Mapping[str, Any], folder: Path, web: AsyncWebClient)
     """The file in our store, or in words why it is not there."""
     name = str(file.get("name") or file.get("title") or "file")
     media_type = str(file.get("mimetype") or "application/octet-stream")
-    kind = "voice" if file.get("subtype") == "slack_audio" else files.kind_of(media_type)
+    kind = "voice" if file.get("subtype") == "slack_audio" else kind_of(media_type)
     about = Attachment(kind, "", name, media_type, int(file.get("size") or 0))
     return await files.fetch_file(about, str(file["id"]), folder, LARGEST, partial(download, web, file))
 

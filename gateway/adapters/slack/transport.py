@@ -10,7 +10,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import OutboundFile, read_attachment
+from gateway.adapters.shared.files import LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
@@ -57,12 +57,13 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
+        loaded = await self.load(reply, piece, LARGEST, "Slack")
         channel = await self._channel(reply.address)
         await self._pace.wait(channel, POSTS)
         with self._pace.heeded(channel), self.calling():
-            if isinstance(piece, OutboundFile):
-                return await self._upload(reply, piece, channel)
-            ids = await self._post(reply, piece, buttons, channel, nonce)
+            if isinstance(loaded, LoadedFile):
+                return await self._upload(reply, loaded, channel)
+            ids = await self._post(reply, loaded, buttons, channel, nonce)
         if part == 0:
             await self._sign.answered(channel, reply.reply_to)
         return ids
@@ -120,16 +121,15 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             raise
         return (str(sent["ts"]),)
 
-    async def _upload(self, reply: Reply, attachment: OutboundFile, channel: str) -> tuple[str, ...]:
+    async def _upload(self, reply: Reply, file: LoadedFile, channel: str) -> tuple[str, ...]:
         """In three steps, as Slack wants it; the library's own way of doing them holds up everything else."""
-        name, data = await read_attachment(attachment, LARGEST, "Slack")
-        place = await self._web.files_getUploadURLExternal(filename=name, length=len(data))
+        place = await self._web.files_getUploadURLExternal(filename=file.name, length=len(file.data))
         assert self._web.session
-        async with self._web.session.post(place["upload_url"], data=io.BytesIO(data), timeout=UPLOAD) as answer:
+        async with self._web.session.post(place["upload_url"], data=io.BytesIO(file.data), timeout=UPLOAD) as answer:
             if answer.status != 200:
-                raise AdapterError(f"Slack did not take {name} ({answer.status})")
+                raise AdapterError(f"Slack did not take {file.name} ({answer.status})")
         done = await self._web.files_completeUploadExternal(
-            files=[{"id": place["file_id"], "title": name}],
+            files=[{"id": place["file_id"], "title": file.name}],
             channel_id=channel,
             thread_ts=reply.address.thread_id or None,
         )

@@ -13,7 +13,7 @@ from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameter
 from telegram.error import BadRequest, ChatMigrated
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import OutboundFile, read_attachment
+from gateway.adapters.shared.files import LoadedFile, OutboundFile
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.answers import watch_answer
@@ -53,23 +53,24 @@ class TelegramTransport(NetworkTransport[TelegramText]):
 
     async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
+        loaded = await self.load(reply, piece, LARGEST, "Telegram")
         how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
 
         async def call(chat: int | str) -> tuple[str, ...]:
             try:
-                return await self._put(chat, piece, how)
+                return await self._put(chat, loaded, how)
             except BadRequest as error:
                 if how["message_thread_id"] is None or "thread not found" not in str(error).lower():
                     raise
             if part == 0:
                 await self._bot.send_message(chat, TOPIC_IS_GONE, link_preview_options=NO_PREVIEW)
-            return await self._put(chat, piece, how | {"message_thread_id": None})
+            return await self._put(chat, loaded, how | {"message_thread_id": None})
 
         return await self._call(call, reply.address)
 
-    async def _put(self, chat: int | str, piece: TelegramText | OutboundFile, how: dict[str, Any]) -> tuple[str, ...]:
+    async def _put(self, chat: int | str, piece: TelegramText | LoadedFile, how: dict[str, Any]) -> tuple[str, ...]:
         """The ids of what was sent. What Telegram took has arrived, even if its answer cannot be read."""
-        sending = self._upload(chat, piece, how) if isinstance(piece, OutboundFile) else self._say(chat, piece, how)
+        sending = self._upload(chat, piece, how) if isinstance(piece, LoadedFile) else self._say(chat, piece, how)
         with watch_answer() as answer:
             try:
                 return (str((await sending).message_id),)
@@ -123,18 +124,17 @@ class TelegramTransport(NetworkTransport[TelegramText]):
                 raise
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
-    async def _upload(self, chat: int | str, attachment: OutboundFile, how: dict[str, Any]) -> Message:
-        name, data = await read_attachment(attachment, LARGEST, "Telegram")
-        file = InputFile(io.BytesIO(data), filename=name, read_file_handle=True)
+    async def _upload(self, chat: int | str, loaded: LoadedFile, how: dict[str, Any]) -> Message:
+        file = InputFile(io.BytesIO(loaded.data), filename=loaded.name, read_file_handle=True)
         send: dict[str, Callable[..., Awaitable[Message]]] = {
             "image": self._bot.send_photo,
             "audio": self._bot.send_audio,
             "voice": self._bot.send_voice,
             "video": self._bot.send_video,
         }
-        if attachment.kind in send and (attachment.kind != "image" or len(data) <= LARGEST_PHOTO):
+        if loaded.kind in send and (loaded.kind != "image" or len(loaded.data) <= LARGEST_PHOTO):
             try:
-                return await send[attachment.kind](chat, file, write_timeout=UPLOAD, **how)
+                return await send[loaded.kind](chat, file, write_timeout=UPLOAD, **how)
             except BadRequest as error:
                 log.info("%s is sent as a document: %s", file.filename, error)
         return await self._bot.send_document(chat, file, write_timeout=UPLOAD, **how)

@@ -1,5 +1,6 @@
-"""Read, write, edit and list files: those of the workspace that the turn has."""
+"""Read, write, edit, list and send files: those of the workspace that the turn has."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -13,10 +14,11 @@ from gateway.errors import AgentError
 
 MOST_ITEMS = 1000
 LINES = 2000
+LONGEST_CAPTION = 1000
 
 
 def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[Tool, ...]:
-    """The four tools."""
+    """The five tools."""
 
     async def read_file(
         path: str,
@@ -70,7 +72,24 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         tool_from(write_file, repeatable=True),
         tool_from(edit_file),
         tool_from(list_files, repeatable=True, read_only=True),
+        make_send_file(find_workspace),
     )
+
+
+def make_send_file(find_workspace: FindWorkspace) -> Tool:
+    """The tool by which a file of the workspace goes to the person."""
+
+    async def send_file(
+        path: str, context: ToolContext, caption: Annotated[str, Meta(max_length=LONGEST_CAPTION)] = ""
+    ) -> str:
+        """Send a file to the person you talk with, with a text beside it if you like."""
+        if context.chat is None:
+            raise AgentError("there is no chat here to send it to")
+        place = await anyio.to_thread.run_sync(find_workspace(context.facts).resolve, path)
+        return await context.chat.send_file(place, caption, context.call_id)
+
+    # It gives nobody what they could not have read to them, so whoever has trusted tools has it.
+    return dataclasses.replace(tool_from(send_file, repeatable=True), is_trusted=True)
 
 
 def _count_places(text: str, old: str, path: str, *, every: bool) -> int:

@@ -1,0 +1,66 @@
+"""Lines of an answer that name a file to go with it, as agents for Hermes write them: `MEDIA:/path/of/chart.png`.
+
+Such a line stands by itself, in no block of code; it may be a path, a quoted one, or a `file:` address. It is for the
+gateway, so it goes from what people read: from the answer as a whole, and from the pieces of one that is being written.
+"""
+
+import re
+
+MARK = "MEDIA:"
+FENCES = ("```", "~~~")
+QUOTES = "`\"'<>"
+BLANK_LINES = re.compile(r"\n{3,}")
+
+
+def split_file_lines(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without those lines, and what they name, each once. A text without any stays as it is."""
+    if MARK not in text:
+        return text, ()
+    left: list[str] = []
+    names: list[str] = []
+    is_code = False
+    for line in text.split("\n"):
+        is_code ^= line.lstrip().startswith(FENCES)
+        name = "" if is_code else read_file_line(line)
+        if name:
+            names.append(name)
+        else:
+            left.append(line)
+    if not names:
+        return text, ()
+    return BLANK_LINES.sub("\n\n", "\n".join(left)).strip(), tuple(dict.fromkeys(names))
+
+
+def read_file_line(line: str) -> str:
+    """What the line names; nothing where it is no such line."""
+    line = line.strip().strip(QUOTES)
+    return line.removeprefix(MARK).strip().strip(QUOTES) if line.startswith(MARK) else ""
+
+
+class FileLineFilter:
+    """Passes on a text that comes in pieces, and keeps back what is, or may become, such a line."""
+
+    def __init__(self) -> None:
+        self._line = ""  # as far as it has come
+        self._passed = 0  # so much of it is passed on
+        self._is_code = False
+
+    def feed(self, piece: str) -> str:
+        """What of the text can be shown now."""
+        passed = []
+        *whole, rest = piece.split("\n")
+        for end in whole:
+            self._line += end
+            self._is_code ^= self._line.lstrip().startswith(FENCES)
+            if self._is_code or not read_file_line(self._line):
+                passed.append(f"{self._line[self._passed :]}\n")
+            self._line, self._passed = "", 0
+        self._line += rest
+        if not self._may_name_a_file():
+            passed.append(self._line[self._passed :])
+            self._passed = len(self._line)
+        return "".join(passed)
+
+    def _may_name_a_file(self) -> bool:
+        begun = self._line.lstrip().lstrip(QUOTES)
+        return not self._is_code and (begun.startswith(MARK) or MARK.startswith(begun))
