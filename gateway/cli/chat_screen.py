@@ -50,7 +50,11 @@ class ChatScreen:
             self._finish(self._shown)
 
     def _finish(self, text: str) -> None:
-        rest = [self.line] if text == self._shown or self.line else []
-        rest += [text] if text != self._shown else []
+        """Of an answer that goes on behind what is shown (its files), only that is printed."""
+        known = self._shown.rstrip()
+        is_known = text == self._shown or bool(known and text.startswith(f"{known}\n"))
+        rest = [self.line] if is_known or self.line else []
+        more = text[len(known) :].strip("\n") if is_known else text
+        rest += [more] if more else []
         self._shown = self.line = ""
         print(*map(escape_text, rest), "", sep="\n", flush=True)

@@ -91,6 +91,20 @@ def test_a_long_silence_shows_that_something_goes_on() -> None:
     assert screen.present == ""
 
 
+@pytest.mark.parametrize("streamed", ["Here it is.\nLook.", "Here it is.\nLook.\n", "Here it is.\nLook.\n\n"])
+def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen()
+    screen.show_notification("delta", {"text": streamed})
+    screen.show_notification("reply", {"text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
+    assert capsys.readouterr().out.split("\n") == [
+        *["Here it is.", "Look."],
+        *streamed.split("\n")[2:],
+        "[file a.csv: /w/a.csv]",
+        "",
+        "",
+    ]
+
+
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path / "home") as gateway:
