@@ -117,8 +117,8 @@ class ChatRoom:
 
     async def _keep_file(self, request: HttpRequest, person: str) -> HttpResponse:
         about = read_query(request, NewFileQuery)
-        data = await request.body.read(LARGEST_FILE)
-        kept = await self._chat.keep_file(person, about.id, about.name, about.type, data)
+        async with aclosing(request.body.take(LARGEST_FILE)) as pieces:
+            kept = await self._chat.keep_file(person, about.id, about.name, about.type, pieces)
         return answer_json({"file": kept.path.rpartition("/")[2], "name": kept.name, "type": kept.media_type})
 
     def _open_stream(self, request: HttpRequest, person: str) -> HttpStream:

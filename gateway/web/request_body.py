@@ -1,13 +1,14 @@
 """What comes behind the headers of a request: read when somebody asks for it, within a length and a time.
 
 Until then at most `MOST_UNASKED` bytes are taken from the line, so whoever sends much to where nobody wants it fills no
-memory. A sender has ten seconds, and more as long as what comes is worth the waiting.
+memory; and what is taken piece by piece is never held as a whole. A sender has ten seconds, and more as long as what
+comes is worth the waiting.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
 
 import anyio
@@ -41,7 +42,8 @@ class RequestBody:
         self._missing = length or 0
         self._chunks = ChunkDecoder() if length is None else None
         self._is_dropped = False
-        self._data = bytearray()
+        self._data = bytearray()  # what nobody has taken yet
+        self._came = 0  # bytes, in all
         self._limit: int | None = None
         self._refusal: WebRefusal | None = None
         self._news = anyio.Event()
@@ -62,7 +64,7 @@ class RequestBody:
         except WebRefusal as refusal:
             self._refusal = refusal
         self._news.set()
-        if self._line and self._limit is None and len(self._data) >= MOST_UNASKED:
+        if self._line and len(self._data) >= MOST_UNASKED:
             self._line.pause_reading()
 
     def end(self) -> None:
@@ -73,29 +75,41 @@ class RequestBody:
             self._news.set()
 
     async def read(self, limit: int) -> bytes:
-        """All of it.
+        """All of it; raises as `take` does."""
+        return b"".join([piece async for piece in self.take(limit)])
+
+    async def take(self, limit: int) -> AsyncGenerator[bytes]:
+        """All of it, piece by piece: the line stands still as long as nobody takes the next one.
 
         Raises:
             WebRefusal: it has more bytes than that, comes too slowly, or is not written as bodies are.
         """
         self._limit = limit
         self._check_size(self._length or 0)
-        self._check_size(len(self._data))
-        if self._line and not self.is_complete:
-            if self._waits:
-                self._line.write(CONTINUE)
-            self._line.resume_reading()
-        began = time.monotonic()
-        while not self.is_complete:
+        self._check_size(self._came)
+        if self._line and not self.is_complete and self._waits:
+            self._line.write(CONTINUE)
+        waited = 0.0
+        while self._data or not self.is_complete:
+            if self._data:
+                piece = bytes(self._data)
+                self._data.clear()
+                yield piece
+                continue
             if self._refusal:
                 raise self._refusal
-            left = began + self._patience + len(self._data) / SLOWEST - time.monotonic()
-            self._news = anyio.Event()
-            with anyio.move_on_after(max(0.0, left)) as waiting:
-                await self._news.wait()
-            if waiting.cancelled_caught:
-                raise WebRefusal(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly")
-        return bytes(self._data)
+            waited += await self._wait(self._patience + self._came / SLOWEST - waited)
+
+    async def _wait(self, seconds: float) -> float:
+        """Until more has come; returns how long that took."""
+        if self._line:
+            self._line.resume_reading()
+        self._news, began = anyio.Event(), time.monotonic()
+        with anyio.move_on_after(max(0.0, seconds)) as waiting:
+            await self._news.wait()
+        if waiting.cancelled_caught:
+            raise WebRefusal(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly")
+        return time.monotonic() - began
 
     def drop(self) -> None:
         """By the connection: nobody wants what still comes; it is taken from the line, and is nowhere."""
@@ -114,7 +128,8 @@ class RequestBody:
             self.is_complete = not self._missing
         if not self._is_dropped:
             self._data += part
-            self._check_size(len(self._data))
+            self._came += len(part)
+            self._check_size(self._came)
 
     def _check_size(self, size: int) -> None:
         if self._limit is not None and size > self._limit:

@@ -30,16 +30,20 @@ class ChatVisitor:
         self.headers = headers
 
     def post(self, path: str, body: bytes, kind: str = "application/json", **headers: str) -> Visit:
+        return read_answer(say(self.url, self.make_post(path, len(body), kind, **headers) + body))
+
+    def make_post(self, path: str, length: int, kind: str = "application/octet-stream", **headers: str) -> bytes:
+        """All that stands before the body."""
         named = {
             "Host": urlsplit(self.url).netloc,
-            "Content-Length": str(len(body)),
+            "Content-Length": str(length),
             "Content-Type": kind,
             "X-Token": self.token,
             **self.headers,
             **headers,
         }
         lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
-        return read_answer(say(self.url, "\r\n".join(lines).encode() + b"\r\n\r\n" + body))
+        return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
     def write(self, text: str, **about: Any) -> str:
         """The id of the message, once it is taken."""

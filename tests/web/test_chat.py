@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from gateway.testing import GatewayProcess
 from tests.web.chats import NUMBERS, ChatVisitor, is_answer
 from tests.web.logged_in import log_in
+from tests.web.visits import connect, read_all, read_answer
 
 pytestmark = pytest.mark.process
 
@@ -125,6 +127,50 @@ def test_a_name_of_a_file_is_no_path_and_it_is_fetched_by_its_place_alone(owner:
         assert owner.get(f"/chat/file?{about.replace('number=0', 'number=1')}").status == 404
     query = urlencode({"id": "file-large", "name": "large"})
     assert owner.post(f"/chat/file?{query}", b"x" * 25_000_001, "application/octet-stream").status == 413
+
+
+def test_many_large_files_at_once_lie_on_the_disk_and_not_in_the_memory(
+    gateway: GatewayProcess, owner: ChatVisitor
+) -> None:
+    part, parts, count = b"x" * 1_000_000, 20, 12
+    all_sent = threading.Barrier(count + 1, timeout=300)
+
+    def send(number: int) -> int:
+        head = owner.make_post(f"/chat/file?id=file-many-{number:03}&name=many.bin", len(part) * parts + 1)
+        with connect(owner.url) as line:
+            line.settimeout(300)
+            line.sendall(head)
+            for _ in range(parts):
+                line.sendall(part)
+            all_sent.wait()  # all of them are in by now but for their ends
+            all_sent.wait()
+            line.sendall(b"!")
+            return read_answer(read_all(line)).status
+
+    before = memory_of(gateway)
+    with ThreadPoolExecutor(count) as pool:
+        answers = [pool.submit(send, number) for number in range(count)]
+        all_sent.wait()
+        held = memory_of(gateway) - before
+        all_sent.wait()
+        assert [one.result() for one in answers] == [200] * count
+    assert held < 100_000_000  # of 240 MB
+    sizes = [one.stat().st_size for one in gateway.home.files.rglob("*.bin")]
+    assert sizes.count(len(part) * parts + 1) == count
+
+
+def test_of_a_file_whose_sender_leaves_nothing_stays(gateway: GatewayProcess, owner: ChatVisitor) -> None:
+    with connect(owner.url) as line:
+        line.sendall(owner.make_post("/chat/file?id=file-left-01&name=left.bin", 5_000_000) + b"x" * 1_000_000)
+        gateway.until(lambda: any(gateway.home.files.rglob(".*.new")))
+    gateway.until(lambda: not any(gateway.home.files.rglob(".*.new")))
+
+
+def memory_of(gateway: GatewayProcess) -> int:
+    """Bytes of the daemon that are in memory now."""
+    assert gateway.process
+    (kilobytes,) = re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{gateway.process.pid}/status").read_text())
+    return int(kilobytes) * 1024
 
 
 def test_what_is_no_message_is_refused_and_nothing_of_it_is_kept(owner: ChatVisitor) -> None:

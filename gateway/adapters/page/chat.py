@@ -5,7 +5,7 @@ the page's id for it the same message however often a lost line makes the page s
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from gateway.adapters.page.places import MESSAGE_ID, PLATFORM, THREAD, address_of
 from gateway.adapters.page.transport import make_message_put
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.shared.files import fetch_file
+from gateway.adapters.shared.files import file_name_of, write_pieces
 from gateway.adapters.shared.inbox import KeyedLock
 from gateway.adapters.shared.incoming import STRANGER, remember
 from gateway.commands import Command, parse_command
@@ -100,7 +100,9 @@ class PageChat:
         about: dict[str, Any] = {"kind": "button", "reply_to": pressed.reply}
         return await self._take(self._message_of(person, pressed.thread, pressed.id, pressed.value, **about))
 
-    async def keep_file(self, person: str, number: str, name: str, media_type: str, data: bytes) -> Attachment:
+    async def keep_file(
+        self, person: str, number: str, name: str, media_type: str, pieces: AsyncIterator[bytes]
+    ) -> Attachment:
         """Into the person's own folder, under a name of ours. It is one file however often it is sent as this one.
 
         Raises:
@@ -110,15 +112,14 @@ class PageChat:
         role = access.find_role(message)
         if role is None or access.is_too_fast(message, role):
             raise AdapterError(TOO_FAST if role else STRANGER, permanent=True)
-        about = Attachment(kind_of(media_type), "", name or "file", media_type or ANY_TYPE, len(data))
-
-        async def download() -> bytes:
-            return data
-
-        kept = await fetch_file(about, f"{PLATFORM}:{person}:{number}", self._folder_of(person), LARGEST_FILE, download)
-        if isinstance(kept, str):
-            raise AdapterError(kept, permanent=True)
-        return kept
+        name = display_name_of(name or "file")
+        path = self._folder_of(person) / file_name_of(f"{PLATFORM}:{person}:{number}", name)
+        try:
+            async with self._order.hold(str(path)):
+                size = await write_pieces(path, pieces)
+        except OSError as error:
+            raise AdapterError(f"the file {name} cannot be kept: {error.strerror}", permanent=True) from None
+        return Attachment(kind_of(media_type), str(path), name, media_type or ANY_TYPE, size)
 
     async def _find_files(self, person: str, sent: Sequence[SentFile]) -> tuple[Attachment, ...]:
         """Raises AdapterError: one of them is not there (any more)."""

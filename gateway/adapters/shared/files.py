@@ -10,10 +10,10 @@ for one between then and now leads nowhere.
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
+from typing import BinaryIO, ClassVar, Final, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -26,6 +26,7 @@ from gateway.record_subjects import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 PATIENCE = 60.0  # seconds for one file to come in
+OPEN_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,7 @@ async def fetch_file(
     try:
         with anyio.fail_after(PATIENCE):
             data = await download()
-        suffix = SUFFIX.search(name.lower())
-        path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
+        path = folder / file_name_of(identity, name)
         await anyio.to_thread.run_sync(write_file, path, data)
         return Attachment(about.kind, str(path), name, about.media_type, len(data))
     except TimeoutError:
@@ -79,17 +79,48 @@ async def fetch_file(
     return f"[the file {name} could not be fetched: {why}]"
 
 
+def file_name_of(identity: str, name: str) -> str:
+    """What a file is called that comes in, by what it is on its network, and by its name there no more than its end."""
+    suffix = SUFFIX.search(name.lower())
+    return f"{token_of(identity)}{suffix.group() if suffix else ''}"
+
+
 def write_file(path: Path, data: bytes) -> None:
     """The whole file or none of it, for the owner's eyes."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with _open_beside(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-    beside.replace(path)
+        _settle(file, path)
+
+
+async def write_pieces(path: Path, pieces: AsyncIterator[bytes]) -> int:
+    """As `write_file`, of what comes piece by piece; returns how many bytes came. Nobody else writes it meanwhile."""
+    size = 0
+    with await anyio.to_thread.run_sync(_open_beside, path) as file:
+        try:
+            async for piece in pieces:
+                size += await anyio.to_thread.run_sync(file.write, piece)
+            await anyio.to_thread.run_sync(_settle, file, path)
+        except BaseException:
+            _find_beside(path).unlink(missing_ok=True)
+            raise
+    return size
+
+
+def _open_beside(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = _find_beside(path)
+    beside.unlink(missing_ok=True)
+    return os.fdopen(os.open(beside, OPEN_NEW, 0o600), "wb")
+
+
+def _settle(file: BinaryIO, path: Path) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    _find_beside(path).replace(path)
+
+
+def _find_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
 
 
 async def read_attachment(attachment: OutboundFile, largest: int, network: str) -> tuple[str, bytes]:
