@@ -239,7 +239,10 @@ class Dispatcher:
         text = "\n\n".join(filter(None, [said, *refused]))
         find_workspace = partial(self._context.find_workspace, facts)
         replies = (await attach_files(make_reply(turn, message, text), find_workspace),) if text else ()
-        return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
+        over = result.stop == "budget"
+        return LaneResult(
+            result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
+        )
 
     def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
         """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""

@@ -39,6 +39,7 @@ class LaneResult:
     wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
+    over_budget: bool = False
 
 
 class RecordStep(Protocol):

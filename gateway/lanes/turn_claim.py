@@ -148,6 +148,7 @@ class TurnClaim:
             usage=result.usage,
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),
+            over_budget=result.over_budget,
         )
 
     def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -223,6 +223,29 @@ def test_a_turn_that_fails_is_an_error_and_tells_no_secret(client: openai.OpenAI
     assert "sesame" not in str(failed.value)
     with pytest.raises(openai.APIError):
         list(ask(client, "break", stream=True))
+
+
+def test_who_is_over_a_budget_is_refused_as_clients_know_it(tmp_path: Path) -> None:
+    """The unmodified library raises its own error, of a stream before anything of it is told."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT, settings=f"{SETTINGS}budgets: {{each_person: {{day: {{tokens: 5}}}}}}\n")
+        gateway.start()
+        client = client_of(gateway, make_key(gateway, "app"))
+        assert text_of(ask(client, "hello")) == "Good day."
+        assert text_of(ask(client, "hello", user="ann")) == "Good day."  # a person of their own
+        ways: list[Callable[[], object]] = [
+            lambda: ask(client, "hello"),
+            lambda: ask(client, "hello", stream=True),
+            lambda: ask(client, "hello", user="ann", stream=True),
+            lambda: client.responses.create(model=AGENT, input="hello"),
+            lambda: client.responses.create(model=AGENT, input="hello", stream=True),
+        ]
+        for begin in ways:
+            with pytest.raises(openai.RateLimitError) as refused:
+                begin()
+            assert (refused.value.code, refused.value.type) == ("insufficient_quota", "insufficient_quota")
+            assert "10 tokens of 5 tokens that may be used today" in str(refused.value)
+            assert refused.value.response.headers["x-should-retry"] == "false"
 
 
 def test_models(gateway: GatewayProcess, client: openai.OpenAI) -> None:

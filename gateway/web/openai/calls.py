@@ -10,6 +10,7 @@ died, finds itself in the journal, and gets the one answer that there is.
 
 import logging
 import uuid
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -25,7 +26,7 @@ from gateway.access import API
 from gateway.adapters.terminal import listen_until_failure
 from gateway.dispatcher.ingress import receive_until_failure
 from gateway.engine import Engine, NewRecord
-from gateway.engine.interface import Tail
+from gateway.engine.interface import Record, Tail
 from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox.interface import JournalTransport
@@ -76,6 +77,7 @@ class CallAnswer(NamedTuple):
     status: str = "command"
     usage: Usage = Usage()
     is_withheld: bool = False
+    is_over_budget: bool = False  # before the model was called at all
 
     @property
     def is_failed(self) -> bool:
@@ -265,6 +267,7 @@ class AnswerWatcher:
         self._heard = heard
         self._is_new = not seq
         self._turn_id = ""
+        self._early: deque[Record] = deque()  # heard, and not yet followed
 
     async def follow(self) -> AsyncGenerator[str | CallAnswer, None]:
         """Pieces of the answer's text as they are written, at last the answer. Who asks again gets it in one piece.
@@ -297,6 +300,26 @@ class AnswerWatcher:
         assert isinstance(pieces[-1], CallAnswer)
         return pieces[-1]
 
+    async def wait_begun(self) -> None:
+        """Until there is something to say, or nothing will be. What is heard meanwhile is for who follows.
+
+        Raises:
+            GatewayError: the gateway stops.
+        """
+        turn_id = ""
+        while self.settled is None and not self._heard.dropped and not await self.has_ended():
+            record = await self._hear_next()
+            self._early.append(record)
+            if not record.seq:
+                if msgspec.json.decode(record.data)["turn_id"] == turn_id:
+                    return
+                continue
+            match records.decode(record.data):
+                case records.Claim(on=on) as claim if on == self.seq:
+                    turn_id = claim.turn_id
+                case records.LlmStep() as step if step.turn_id == turn_id:
+                    return
+
     async def has_ended(self) -> bool:
         return await self._find_end() is not None
 
@@ -322,7 +345,10 @@ class AnswerWatcher:
                 return kept
         return None
 
-    async def _hear(self) -> Any:
+    async def _hear(self) -> Record:
+        return self._early.popleft() if self._early else await self._hear_next()
+
+    async def _hear_next(self) -> Record:
         async for record in listen_until_failure(self._engine, self._heard):
             return record
         raise GatewayError(STOPPING)
@@ -347,7 +373,9 @@ class AnswerWatcher:
         kept = records.read_all(self._engine, where, records.ShownReply, self.seq)
         texts = {one.reply_id: one.text async for _, one in kept}
         said = [texts[reply_id] for _, reply_id in owed if reply_id in texts]
-        return CallAnswer("\n\n".join(said), end.status, end.usage, is_withheld=bool(owed) and not said)
+        over = end.over_budget and not end.usage.calls
+        withheld = bool(owed) and not said
+        return CallAnswer("\n\n".join(said), end.status, end.usage, is_withheld=withheld, is_over_budget=over)
 
     async def _read_settled(self, place: str) -> int:
         return position_from(await self._engine.last(record_subjects.send_subject_of(place))).upto

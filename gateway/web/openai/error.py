@@ -8,6 +8,7 @@ import msgspec
 from gateway.web.http_request import HttpResponse
 from gateway.web.request_body import WebRefusal
 
+QUOTA = "insufficient_quota"
 KINDS = {
     HTTPStatus.UNAUTHORIZED: ("authentication_error", "invalid_api_key"),
     HTTPStatus.FORBIDDEN: ("permission_error", None),
@@ -38,6 +39,7 @@ def describe_refusal(refusal: WebRefusal) -> dict[str, Any]:
     kind, code = KINDS.get(refusal.status, ("server_error" if is_ours else "invalid_request_error", None))
     param = refusal.param if isinstance(refusal, CallRefusal) else None
     code = (refusal.code if isinstance(refusal, CallRefusal) else None) or code
+    kind = QUOTA if code == QUOTA else kind
     return {"message": str(refusal), "type": kind, "param": param, "code": code}
 
 

@@ -25,7 +25,7 @@ from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, Send
 from gateway.web.key_check import KeyCheck
 from gateway.web.openai.calls import SOON, AnswerWatcher, CallAnswer, NewCall, ProgramCalls
 from gateway.web.openai.chat import ChatRequest
-from gateway.web.openai.error import CallRefusal, answer_error, describe_refusal
+from gateway.web.openai.error import QUOTA, CallRefusal, answer_error, describe_refusal
 from gateway.web.openai.payload import check_user, parse_payload, read_payload
 from gateway.web.openai.response import PREFIX, ResponseRequest, ResponseWords
 from gateway.web.program_keys import ProgramKeys
@@ -34,12 +34,14 @@ from gateway.web.request_body import WebRefusal
 MOST_AT_ONCE = 16  # calls of one key
 LONGEST_NAME = 255
 STOP_SECONDS = 5.0
+BEGIN_SECONDS = 10.0  # until then a stream has no status yet, and can be refused with one
 EVENTS = "text/event-stream; charset=utf-8"
 WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
 NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
 REVOKED = "this key was revoked"
 LEFT = "nobody waits for this answer any more"
 FAILED = "the agent could not answer"
+OVER_BUDGET = "a budget is used up"
 NO_RETRY = {"x_should_retry": "false"}  # the agent has tried again itself
 
 ListAgents: TypeAlias = Callable[[], frozenset[str]]
@@ -156,6 +158,10 @@ class ProgramServer:
                 answer = await watcher.wait_answer()
                 check_answer(answer)
                 return answer_json(words.answer(answer))
+            with anyio.move_on_after(BEGIN_SECONDS):
+                await watcher.wait_begun()
+            if answer := await watcher.find_answer():
+                check_budget(answer)
         return HttpStream(partial(self._tell, request, asked, watcher, words), EVENTS)
 
     async def _tell(
@@ -234,8 +240,15 @@ def check_method(request: HttpRequest, *allowed: str) -> None:
         raise CallRefusal(HTTPStatus.METHOD_NOT_ALLOWED, what, Allow=", ".join(allowed))
 
 
+def check_budget(answer: CallAnswer) -> None:
+    """Raises CallRefusal: nothing was asked of the model, since too much of a budget is used."""
+    if answer.is_over_budget:
+        raise CallRefusal(HTTPStatus.TOO_MANY_REQUESTS, answer.text or OVER_BUDGET, code=QUOTA, **NO_RETRY)
+
+
 def check_answer(answer: CallAnswer) -> None:
     """Raises CallRefusal: there is no answer."""
+    check_budget(answer)
     if answer.is_failed:
         what = answer.text or FAILED
         raise CallRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, what, code=f"turn_{answer.status}", **NO_RETRY)
