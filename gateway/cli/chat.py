@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING
 from gateway.cli.output import escape_text, print_note, show_json
@@ -35,10 +36,16 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int:
-    """One message; its reply on stdout, and the exit code says whether it was answered."""
+    """One message; its reply on stdout, what else is said beside it, and the exit code says whether it was answered."""
+    said: list[str] = []
+
+    def hear(method: str, params: Any) -> None:
+        if method == "reply" and not params["turn_id"]:
+            said.append(params["text"])
+
     with ControlClient(socket, timeout=None) as client, show_progress():
         try:
-            answer = client.call("chat.say", {"text": text, "session": session})
+            answer = client.call("chat.say", {"text": text, "session": session}, hear)
         except NotRunning:
             raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will stand in: hermes-gateway sessions list") from None
     if as_json:
@@ -47,6 +54,9 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
         print(escape_text(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
     else:
         print_note(f"({answer['status']}, without a reply)")
+    for text in said:
+        if text != answer["reply"]:  # say, that a budget is nearly used
+            print_note(text)
     return int(ExitCode.FAILED if answer["status"] == "failed" else ExitCode.OK)
 
 

@@ -87,7 +87,7 @@ _USAGE: dict[str, Shown] = {
     **_name("by", "since", "until", "counted_since", "prices_of"),
     "rows": _USED,
     "total": _USED,
-    "budgets": _name("budget", "window", "period", "unit", "used", "limit"),
+    "budgets": _name("budget", "window", "period", "unit", "used", "limit", "held"),
 }
 
 

@@ -226,7 +226,9 @@ class Dispatcher:
                 session=view.bags.session,
                 facts=facts,
                 redact=self._context.redact,
-                usage=CallUsage(self._context.usage.totals, turn.usage, self._make_budget_port(message, role, view)),
+                usage=CallUsage(
+                    self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
+                ),
             )
             result = await run_turn(agent, session.entries, await message_events.make_entry(message), ports)
         if is_approver:
@@ -244,11 +246,11 @@ class Dispatcher:
             result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
         )
 
-    def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
+    def _make_budget_port(self, session: Session, message: Message, role: Role, view: HookScope) -> BudgetPort:
         """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None
-        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins)
+        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins, session.key)
 
     def _find_answers(self, turn: OpenTurn) -> dict[str, Any]:
         return answers_of_turn(turn, self._context.engine.clock.latest_possible())

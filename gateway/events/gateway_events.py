@@ -60,6 +60,7 @@ _BUDGET = (
     EventField("unit", "string", "tokens or money"),
     EventField("used", "number", "how much of it is used"),
     EventField("limit", "number", "how much may be used"),
+    EventField("held", "number", "how much calls that run now may add; a call waits for them before it is refused"),
 )
 
 GATEWAY_EVENTS = (

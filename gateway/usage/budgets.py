@@ -41,7 +41,7 @@ class Budget(NamedTuple):
 
 
 class BudgetState(NamedTuple):
-    """How much of one limit of a budget is used in the present day or month."""
+    """How much of one limit of a budget is used in the present day or month; `held` is what calls that run may add."""
 
     budget: str
     window: str
@@ -49,6 +49,7 @@ class BudgetState(NamedTuple):
     unit: Literal["tokens", "money"]
     used: float
     limit: float
+    held: float = 0
 
     @property
     def mark(self) -> str:
@@ -57,6 +58,11 @@ class BudgetState(NamedTuple):
 
     @property
     def is_exceeded(self) -> bool:
+        return self.used + self.held >= self.limit
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whatever becomes of the calls that run."""
         return self.used >= self.limit
 
     @property
@@ -68,9 +74,14 @@ class BudgetState(NamedTuple):
 
     def describe(self) -> str:
         """What is used of what, in words."""
-        is_money = self.unit == "money"
-        used, limit = (f"{one:.2f}" if is_money else f"{one:,.0f} tokens" for one in (self.used, self.limit))
+        used, limit = self._show(self.used), self._show(self.limit)
         return f"{used} of {limit} that may be used {'today' if self.period == 'day' else 'this month'}"
+
+    def describe_held(self) -> str:
+        return self._show(self.held)
+
+    def _show(self, amount: float) -> str:
+        return f"{amount:.2f}" if self.unit == "money" else f"{amount:,.0f} tokens"
 
 
 class Budgets:
@@ -100,16 +111,17 @@ class Budgets:
             for period, window, most in (("day", day, limit.day), ("month", month, limit.month)):
                 if most == NO_LIMIT:
                     continue
-                used = sums.get(window, people)
-                if held:
-                    used = used.add(*sums.get_held(people))
-                found += [BudgetState(name, window, period, *one) for one in _list_limits(most, used)]
+                running = sums.get_held(people) if held else UsageTotal()
+                limits = _list_limits(most, sums.get(window, people), running)
+                found += [BudgetState(name, window, period, *one) for one in limits]
         return found
 
 
-def _list_limits(most: UsageLimit, used: UsageTotal) -> Iterator[tuple[Literal["tokens", "money"], float, float]]:
-    """Of what there is a limit, how much is used, and how much may be."""
+def _list_limits(
+    most: UsageLimit, used: UsageTotal, held: UsageTotal
+) -> Iterator[tuple[Literal["tokens", "money"], float, float, float]]:
+    """Of what there is a limit, how much is used, how much may be, and how much is held."""
     if most.tokens is not None:
-        yield "tokens", used.tokens, most.tokens
+        yield "tokens", used.tokens, most.tokens, held.tokens
     if most.money is not None:
-        yield "money", used.money, most.money
+        yield "money", used.money, most.money, held.money

@@ -1,14 +1,16 @@
 """One turn's calls of models: held against budgets, counted in the sums and with the turn's next record.
 
 While a call runs, what it will use at least is held: that of ten calls at once is known before the first has ended. So
-a budget can be exceeded by what the calls that run at that moment write, and by no more. A call that was cut off, or
-whose endpoint does not say what it took, is counted by its length.
+a budget can be exceeded by what the calls that run at that moment write, and by no more. What is held is estimated, and
+mostly too much: so nobody is refused for it, but waits until it is known. A call that was cut off, or whose endpoint
+does not say what it took, is counted by its length.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import anyio
 from msgspec.structs import replace
 
 from gateway.agent.ports import EventEmitter, EventRunner
@@ -22,6 +24,8 @@ from gateway.usage.budgets import BudgetState
 from gateway.usage.totals import RunningTotals
 from gateway.usage.turn_usage import TurnUsage
 
+HELD_SECONDS = 60.0  # that a call waits for others, which may leave it enough
+HELD = "I stopped here: {used} are used, and calls that run now may take {held} more. Try again when they have ended."
 STOPPED = "I stopped here: {used} are used. It goes on {again}."
 WARNED = "{used} are used already. At the limit I stop until {again}."
 OWNER_WARNED = "{used} are used already. You own this gateway: it goes on beyond the limit."
@@ -30,13 +34,14 @@ ALL_WARNED = "Everybody together: {used} are used already."
 
 @dataclass(frozen=True, slots=True)
 class BudgetPort:
-    """Whose turn it is, how hooks hear of budgets, and where people do: the person, and admins."""
+    """Whose turn it is, how hooks hear of budgets, and where people do: the person, in this session, and admins."""
 
     role: Role
     run: EventRunner
     emit: EventEmitter
     place: Address | None = None
     list_admins: Callable[[], Sequence[Address]] = tuple
+    session_key: str = ""
 
 
 class CallUsage:
@@ -46,11 +51,12 @@ class CallUsage:
         self._totals = totals
         self._turn = turn
         self._port = port
+        totals.watch(turn)
 
     async def ask(self, model: str, tokens: int) -> str:
         """Returns why it may not be called, for the person; empty: it may."""
         person = self._turn.origin.person
-        over = next((one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded), None)
+        over = await self._find_over(person)
         if over and (refusal := await self._decide(over)):
             return refusal
         self._totals.hold(person, tokens, self._totals.find_price(model).usage_of(tokens, 0).cost)
@@ -73,9 +79,23 @@ class CallUsage:
         self._turn.add(day, row, time.time(), [one.mark for one in near], *said)
         return usage
 
+    async def _find_over(self, person: str) -> BudgetState | None:
+        """The limit that this call is over. Where other calls may leave enough, they are waited for."""
+        over = None
+        with anyio.move_on_after(HELD_SECONDS):
+            while True:
+                found = [one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded]
+                over = next((one for one in found if one.is_used_up), found[0] if found else None)
+                if over is None or over.is_used_up or self._port.role == "owner":
+                    break
+                await self._totals.wait_released()
+        return over
+
     async def _decide(self, over: BudgetState) -> str:
         """Owners go on; a hook may let anybody go on this once, or refuse it in other words."""
-        text = STOPPED.format(used=over.describe(), again=self._totals.describe_end(over.window))
+        words = STOPPED if over.is_used_up else HELD
+        again = self._totals.describe_end(over.window)
+        text = words.format(used=over.describe(), held=over.describe_held(), again=again)
         is_owner = self._port.role == "owner"
         person = self._turn.origin.person
         event = await self._port.run("budget:exceeded", **over.as_fields(), person=person, allowed=is_owner, text=text)
@@ -92,5 +112,6 @@ class CallUsage:
         text = words.format(used=near.describe(), again=self._totals.describe_end(near.window))
         text = f"{text[:1].upper()}{text[1:]}"
         replies = [Reply(f"budget:{near.mark}:{n}", place, text) for n, place in enumerate(places) if place]
-        puts = [make_reply_put(reply, "", "", time.time()) for reply in replies]
+        key = "" if is_all else self._port.session_key  # a terminal hears only what is said in its session
+        puts = [make_reply_put(reply, key, "", time.time()) for reply in replies]
         return [NewRecord(put.subject, put.data, reply.id) for put, reply in zip(puts, replies, strict=True)]

@@ -9,13 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, partial
+from weakref import WeakSet
 from zoneinfo import ZoneInfo
+
+import anyio
 
 from gateway.agent.models.prices import TokenPrice, find_price_by_name
 from gateway.config.settings import Settings
 from gateway.records import UsageRow
 from gateway.transcript import Usage
 from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal
+from gateway.usage.turn_usage import TurnUsage
 
 MONTH = len("2026-01")
 
@@ -33,6 +37,8 @@ class RunningTotals:
         self.warned: set[str] = set()
         self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
         self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)
+        self._released = anyio.Event()
+        self._turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
 
     def apply_settings(self, settings: Settings) -> None:
         """Go by these from now on."""
@@ -59,6 +65,19 @@ class RunningTotals:
             for window in sorted(self._sums, key=lambda one: one in self.windows())[: len(self._sums) - 4]:
                 del self._sums[window]
 
+    def watch(self, turn: TurnUsage) -> None:
+        """It may call a model from now on, as long as it is there."""
+        self._turns.add(turn)
+
+    def rename(self, people: Collection[str], name: str) -> None:
+        """What these people used, and what turns of theirs that run will use, stands under another name."""
+        for turn in self._turns:
+            turn.rename(people, name)
+        for sums in (*self._sums.values(), self._held):
+            for moved in [sums.pop(one) for one in people if one in sums]:
+                sums[name] = sums.get(name, UsageTotal()).add(*moved)
+        self.warned = {rename_mark(mark, people, name) for mark in self.warned}
+
     def count(self, day: str, row: UsageRow) -> None:
         """A call was made."""
         self.add(day, row)
@@ -70,6 +89,13 @@ class RunningTotals:
             self._held[one] = held = self._held[one].add(tokens, money)
             if held.tokens <= 0:
                 del self._held[one]
+        if tokens <= 0:
+            self._released.set()
+            self._released = anyio.Event()
+
+    async def wait_released(self) -> None:
+        """Until a call is over that runs now."""
+        await self._released.wait()
 
     def get(self, window: str, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
         """What these people used in it."""
@@ -100,6 +126,13 @@ class RunningTotals:
         if len(window) > MONTH:
             return f"tomorrow ({day + timedelta(days=1)})"
         return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
+
+
+def rename_mark(mark: str, people: Iterable[str], name: str) -> str:
+    """The mark of a limit, where it is that of one of these people."""
+    for one in people:
+        mark = mark.replace(f" {one} ", f" {name} ")
+    return mark
 
 
 def _sum_up(amounts: Iterable[UsageTotal]) -> UsageTotal:

@@ -6,10 +6,12 @@ written by itself. A record has a name: what an append that was cut off has writ
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec.structs
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_until_written
@@ -51,6 +53,12 @@ class TurnUsage:
         put = NewRecord(record_subjects.USAGE_SUBJECT, records.encode(counted), msg_id=f"usage:{uuid.uuid4().hex}")
         self.waiting += (put, *more)
 
+    def rename(self, people: Collection[str], name: str) -> None:
+        """What these people did stands under another name, from what waits on."""
+        if self.origin.person in people:
+            self.origin = replace(self.origin, person=name)
+            self.waiting = tuple(_rename_put(put, name) for put in self.waiting)
+
     def forget(self, written: Sequence[NewRecord]) -> None:
         """These are in the journal."""
         self.waiting = self.waiting[len(written) :]
@@ -62,3 +70,11 @@ class TurnUsage:
             with suppress(Duplicate):
                 await append_until_written(partial(engine.append, put), "the count of a model's call")
             self.forget([put])
+
+
+def _rename_put(put: NewRecord, name: str) -> NewRecord:
+    kept = records.decode(put.data)
+    if not isinstance(kept, records.RecordedCall):  # a warning: it is owed to whoever it was about
+        return put
+    row = msgspec.structs.replace(kept.row, person=name)
+    return msgspec.structs.replace(put, data=records.encode(msgspec.structs.replace(kept, row=row)))

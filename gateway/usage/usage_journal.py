@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.records import DayUsage, RecordedCall, UsageCursor, UsageRow
-from gateway.usage.totals import RunningTotals
+from gateway.usage.totals import RunningTotals, rename_mark
 from gateway.usage.turn_usage import TurnUsage
 
 LOOK_SECONDS = 60.0
@@ -80,6 +80,7 @@ class UsageJournal:
     async def rename(self, people: Iterable[str], name: str) -> int:
         """What these people used stands under another name from now on; in how many days."""
         known = set(people)
+        self.totals.rename(known, name)
         await self.fold(settled=0.0, most=0)
         async with self._lock:
             days = (await self._read_folded("")).values()
@@ -132,7 +133,8 @@ def _add_calls(before: DayUsage | None, day: str, calls: Iterable[RecordedCall])
 
 def _rename_rows(day: DayUsage, people: set[str], name: str) -> DayUsage:
     rows = [replace(row, person=name) if row.person in people else row for row in day.rows]
-    return replace(day, rows=merge_rows(rows))
+    warned = tuple(rename_mark(mark, people, name) for mark in day.warned)
+    return replace(day, rows=merge_rows(rows), warned=warned)
 
 
 def merge_rows(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:

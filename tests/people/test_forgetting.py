@@ -44,6 +44,7 @@ TURNS = (
     calling("remember", "remember", text=SECRET),
     calling("later", "remind", text=SECRET, after="3d"),
     calling("write", "write_file", path="note.txt", content=SECRET),
+    {"user": "slow", "chunks": ["well "] * 4, "delay": 1.5},
     {"user": "", "text": "I heard."},
 )
 
@@ -131,6 +132,27 @@ async def test_nothing_is_left_of_them_and_all_of_the_others(wire: TelegramWire,
     did = await cli(gateway, "activity", "list", "--json")
     assert [one["on"] for one in did["activity"] if one["what"] == "people.forget"] == [gone["pseudonym"]]
     assert not any(person in (one["who"], one["on"]) for one in did["activity"])
+
+
+async def test_a_call_that_runs_while_they_are_forgotten_is_counted_under_the_pseudonym(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    person = f"telegram:{BEN}"
+    await say(wire, "hello", by=BEN)
+    await wire.write("slow", by=BEN)
+    await until(lambda: gateway.call("status")["turns"]["running"] == 1, "the turn runs")
+    (gone,) = (await cli(gateway, "people", "forget", person, "--yes", "--json"))["forgotten"]
+    await until(lambda: gateway.call("status")["turns"]["running"] == 0, "the turn has ended")
+
+    def used() -> dict[str, int]:
+        rows = json.loads(gateway.cli("usage", "--by", "person", "--json").stdout)["rows"]
+        return {row["name"]: row["calls"] for row in rows}
+
+    await until(lambda: used().get(gone["pseudonym"]) == 2, "both calls are counted")
+    assert list(used()) == [gone["pseudonym"]]
+    await to_thread.run_sync(gateway.stop)
+    await to_thread.run_sync(gateway.start)
+    assert used() == {gone["pseudonym"]: 2}
 
 
 async def test_all_that_is_held_of_somebody_is_in_the_archive(

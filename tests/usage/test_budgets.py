@@ -1,9 +1,11 @@
 """Budgets: who has which, what is warned of, what is stopped, and what hooks decide of it."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
@@ -12,6 +14,7 @@ from gateway.config.settings import Settings
 from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
 from gateway.messages import Address
+from gateway.testing import GatewayProcess
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageOrigin
 from tests.dispatcher.room import Chat, chat
@@ -111,6 +114,17 @@ async def test_what_a_hook_does_for_a_person_is_charged_to_them():
         assert calls_of(room) == 1
 
 
+@pytest.mark.process
+def test_the_terminal_is_warned_too(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(TALK, TALK, settings="budgets: {each_person: {day: {tokens: 110}}}\n")
+        gateway.start()
+        said = gateway.cli("chat", "-m", "talk")
+        assert said.stdout == "yes\n"
+        assert "100 tokens of 110 tokens that may be used today are used already" in said.stderr
+        assert gateway.cli("chat", "-m", "talk").stderr == ""
+
+
 async def test_owners_are_warned_and_not_stopped():
     async with chat(TALK) as room:
         room.house.access.owners = {"net": "7"}
@@ -184,6 +198,35 @@ async def test_ten_calls_at_once_near_the_limit_run_over_it_by_what_they_write_a
     assert len(made) == 6
     assert totals.get(totals.windows()[0]).tokens == 660
     assert totals.get_held() == (0, 0)
+
+
+async def test_a_call_waits_for_what_others_only_hold_and_goes_on_with_what_they_leave():
+    """Each is estimated at 800 of 1,000 tokens, and takes 10."""
+    totals = RunningTotals(time.time, budgets(each_person=tokens(1000)))
+    hooks, refused, running = HookRegistry().scope({}), [], []
+
+    async def call() -> None:
+        calls = CallUsage(totals, TurnUsage(UsageOrigin("net:ann")), BudgetPort("user", hooks.run, hooks.emit))
+        refused.append(await calls.ask("m", 800))
+        running.append(1)
+        assert totals.get_held().tokens < 2000
+        await anyio.lowlevel.checkpoint()
+        calls.count(Usage(10, 0, calls=1, model="m"), "m", 800)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(call)
+    assert refused == [""] * 20
+    assert totals.get(totals.windows()[0]).tokens == 200
+    assert totals.get_held() == (0, 0)
+
+
+async def test_what_is_held_is_said_apart_from_what_is_used():
+    totals = RunningTotals(time.time, budgets(each_person=tokens(300)))
+    totals.hold("net:ann", 781, 0)
+    (state,) = totals.list_budgets("net:ann", held=True)
+    assert (state.used, state.held, state.is_exceeded, state.is_used_up) == (0, 781, True, False)
+    assert (state.describe(), state.describe_held()) == ("0 tokens of 300 tokens that may be used today", "781 tokens")
 
 
 async def test_money_counts_what_has_a_price():
