@@ -19,7 +19,7 @@ from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_failure
 from gateway.engine import Engine, Record
-from gateway.errors import GatewayError
+from gateway.errors import EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.sessions import session_key_of
 
@@ -84,7 +84,7 @@ async def listen_until_failure(engine: Engine, heard: AsyncIterator[Record]) -> 
     """What is heard, until the journal can take no answer any more.
 
     Raises:
-        GatewayError: it cannot, and why.
+        EngineError: it cannot, and why.
     """
     while True:
         with anyio.move_on_after(LOOK_SECONDS) as look:
@@ -95,7 +95,7 @@ async def listen_until_failure(engine: Engine, heard: AsyncIterator[Record]) -> 
         if not look.cancelled_caught:
             yield record
         elif why := engine.failure():
-            raise GatewayError(NOT_NOW.format(why))
+            raise EngineError(NOT_NOW.format(why))
 
 
 def show_reply(reply: Reply) -> str:

@@ -259,14 +259,14 @@ async def receive_until_failure(engine: Engine, receive: Callable[[], Awaitable[
     """The receipt of a message that somebody waits with: it is in the journal, or settled.
 
     Raises:
-        GatewayError: the journal takes nothing now, or does not say.
+        EngineError: the journal takes nothing now, or does not say.
     """
 
     async def look() -> None:
         while True:
             await anyio.sleep(LOOK_SECONDS)
             if why := engine.failure():
-                raise GatewayError(NOT_NOW.format(why))
+                raise EngineError(NOT_NOW.format(why))
 
     try:
         async with anyio.create_task_group() as tasks:

@@ -4,6 +4,7 @@ It has a stream beside that of events: it belongs to one conversation, its numbe
 daemon, and whoever may only chat has it too. A POST is answered when what it brought is in the journal.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -19,18 +20,21 @@ from gateway.adapters.page.stream import MOST_SHOWN, ChatStream, ChatUpdate
 from gateway.adapters.shared.files import read_attachment
 from gateway.commands import Command
 from gateway.control_socket.server import encode_message
-from gateway.errors import AdapterError, GatewayError
+from gateway.errors import AdapterError, EngineError, GatewayError
 from gateway.messages import Receipt
 from gateway.records import NEWEST, Login
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json
 from gateway.web.live_stream import LiveStreams, encode_event
 from gateway.web.request_body import WebRefusal
 
+log = logging.getLogger(__name__)
+
 LARGEST_SAID = 4_200_000  # bytes of JSON
 LARGEST_SENT = 100_000_000
 # What a browser may show by itself, since nothing in it acts. All else is saved.
 SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 SAVED_TYPE = "application/octet-stream"
+NOT_NOW = "the gateway cannot take this now; it is tried again"
 NOTHING = "the chat has nothing of that name"
 
 QueryT = TypeVar("QueryT", bound=msgspec.Struct)
@@ -88,6 +92,9 @@ class ChatRoom:
             raise
         except AdapterError as error:
             raise WebRefusal(HTTPStatus.CONFLICT, self._redact(str(error))) from None
+        except EngineError as error:  # which names files: for whoever runs the gateway
+            log.warning("the page's chat: %s", error)
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After="2") from None
         except GatewayError as error:
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, self._redact(str(error)), Retry_After="2") from None
 

@@ -16,6 +16,7 @@ from gateway.web.http_request import HttpRequest
 from gateway.web.program_keys import ProgramKeys
 from gateway.web.request_body import WebRefusal
 
+NOBODY_HAS = "nobody has this key: it is mistyped, or was revoked; those there are: hermes-gateway keys list"
 MOST_WRONG = 10  # keys of one peer, in WINDOW seconds
 WINDOW = 60.0
 MOST_PEERS = 10_000
@@ -43,7 +44,7 @@ class KeyCheck:
             if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
                 what = "too many wrong keys came from there"
                 raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
-            raise WebRefusal(HTTPStatus.UNAUTHORIZED, "nobody has this key", WWW_Authenticate="Bearer")
+            raise WebRefusal(HTTPStatus.UNAUTHORIZED, NOBODY_HAS, WWW_Authenticate="Bearer")
         return found
 
 

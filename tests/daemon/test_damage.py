@@ -1,5 +1,6 @@
 """What becomes of a gateway whose journal is damaged while it runs: it says so, and nobody waits in vain."""
 
+import json
 import shutil
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from gateway import record_subjects
 from gateway.control_socket.client import ControlError
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
+from tests.web.visits import send
 
 SLOW = {"user": "slow", "answers": [{"chunks": ["at ", "last"], "delay": "4s"}]}
 QUICK = {"user": "hello", "answers": [{"text": "here"}]}
@@ -78,6 +80,19 @@ def test_the_status_says_so_and_who_waits_is_told(gateway: GatewayProcess, damag
     assert time.monotonic() - began < 60  # 5 s, where the machine has time
     with pytest.raises(ControlError, match="damaged"):
         gateway.say("hello", "another")
+
+
+@pytest.mark.process
+def test_a_program_is_told_nothing_of_the_files_of_a_journal_that_is_damaged(gateway: GatewayProcess) -> None:
+    made = gateway.cli("keys", "new", "app", "--as", "user", "--agent", "main", "--json")
+    bearer = {"Authorization": f"Bearer {json.loads(made.stdout)['key']}", "Content_Type": "application/json"}
+    url = str(gateway.call("status")["web"]["url"])
+    cut_off(gateway.home.journal)
+    body = b'{"model": "main", "messages": [{"role": "user", "content": "hello"}]}'
+    gateway.until(lambda: send(url, "/v1/chat/completions", "POST", body, **bearer).status == 503)
+    answer = send(url, "/v1/chat/completions", "POST", body, **bearer)
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["message"]) == (503, "the journal takes nothing now; call again")
 
 
 @pytest.mark.process

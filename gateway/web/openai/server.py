@@ -6,6 +6,7 @@ revoked ends what runs by it.
 """
 
 import hashlib
+import logging
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -19,7 +20,7 @@ import anyio.abc
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from gateway.errors import GatewayError, unwrap_error
+from gateway.errors import EngineError, GatewayError, unwrap_error
 from gateway.records import ProgramCall, ProgramKey
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json, keep_stream
 from gateway.web.key_check import KeyCheck
@@ -31,6 +32,8 @@ from gateway.web.openai.response import PREFIX, ResponseRequest, ResponseWords
 from gateway.web.program_keys import ProgramKeys
 from gateway.web.request_body import WebRefusal
 
+log = logging.getLogger(__name__)
+
 MOST_AT_ONCE = 16  # calls of one key
 LONGEST_NAME = 255
 STOP_SECONDS = 5.0
@@ -39,6 +42,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
 NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
 REVOKED = "this key was revoked"
+NOT_NOW = "the journal takes nothing now; call again"
 LEFT = "nobody waits for this answer any more"
 FAILED = "the agent could not answer"
 OVER_BUDGET = "a budget is used up"
@@ -76,6 +80,8 @@ class ProgramServer:
             return await self._route(request, self._find_key(request, peer))
         except WebRefusal as refusal:
             return answer_error(refusal)
+        except EngineError as error:
+            return answer_error(refuse_now(error))
         except GatewayError as error:
             return answer_error(CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), Retry_After=SOON))
 
@@ -160,8 +166,8 @@ class ProgramServer:
                 return answer_json(words.answer(answer))
             with anyio.move_on_after(BEGIN_SECONDS):
                 await watcher.wait_begun()
-            if answer := await watcher.find_answer():
-                check_budget(answer)
+            if found := await watcher.find_answer():
+                check_budget(found)
         return HttpStream(partial(self._tell, request, asked, watcher, words), EVENTS)
 
     async def _tell(
@@ -254,7 +260,15 @@ def check_answer(answer: CallAnswer) -> None:
         raise CallRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, what, code=f"turn_{answer.status}", **NO_RETRY)
 
 
+def refuse_now(error: EngineError) -> CallRefusal:
+    """What is wrong with the journal is for whoever runs the gateway: it names files."""
+    log.warning("a call of a program was not answered: %s", error)
+    return CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After=SOON)
+
+
 def as_refusal(error: GatewayError) -> dict[str, Any]:
+    if isinstance(error, EngineError):
+        return describe_refusal(refuse_now(error))
     refusal = error if isinstance(error, WebRefusal) else CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     return describe_refusal(refusal)
 
