@@ -7,6 +7,7 @@ from gateway.cli.output import print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 
+MOST_DAYS = 36_600
 KEYS = ("person", "model", "day", "hook", "session")
 UNPRICED = (
     "{calls} calls are of models without a known price, and cost more than is shown: set `input_price` and "
@@ -17,9 +18,16 @@ ESTIMATED = "{calls} calls were cut off, or their endpoint did not say their tok
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=KEYS, default="person", help="what it is summed by (person)")
-    parser.add_argument("--days", type=int, default=30, metavar="N", help="of the last N days, with today (30)")
+    parser.add_argument("--days", type=read_days, default=30, metavar="N", help="of the last N days, with today (30)")
     parser.add_argument("--person", default="", metavar="ID", help="of one person alone, by the id that the table has")
     parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def read_days(written: str) -> int:
+    """Raises argparse.ArgumentTypeError."""
+    if not written.isascii() or not written.isdecimal() or not 1 <= int(written[:9]) <= MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"a number of days, from 1 to {MOST_DAYS}")
+    return int(written)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -54,10 +54,15 @@ class DiskConfiguration:
             return UNUSABLE.format(file=file)
         names = [
             *list_differences(self._loaded.settings, now.settings),
-            *(name for name, _ in sorted(dict(self._loaded.environ.items() ^ now.environ.items()).items())),
+            *list_changed_variables(self._loaded.environ, now.environ),
         ]
         more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
         return CHANGED.format(file=file, names=", ".join([*names[:MOST_NAMED], *more])) if names else ""
+
+
+def list_changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Names of variables of the environment with another value than before."""
+    return sorted({name for name, _ in before.items() ^ after.items()})
 
 
 def stamp_files(home: Home) -> Stamps:

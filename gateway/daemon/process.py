@@ -22,7 +22,7 @@ from gateway.config.reference import list_differences
 from gateway.config.settings import Settings
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, stamp_files
+from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, list_changed_variables, stamp_files
 from gateway.daemon.gateway import Gateway, open_gateway
 from gateway.daemon.own_process import isolate_process, keep_orphans, kill_orphans, remove_unused_folders
 from gateway.daemon.shutdown import Shutdown, handle_signals
@@ -45,6 +45,7 @@ RELOADABLE = {
     "budgets",
     "voice",
     "webhooks",
+    "web.people",
     "sessions.busy",
     "logs.level",
 }
@@ -93,6 +94,7 @@ class ConfigurationReloader:
         self, gateway: Gateway, configuration: Configuration, stamps: Stamps
     ) -> tuple[list[str], list[str]]:
         changed = list(list_differences(gateway.settings, configuration.settings))
+        changed += list_changed_variables(gateway.configuration.environ, configuration.environ)
         later = list_restart_needed(self._built, configuration.settings)
         await gateway.apply_configuration(configuration)
         if gateway.disk:

@@ -11,9 +11,12 @@ from gateway.web.webhooks.receiver import PATH, Webhook, WebhookCounts
 from gateway.web.webhooks.senders import make_key
 from gateway.yaml_source import Finding
 
+INSTEAD = "configuration, in place of what hook {name} says"
 NO_PORT = "there is no port"
 SHORT_SECRET = 16  # characters
 MEND = "write it into .env, as the sender has it; a gateway that runs is told by: hermes-gateway reload"
+
+LENGTHEN = "make one, for instance with: openssl rand -hex 32; write it into .env and at the sender"
 
 
 class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +40,8 @@ def list_webhooks(configuration: Configuration, hooks: FolderHooks) -> dict[str,
     """All by name. What the configuration says counts in place of what a hook says."""
     written = {one.folder: one.webhook for one in hooks.called_from_outside if one.webhook}
     named = {name: (WebhookSettings(**msgspec.structs.asdict(one)), f"hook {name}") for name, one in written.items()}
-    named |= {name: (one, "configuration") for name, one in configuration.settings.webhooks.items()}
+    for name, one in configuration.settings.webhooks.items():
+        named[name] = (one, INSTEAD.format(name=name) if name in written else "configuration")
     return {name: _find_key(name, *one, configuration.environ) for name, one in named.items()}
 
 
@@ -60,6 +64,14 @@ def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
         if webhook.trouble:
             place = configuration.origins[f"webhooks.{name}.secret_env"]
             yield Finding(place, f"the webhook {name} is off: {webhook.trouble}", MEND, "warning")
+
+
+def find_short_secrets(configuration: Configuration) -> Iterator[Finding]:
+    """Webhooks of the configuration that whoever guesses their secret can call."""
+    for name, settings in configuration.settings.webhooks.items():
+        if remark := _find_key(name, settings, "", configuration.environ).remark:
+            place = configuration.origins[f"webhooks.{name}.secret_env"]
+            yield Finding(place, f"the webhook {name}: {remark}", LENGTHEN, "warning")
 
 
 def list_webhook_statuses(
@@ -94,4 +106,5 @@ def describe_webhook(statuses: Sequence[WebhookStatus], name: str) -> str:
     if found is None:
         return ""
     state = f"cannot be called: {found.trouble}" if found.trouble else f"{found.secret_env} is set"
-    return f"POST {found.url or PATH + name} ({found.verify}, {state})"
+    by = f"; {found.origin}" if found.origin == INSTEAD.format(name=name) else ""
+    return f"POST {found.url or PATH + name} ({found.verify}, {state}{by})"

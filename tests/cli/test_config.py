@@ -68,6 +68,14 @@ def test_check_finds_names_of_hooks_and_options_that_nothing_bears(tmp_path: Pat
     assert summary == "config.yaml can be used as it is"
 
 
+def test_check_warns_of_the_secret_of_a_webhook_that_can_be_guessed(tmp_path: Path) -> None:
+    write(tmp_path, "webhooks: {builds: {secret_env: BUILDS, verify: github}}\n")
+    done = config(tmp_path, "check", BUILDS="abacus77")
+    assert done.returncode == 0
+    assert "warning: the webhook builds: BUILDS has fewer than 16 characters, and can be guessed" in done.stdout
+    assert "can be guessed" not in config(tmp_path, "check", BUILDS="a secret that nobody guesses").stdout
+
+
 def test_check_tells_programs_in_one_object(tmp_path: Path) -> None:
     write(tmp_path, "logs: {levl: debug}")
     told = config(tmp_path, "check", "--json")

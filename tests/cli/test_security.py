@@ -69,6 +69,12 @@ def with_rights(mode: int, *names: str, is_folder: bool = False) -> Break:
     return break_it
 
 
+def with_short_secret(gateway: GatewayProcess) -> None:
+    gateway.configure("webhooks: {builds: {secret_env: BUILDS, verify: github}}\n")
+    gateway.home.env.write_text("BUILDS=abacus77\n")
+    gateway.home.env.chmod(0o600)
+
+
 def with_text(name: str, text: str) -> Break:
     """A home that knows a token, and a file with this text in it."""
 
@@ -211,6 +217,7 @@ BROKEN: dict[str, Break] = {
     "secrets.in-instructions": with_text("BOOT.md", f"Use {TOKEN}.\n"),
     "secrets.in-hooks": with_text("hooks/talker/handler.py", f"KEY = '{TOKEN}'\ndef handle(name, context): pass\n"),
     "secrets.in-unit": with_unit(f"{UNIT}Environment=KEY={TOKEN}\n"),
+    "webhooks.short-secret": with_short_secret,
     "config.wrong": saying("tools: {shel: allow}\n"),
     "process.root": lambda gateway: {"uid": 0},
     "version.old": lambda gateway: {"facts": {"version": "0.0.1", "attention": []}},

@@ -222,6 +222,25 @@ def test_a_reload_says_what_has_changed_and_stands_in_the_record(tmp_path: Path)
         assert [one["what"] for one in gateway.call("activity.list")["activity"]] == ["reload", "reload", "stop"]
 
 
+@pytest.mark.process
+def test_a_reload_names_the_variables_that_have_changed_and_people_of_the_page_count_at_once(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        page = "web: {{identity: X-Person, trusted_proxies: [127.0.0.1], people: {{{}}}}}\n"
+        hook = "webhooks: {builds: {secret_env: BUILDS, verify: github}}\n"
+        gateway.configure(page.format("ann: admin") + hook)
+        gateway.start()
+        gateway.home.env.write_text("BUILDS=a secret that nobody guesses\n")
+        gateway.home.env.chmod(0o600)
+        done = gateway.cli("reload")
+        assert (done.stdout, done.stderr) == ("changed: BUILDS\n", "")
+        gateway.configure(page.format("ann: admin, ben: user") + hook)
+        done = gateway.cli("reload")
+        assert (done.stdout, done.stderr) == ("changed: web.people\n", "")
+        url = str(gateway.call("status")["web"]["url"])
+        assert visit(url, "/", X_Person="ben").status == 200
+        assert visit(url, "/", X_Person="eve").status == 403
+
+
 def reloads(gateway: GatewayProcess) -> list[tuple[str, str]]:
     found = gateway.call("activity.list")["activity"]
     return [(one["place"], one["on"]) for one in found if one["what"] == "reload"]

@@ -108,6 +108,18 @@ def test_what_arrives_while_a_hook_fails_is_told_once_it_works(gateway: GatewayP
     assert "told webhook:mended waits" in gateway.cli("hooks", "logs", "mended").stdout
 
 
+def test_what_the_configuration_says_in_place_of_a_hook_is_said(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure("webhooks: {builds: {secret_env: OTHER, verify: github}}\n")
+        gateway.add_hook("builds", {"HOOK.yaml": MANIFEST, "handler.py": HANDLER})
+        gateway.start()
+        gateway.until(lambda: info_of(gateway, "builds")["state"] == "loaded")
+        said = "configuration, in place of what hook builds says"
+        assert [one["origin"] for one in gateway.call("status")["webhooks"]] == [said]
+        for words in (("hooks", "list"), ("hooks", "info", "builds")):
+            assert said in gateway.cli(*words).stdout
+
+
 def test_a_folder_whose_name_is_no_address_is_told_so(tmp_path: Path) -> None:
     folder = tmp_path / "my builds"
     folder.mkdir()
