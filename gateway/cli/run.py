@@ -78,10 +78,12 @@ async def print_banner(gateway: Gateway) -> None:
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]
     hooks = ", ".join(f"{count} {state}" for state, count in known["hooks"].items()) or "none"
+    page = [("look at it", f"{find_program()} open")] if known["web"]["url"] else []
     box = render_box(
         f"hermes-gateway {__version__}",
         [
             ("talk to it", f"{find_program()} chat"),
+            *page,
             ("socket", known["socket"]),
             ("model", known["model"]),
             ("platforms", "; ".join(["terminal on", *on, *off])),
