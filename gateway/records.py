@@ -150,9 +150,10 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
     `entries` are what the turn adds to the transcript, `people` those whose messages it answers (an older version did
-    not write them); `bag` is the session's bag when it changed. `over_budget`: it went no further for that. Two are ends of the chain as it was: `forgotten`, and
-    `shortened`, behind which all that is to stay is written anew. `is_partial`: what is forgotten is some turns of it,
-    and its messages and replies stay.
+    not write them); `bag` is the session's bag when it changed. `over_budget`: it went no further for that.
+
+    Two are ends of the chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
+    `is_partial`: what is forgotten is some turns of it, and its messages and replies stay.
     """
 
     upto: int

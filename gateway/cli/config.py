@@ -15,6 +15,7 @@ from gateway.config.reference import as_text, build_json_schema, list_values, va
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
+from gateway.daemon.web import find_unusable_certificate
 from gateway.daemon.webhooks import find_short_secrets
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
@@ -63,6 +64,7 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
         findings += find_unknown_hooks(configuration, list_sources(home, configuration))
         findings += find_unknown_prices(configuration)
         findings += find_short_secrets(configuration)
+        findings += find_unusable_certificate(configuration)
     if as_json:
         found = [finding.as_fields() for finding in findings]
         show_json({"ok": configuration is not None, "file": str(home.config), "findings": found})

@@ -63,6 +63,7 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_groups(settings.access, tree, schema.platforms)
     yield from _check_budgets(settings, tree, schema.platforms)
     yield from _check_webhooks(settings, tree)
+    yield from _check_webhook_places(settings, tree, schema.platforms)
     yield from find_open_networks(settings, _find_nearest_place(tree, ("access", "everybody")))
 
 
@@ -174,6 +175,19 @@ def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
                 yield Finding(_find_nearest_place(tree, (*path, key)), what, "add a `template`, or remove it")
         if webhook.agent and webhook.agent not in {MAIN, *settings.agents}:
             yield _make_unknown_name_finding(tree, (*path, "agent"), {MAIN, *settings.agents})
+
+
+def _check_webhook_places(
+    settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]
+) -> Iterator[Finding]:
+    """The answer of a webhook's agent goes to a network that there is, or nobody ever sees it."""
+    known = {*platforms, "terminal", "web", "home", "agent"}
+    for name, webhook in settings.webhooks.items():
+        network = webhook.session.partition(":")[0]
+        if webhook.session and network not in known:
+            what = f"`webhooks.{to_printable(name)}.session` begins with no network: {to_printable(network, 60)}"
+            remedy = f"write NETWORK:CHAT, of {', '.join(sorted(platforms))}; or home"
+            yield Finding(_find_nearest_place(tree, ("webhooks", name, "session")), what, remedy, "warning")
 
 
 def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:

@@ -34,13 +34,14 @@ from gateway.web.logins import Logins
 from gateway.web.openai.calls import ProgramCalls
 from gateway.web.openai.server import ProgramServer
 from gateway.web.page import PROTECTED, Page
-from gateway.web.port import AnswerRequest, Router, WebPort
+from gateway.web.port import AnswerRequest, PortError, Router, WebPort, load_certificate
 from gateway.web.probes import Probes, Reason
 from gateway.web.program_keys import ProgramKeys
 from gateway.web.turn_times import TurnTimes
 from gateway.web.visitors import Visitors
 from gateway.web.webhooks.intake import WebhookIntake
 from gateway.web.webhooks.receiver import Webhook, WebhookReceiver
+from gateway.yaml_source import Finding
 
 
 class WebSources(MetricSources, Protocol):
@@ -132,6 +133,16 @@ class GatewayWeb:
     def count_calls(self) -> dict[str, int]:
         """How many calls of programs are being answered now, by the name of their key."""
         return {key: count for key, count in self._programs.running.items() if count}
+
+
+def find_unusable_certificate(configuration: Configuration) -> Iterator[Finding]:
+    """The files that the port proves itself with are looked at before a start fails for them."""
+    web = configuration.settings.web
+    try:
+        load_certificate(web)
+    except PortError as error:
+        what, _, remedy = str(error).partition("\n")
+        yield Finding(configuration.origins["web.tls.cert"], what, remedy, "warning")
 
 
 def make_page_link(url: str, code: str) -> str:

@@ -28,7 +28,7 @@ from gateway.dispatcher.message_events import build_place_fields, build_received
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import Engine, NewRecord
-from gateway.errors import EngineError, GatewayError, RecordDamage, unwrap_error
+from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply

@@ -76,6 +76,17 @@ def test_check_warns_of_the_secret_of_a_webhook_that_can_be_guessed(tmp_path: Pa
     assert "can be guessed" not in config(tmp_path, "check", BUILDS="a secret that nobody guesses").stdout
 
 
+def test_check_looks_at_the_files_of_the_port_and_at_where_a_webhook_answers(tmp_path: Path) -> None:
+    hook = "webhooks: {builds: {secret_env: BUILDS, verify: github, template: built, session: 'slakc:C1'}}\n"
+    write(tmp_path, f"web: {{tls: {{cert: {tmp_path}/none.pem, key: {tmp_path}/none.key}}}}\n{hook}")
+    done = config(tmp_path, "check")
+    assert done.returncode == 0
+    assert f"web.tls: {tmp_path}/none.pem and {tmp_path}/none.key cannot be used: No such file" in done.stdout
+    assert "`webhooks.builds.session` begins with no network: slakc" in done.stdout
+    write(tmp_path, hook.replace("slakc", "slack"))
+    assert config(tmp_path, "check").stdout == f"{tmp_path}/hermes-gateway/config.yaml is right\n"
+
+
 def test_check_tells_programs_in_one_object(tmp_path: Path) -> None:
     write(tmp_path, "logs: {levl: debug}")
     told = config(tmp_path, "check", "--json")
