@@ -41,7 +41,7 @@ DEFAULTS = rules(**tools_by_role_from(AccessSettings().tools))
         (named("mcp_wiki_search", is_trusted=True), ["owner", "admin", "operator", "user"]),
         (named("write_file"), ["owner", "admin", "operator", "user"]),
         (named("send_message"), ["owner", "admin", "operator", "user"]),
-        (make_send_file(Workspace), ["owner", "admin", "operator", "user"]),
+        (make_send_file(lambda _facts: Workspace(())), ["owner", "admin", "operator", "user"]),
         (named("schedule"), ["owner", "admin", "operator", "user"]),
         (named("recall"), ["owner", "admin", "operator", "user"]),
         (named("web_fetch"), [*ROLES]),

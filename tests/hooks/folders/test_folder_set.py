@@ -4,6 +4,7 @@ import itertools
 import shutil
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -40,13 +41,17 @@ async def test_what_is_there_at_the_start_is_told_of_everything_from_the_start(h
 
 async def test_a_folder_that_is_dropped_is_live_within_a_second(yard: Yard) -> None:
     took: list[float] = []
+
+    def has_seen(name: str) -> bool:
+        return yard.seen(name) == [["1", f"{name}:event", 1]]
+
     for name in "abcde":  # the machine may have other things to do, but not each time
         begun, event = time.monotonic(), f"{name}:event"
         yard.plant(name, f"events: ['{event}']\n", yard.noting(name, "1"))
-        await until(lambda event=event: yard.registry.wants(event))
+        await until(partial(yard.registry.wants, event))
         took.append(time.monotonic() - begun)
         yard.registry.emit(event, n=1)
-        await until(lambda name=name, event=event: yard.seen(name) == [["1", event, 1]])
+        await until(partial(has_seen, name))
     assert min(took) < 1
 
 
