@@ -200,7 +200,7 @@ def repeated(root: type[msgspec.Struct], path: str, source: str, names: Mapping[
         for name, value in arguments_of(call, made):
             reads = set() if isinstance(value, ast.Lambda) else set(reader.reads(value))
             read = [f"{kind}.{each}" for kind, each in reads if is_plain(structs[kind], each)]
-            if (default := default_of(made, name)) and default != math.inf:
+            if read and (default := default_of(made, name)) and default != math.inf:
                 yield from (f"{path}: {made.__name__}.{name} has a default beside {one}" for one in sorted(read))
 
 

@@ -15,8 +15,8 @@ from gateway.config.reference import as_text, build_json_schema, list_values, va
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
-from gateway.daemon.web import find_unusable_certificate
-from gateway.daemon.webhooks import find_short_secrets
+from gateway.daemon.web import find_bad_certificate
+from gateway.daemon.webhooks import find_bad_secrets
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
@@ -63,8 +63,8 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
     if configuration:
         findings += find_unknown_hooks(configuration, list_sources(home, configuration))
         findings += find_unknown_prices(configuration)
-        findings += find_short_secrets(configuration)
-        findings += find_unusable_certificate(configuration)
+        findings += find_bad_secrets(configuration)
+        findings += find_bad_certificate(configuration)
     if as_json:
         found = [finding.as_fields() for finding in findings]
         show_json({"ok": configuration is not None, "file": str(home.config), "findings": found})

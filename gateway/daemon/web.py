@@ -135,7 +135,7 @@ class GatewayWeb:
         return {key: count for key, count in self._programs.running.items() if count}
 
 
-def find_unusable_certificate(configuration: Configuration) -> Iterator[Finding]:
+def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
     """The files that the port proves itself with are looked at before a start fails for them."""
     web = configuration.settings.web
     try:

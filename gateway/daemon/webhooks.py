@@ -66,7 +66,7 @@ def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
             yield Finding(place, f"the webhook {name} is off: {webhook.trouble}", MEND, "warning")
 
 
-def find_short_secrets(configuration: Configuration) -> Iterator[Finding]:
+def find_bad_secrets(configuration: Configuration) -> Iterator[Finding]:
     """Webhooks of the configuration that whoever guesses their secret can call."""
     for name, settings in configuration.settings.webhooks.items():
         if remark := _find_key(name, settings, "", configuration.environ).remark:

@@ -76,7 +76,7 @@ class RunningTotals:
         for sums in (*self._sums.values(), self._held):
             for moved in [sums.pop(one) for one in people if one in sums]:
                 sums[name] = sums.get(name, UsageTotal()).add(*moved)
-        self.warned = {rename_mark(mark, people, name) for mark in self.warned}
+        self.warned = {replace_people(mark, people, name) for mark in self.warned}
 
     def count(self, day: str, row: UsageRow) -> None:
         """A call was made."""
@@ -128,7 +128,7 @@ class RunningTotals:
         return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
 
 
-def rename_mark(mark: str, people: Iterable[str], name: str) -> str:
+def replace_people(mark: str, people: Iterable[str], name: str) -> str:
     """The mark of a limit, where it is that of one of these people."""
     for one in people:
         mark = mark.replace(f" {one} ", f" {name} ")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.records import DayUsage, RecordedCall, UsageCursor, UsageRow
-from gateway.usage.totals import RunningTotals, rename_mark
+from gateway.usage.totals import RunningTotals, replace_people
 from gateway.usage.turn_usage import TurnUsage
 
 LOOK_SECONDS = 60.0
@@ -133,7 +133,7 @@ def _add_calls(before: DayUsage | None, day: str, calls: Iterable[RecordedCall])
 
 def _rename_rows(day: DayUsage, people: set[str], name: str) -> DayUsage:
     rows = [replace(row, person=name) if row.person in people else row for row in day.rows]
-    warned = tuple(rename_mark(mark, people, name) for mark in day.warned)
+    warned = tuple(replace_people(mark, people, name) for mark in day.warned)
     return replace(day, rows=merge_rows(rows), warned=warned)
 
 

@@ -9,7 +9,7 @@ from gateway.cli.doctor import check_configuration, check_version
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
 from gateway.cli.security.tools import is_plain_http
 from gateway.daemon.own_process import describe_readers
-from gateway.daemon.webhooks import find_short_secrets
+from gateway.daemon.webhooks import find_bad_secrets
 from gateway.yaml_source import SourceLocation
 
 # When a version of Python gets no more mends of its weaknesses, as its makers have said.
@@ -22,9 +22,9 @@ PYTHON_ENDS = {
 FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; in a wider one others are, too
 
 
-def _find_short_secrets(target: AuditTarget) -> Iterator[AuditFault]:
+def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
     if target.doctor.configuration:
-        yield from as_faults(find_short_secrets(target.doctor.configuration))
+        yield from as_faults(find_bad_secrets(target.doctor.configuration))
 
 
 def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
@@ -115,7 +115,7 @@ def _find_plain_url(target: AuditTarget) -> Iterator[AuditFault]:
 MACHINE_CHECKS = (
     AuditCheck("web.wide-proxies", "error", "any of them says who asks and from where", _find_wide_proxies),
     AuditCheck("web.plain-url", "error", "whoever is on the way reads the page and takes over logins", _find_plain_url),
-    AuditCheck("webhooks.short-secret", "warning", "whoever guesses it can have the agent work", _find_short_secrets),
+    AuditCheck("webhooks.short-secret", "warning", "whoever guesses it can have the agent work", _find_bad_secrets),
     AuditCheck("config.wrong", "error", "what the settings let happen could not be checked", _find_wrong_settings),
     AuditCheck("process.root", "notice", "a fault in the gateway is a fault of the whole machine", _find_root),
     AuditCheck("version.old", "warning", "what was mended since is not mended in what runs", _find_old_daemon),
