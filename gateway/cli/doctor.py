@@ -38,7 +38,7 @@ from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.process import lock_holder_of
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
-from gateway.daemon.webhooks import find_missing_secrets, find_bad_secrets
+from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
