@@ -139,13 +139,17 @@ class Crowd:
     def _is_settled(self, burst: list[str], apologies: int) -> bool:
         return self.answered.issuperset(burst) or len(self.apologies) > apologies
 
+    def look(self) -> None:
+        """At what is shown by now."""
+        for wire in self.wires:
+            self._look_at(wire)
+
     async def _watch(self) -> None:
         while True:
-            for wire in self.wires:
-                self._look(wire)
+            self.look()
             await anyio.sleep(GLANCE)
 
-    def _look(self, wire: Any) -> None:
+    def _look_at(self, wire: Any) -> None:
         """At the newest messages of a network, some of which may be edited still."""
         now = time.monotonic()
         for one in reversed(wire.shown):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from subprocess import run
 
@@ -67,9 +68,10 @@ async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, li
                 await stage.deed(victim, number)
             crowd.is_over = True
         trial.tell(f"{stage.name}: what is still owed")
-        await settle(lambda: len(crowd.unanswered()), lambda: len(crowd.answered))
+        await settle(partial(count_unanswered, crowd), lambda: len(crowd.answered))
         await settle(lambda: len(untold(crowd, notes, model)), notes.size)
         await victim.stop()
+        crowd.look()
         found = judge(crowd, notes, model, Doubt(victim.cuts, stage.doubt))
         await settle(lambda: len(left_behind(gateway.home.root, notes.sleeps)), lambda: 0, quiet=5.0)
         found.left += left_behind(gateway.home.root, notes.sleeps).values()
@@ -85,6 +87,12 @@ def settings(model: Model, crowd: Crowd) -> str:
             "tools": {"shell": "allow"},
         }
     )
+
+
+def count_unanswered(crowd: Crowd) -> int:
+    """Answers come also when nobody writes any more."""
+    crowd.look()
+    return len(crowd.unanswered())
 
 
 async def settle(missing: Callable[[], int], progress: Callable[[], int], quiet: float = QUIET) -> None:

@@ -13,6 +13,7 @@ from tests.siege.hooks import Notes
 from tests.siege.model import WRITTEN, Model, asked_for, unanswered
 from tests.siege.people import Crowd, Person
 from tests.siege.processes import end, left_behind
+from tests.siege.siege import count_unanswered
 from tests.siege.verdict import Doubt, Verdict, judge
 
 ONE, TWO, TOOL, FORBIDDEN = "n000001", "n000002", "n000007", "n000077"
@@ -75,6 +76,13 @@ def test_an_answer_that_is_missing_wrong_early_or_there_twice_is_found(after: Af
     assert after.faults() == ["order"]
     after.shows(after.telegram, f"heard {ONE}")
     assert after.faults() == ["twice", "order"]
+
+
+def test_an_answer_counts_that_comes_when_nobody_writes_any_more(after: Aftermath) -> None:
+    after.telegram.said += [ONE]
+    after.telegram.wire.shown.append(Shown("late", after.telegram.name, f"heard {ONE}"))
+    assert count_unanswered(after.crowd) == 0
+    assert after.verdict().lost == []
 
 
 def test_an_apology_is_no_answer(after: Aftermath) -> None:
