@@ -17,7 +17,6 @@ import anyio.to_thread
 
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
-from gateway.file_lines import split_file_lines
 from gateway.messages import Attachment, Reply, attachment_from
 from gateway.records import OwedReply
 
@@ -50,13 +49,10 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
 
 
-async def attach_files(reply: Reply, find_workspace: Callable[[], Workspace]) -> Reply:
-    """The reply with the files that lines of its text name, in place of these lines."""
-    text, names = split_file_lines(reply.text)
-    if not names:
-        return reply
+async def attach_files(reply: Reply, names: Sequence[str], workspace: Workspace) -> Reply:
+    """The reply with the files that its answer names."""
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
-    named = await attach_allowed(dataclasses.replace(reply, text=text), wanted, find_workspace())
+    named = await attach_allowed(reply, wanted, workspace)
     files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
     if (more := len(names) - MOST_NAMED) > 0:
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()

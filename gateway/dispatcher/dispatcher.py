@@ -45,6 +45,7 @@ from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.events import Pause, Question
+from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart
@@ -238,9 +239,11 @@ class Dispatcher:
         assert result.status != "paused"
         refused = list_refusals(turn.open) if message.kind == "internal" else ()
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        text = "\n\n".join(filter(None, [said, *refused]))
-        find_workspace = partial(self._context.find_workspace, facts)
-        replies = (await attach_files(make_reply(turn, message, text), find_workspace),) if text else ()
+        text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
+        reply = make_reply(turn, message, text)
+        if files:
+            reply = await attach_files(reply, files, self._context.find_workspace(facts))
+        replies = (reply,) if text or files else ()
         over = result.stop == "budget"
         return LaneResult(
             result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
