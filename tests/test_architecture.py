@@ -73,6 +73,7 @@ SHORT = {
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
+    ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.
 LOADED_BY_NAME = {

@@ -480,6 +480,19 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     keep: Annotated[int, describe("how many full ones are kept", ge=0, le=100)] = 5
 
 
+class TraceSettings(Struct, frozen=True, kw_only=True):
+    """Where it is told what a turn was made of, and how long each part of it took."""
+
+    endpoint: Annotated[
+        str,
+        describe(
+            "the address at which a collector of OpenTelemetry's takes traces over HTTP, such as "
+            "`http://127.0.0.1:4318/v1/traces`; needs the extra `otel`",
+            pattern=HTTP_PATTERN,
+        ),
+    ] = ""
+
+
 class SecuritySettings(Struct, frozen=True, kw_only=True):
     """What `hermes-gateway security audit` finds and you mean so."""
 
@@ -508,6 +521,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     budgets: BudgetSettings = BudgetSettings()
     sessions: SessionSettings = SessionSettings()
     voice: VoiceSettings = VoiceSettings()
+    traces: TraceSettings = TraceSettings()
     journal: JournalSettings = JournalSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[

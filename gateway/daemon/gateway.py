@@ -95,6 +95,7 @@ from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
+from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
 from gateway.voice import Transcriber
@@ -169,6 +170,7 @@ class Gateway:
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         self.context_files = ContextFiles(home.context_copies)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
+        self.traces = build_traces(self) if settings.traces.endpoint else None
         self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_journal = ToolServerJournal(engine)
@@ -184,8 +186,7 @@ class Gateway:
         self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files, home.unreadable)
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
-        list_waiting, list_homes = self.dispatcher.list_waiting, self.context.list_homes
-        self.journal_alerts = JournalAlerts(engine, self.outbox, list_waiting, list_homes)
+        self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
 
     @property
     def settings(self) -> Settings:
@@ -296,7 +297,13 @@ class Gateway:
         settings, files = self.settings, (self.state_follower, self.session_list)
         served = (PLATFORM, *list_enabled(settings.platforms))
         around = hooks.build_hook_environment(
-            self.home, self.configuration, served, *files, match=self.parser.match, find_places=self._find_hooks
+            self.home,
+            self.configuration,
+            served,
+            *files,
+            match=self.parser.match,
+            find_places=self._find_hooks,
+            follow_call=self.traces.note_call if self.traces else None,
         )
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
 
@@ -429,6 +436,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("tool servers", gateway.tool_servers.run)
     yield Part("retention", gateway.retention.run)
     yield Part("usage", gateway.usage.run)
+    if gateway.traces:
+        yield Part("traces", gateway.traces.run)
     yield Part("control", control.serve)
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
     yield Part("schedule", scheduler.run)
@@ -447,6 +456,16 @@ def build_transcriber(gateway: Gateway) -> Transcriber:
     environ = gateway.configuration.environ
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
     return Transcriber(lambda: gateway.settings, env, gateway.home.own_folder, mark_of(gateway.home.lock))
+
+
+def build_traces(gateway: Gateway) -> TraceSender:
+    """It knows a model by the name that its provider has for it."""
+
+    def find_provider(model: str) -> str:
+        known = (gateway.settings.model, *gateway.settings.models.values())
+        return next((one.provider for one in known if one.name == model), "")
+
+    return TraceSender(gateway.engine, gateway.settings.traces.endpoint, find_provider)
 
 
 def build_reply_hooks(gateway: Gateway) -> ReplyHooks:

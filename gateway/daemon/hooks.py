@@ -21,7 +21,7 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import OFF_STATES, HookState, HookStatus
+from gateway.hooks.folders.stats import OFF_STATES, HookCall, HookState, HookStatus
 from gateway.messages import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
@@ -62,6 +62,7 @@ def build_hook_environment(
     *file_writers: FileWriter,
     match: MatchPattern | None = None,
     find_places: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    follow_call: Callable[[HookCall], None] | None = None,
 ) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -77,6 +78,7 @@ def build_hook_environment(
         file_writer=FileWriters(*file_writers),
         match=match,
         find_places=find_places,
+        follow_call=follow_call,
     )
 
 

@@ -12,7 +12,7 @@ from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import TELLING_LIMIT, HookRights, HookServices, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import Breaker, CallEvent, DecisionFailures, HookStats, describe_outcome
+from gateway.hooks.folders.stats import Breaker, CallEvent, DecisionFailures, HookCall, HookStats, describe_outcome
 from gateway.hooks.hook import Remark, RepeatFilter
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed
@@ -208,6 +208,8 @@ class HookCalls:
         finally:
             if given:
                 self.record.given.append(CallEvent(self.record.last_fired, name, given))
+                if follow := self._services.environment.follow_call:
+                    follow(HookCall(self._name, name, given, self.record.traces[-1]))
 
     def _targets(self, name: str) -> Sequence[HandlerTarget]:
         return self._process.targets.of(name) if self._process.targets else WHOLE_HOOK

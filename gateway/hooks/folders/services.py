@@ -25,6 +25,7 @@ from gateway.hooks.folders.decisions import Decisions
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
+from gateway.hooks.folders.stats import HookCall
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.output import HookOutput
@@ -96,6 +97,7 @@ class HookEnvironment:
     `known_values`: what of ours can stand in the fields of events. `match` tries patterns that are not ours, whether
     one of some names is meant; where there is none, nobody waits.
     `mark` is that of the home, by which processes are found that hooks leave behind.
+    `follow_call` is told of each call of a hook when it is over.
     `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
     that may hold hooks of its own: who knows all places then names them anew.
     """
@@ -116,6 +118,7 @@ class HookEnvironment:
     file_writer: FileWriter | None = None
     match: MatchPattern | None = None
     find_places: Callable[[], Coroutine[Any, Any, None]] | None = None
+    follow_call: Callable[[HookCall], None] | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.

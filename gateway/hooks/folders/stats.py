@@ -62,6 +62,15 @@ class CallEvent(NamedTuple):
     fields: Mapping[str, Any]
 
 
+class HookCall(NamedTuple):
+    """A call that is over, as it is told to whoever follows them all."""
+
+    hook: str
+    event: str
+    fields: Mapping[str, Any]
+    trace: CallTrace
+
+
 class LastError(msgspec.Struct, frozen=True):
     at: float
     event: str

@@ -1,0 +1,71 @@
+"""Follows the journal and the hooks, and hands on what they tell as spans; nobody ever waits for it.
+
+A collector that is away or slow costs spans and nothing else.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from gateway.engine import Engine
+from gateway.errors import GatewayError
+from gateway.hooks.folders.stats import HookCall
+from gateway.traces.turn_spans import PATTERNS, TurnSpans
+
+if TYPE_CHECKING:
+    from gateway.traces.collector import Collector
+
+LAST_SECONDS = 3.0  # for what waits to be sent when the gateway ends
+MISSING = "traces need what is not installed: pip install 'hermes-gateway[otel]', or take `traces.endpoint` away"
+
+
+class TraceSender:
+    """A part of the gateway, where `traces.endpoint` names a collector."""
+
+    def __init__(self, engine: Engine, endpoint: str, find_provider: Callable[[str], str]) -> None:
+        self._engine = engine
+        self._endpoint = endpoint
+        self._spans = TurnSpans(find_provider)
+        self._collector: Collector | None = None
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. Raises GatewayError: the library is not there."""
+        tail = self._engine.tail(*PATTERNS)
+        collector = self._collector = await anyio.to_thread.run_sync(open_collector, self._endpoint)
+        try:
+            task_status.started()
+            async for record in tail:
+                for span in self._spans.note(record):
+                    collector.put(span)
+        finally:
+            self._collector = None
+            with anyio.CancelScope(shield=True):
+                await _close(collector)
+
+    def note_call(self, call: HookCall) -> None:
+        """A hook was called."""
+        if self._collector:
+            self._collector.put(self._spans.note_call(call))
+
+
+def open_collector(endpoint: str) -> "Collector":
+    """Raises GatewayError: the library is not there."""
+    try:
+        from gateway.traces.collector import Collector  # noqa: PLC0415 - the library is an extra
+    except ImportError as error:
+        raise GatewayError(f"{MISSING} ({error})") from None
+    return Collector(endpoint)
+
+
+async def _close(collector: "Collector") -> None:
+    """Let it send what waits; one that hangs keeps nobody from going."""
+    closing = threading.Thread(target=collector.close, name="last traces", daemon=True)
+    closing.start()
+    end = time.monotonic() + LAST_SECONDS
+    while closing.is_alive() and time.monotonic() < end:  # noqa: ASYNC110 - a thread wakes no loop
+        await anyio.sleep(0.02)
