@@ -160,12 +160,15 @@ class Page:
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[bytes, str]]:
-        """Read at the first visit; what a request names is looked up here, and is never a path."""
-        return {
-            path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix])
-            for path in sorted(FILES.iterdir())
-            if path.suffix in CONTENT_TYPES
-        }
+        """Read at the first visit; what a request names is looked up here, and is never a path.
+
+        The frame names all modules, so that a browser asks for them at once and not one behind the other.
+        """
+        paths = [path for path in sorted(FILES.iterdir()) if path.suffix in CONTENT_TYPES]
+        found = {path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix]) for path in paths}
+        links = [f'<link rel="modulepreload" href="/static/{name}">' for name in found if name.endswith(".js")]
+        frame, kind = found["index.html"]
+        return {**found, "index.html": (frame.replace(b"{{modules}}", "\n".join(links).encode()), kind)}
 
 
 def answer_verb(said: bytes) -> HttpResponse:

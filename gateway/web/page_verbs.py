@@ -29,7 +29,7 @@ SHOWN_VERBS = frozenset(
     {
         *("status", "hooks.list", "hooks.info", "hooks.logs", "hooks.dead_letters", "platform.list"),
         *("sessions.list", "sessions.show", "sessions.search", "pairing.list", "approvals.list"),
-        *("logs.read", "config.show", "activity.list", "usage"),
+        *("logs.read", "config.show", "activity.list", "usage", "people.list", "keys.list"),
     }
 )
 # Those of them that every page asks for whenever something has happened.

@@ -32,7 +32,13 @@ def handle(event_type, context):
 PATCHES = "import model_tools\n\n\ndef register(ctx):\n    model_tools.handle_function_call = print\n"
 
 HOOKS = {
-    "audit": ("description: Notes the end of each turn\nevents: [agent:end]\n", PRINTS),
+    "audit": (
+        """description: Notes the end of each turn
+events: [agent:end]
+webhook: {secret_env: AUDIT_SECRET, verify: token}
+""",
+        PRINTS,
+    ),
     "gate": ("description: Refuses some tools\nintercepts: [tool:before]\non_error: deny\n", REFUSES),
     "quiet": ("description: Switched off\nevents: [agent:end]\n", PASS),
     "syntax": ("description: Cannot be read\nevents: [agent:end]\n", "def handle(:\n"),
@@ -76,11 +82,14 @@ TURNS = (
     {"user": "show", "text": f"Here it is: {ODD}"},
 )
 LETTERS = 3
+BUDGETS = "budgets: {each_person: {day: {tokens: 1000000}, month: {money: 5}}}\n"
+PROGRAM = "dashboard"
 
 
 def start_busy(gateway: GatewayProcess) -> None:
     """Until each hook is in its state, and everything was said."""
-    gateway.script(*TURNS, *[{"user": "", "text": "Hello."}] * 200)
+    gateway.script(*TURNS, *[{"user": "", "text": "Hello."}] * 200, settings=BUDGETS)
+    gateway.environ["AUDIT_SECRET"] = "nobody guesses this one: 0123456789"
     for name, (manifest, handler) in HOOKS.items():
         gateway.add_hook(name, {"HOOK.yaml": manifest} | ({"handler.py": handler} if handler else {}))
     plugin = gateway.home.root / "plugins" / PLUGIN
@@ -92,6 +101,7 @@ def start_busy(gateway: GatewayProcess) -> None:
         portal.call(bury_letters, gateway)
     gateway.start()
     gateway.call("hooks.disable", {"name": "quiet"})
+    gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
     for number, text in enumerate(SAID):
         gateway.say(text, session=f"talk{number}")
     gateway.until(lambda: STATES.items() <= states_of(gateway).items())

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.browser.busy_home import ACTING
+from tests.browser.busy_home import ACTING, PROGRAM
 
 
 class Room(NamedTuple):
@@ -28,10 +28,11 @@ ROOMS = (
     Room("conversations", "Conversations", "talk0"),
     Room("conversations/%3Fq%3Dgateway", "Conversations", "Found: gateway"),
     Room("letters", "Dead letters", "gave up"),
-    Room("networks", "Networks", "Parts"),
+    Room("networks", "Networks", "/webhooks/audit"),
     Room("events", "Events", "as they happen"),
     Room("chat", "Chat", "New conversation"),
-    Room("usage", "Usage", "terminal:owner"),
+    Room("people", "People", PROGRAM),
+    Room("usage", "Usage", "each_person terminal:owner"),
     Room("usage/model/7", "Usage", "script"),
     Room("logs", "Logs", "serves"),
     Room("logs/%3Flevel%3Dwarning", "Logs", "warning"),

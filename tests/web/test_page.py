@@ -59,6 +59,11 @@ def test_a_link_is_good_once_and_makes_a_cookie_that_no_script_reads(gateway: Ga
     assert len(link.query.removeprefix("code=")) * 6 >= 256
 
 
+def test_the_frame_names_all_modules_so_that_they_come_at_once(browser: Browser) -> None:
+    named = re.findall(rb'<link rel="modulepreload" href="/static/(\w+\.js)">', browser.page.body)
+    assert sorted(named) == sorted(path.name.encode() for path in FILES.glob("*.js"))
+
+
 def test_the_page_asks_for_what_the_terminal_shows(gateway: GatewayProcess, browser: Browser) -> None:
     assert b"</html>" in browser.page.body
     assert browser.ask("status")["state"] == "ready"
@@ -66,7 +71,7 @@ def test_the_page_asks_for_what_the_terminal_shows(gateway: GatewayProcess, brow
     (session,) = browser.ask("sessions.list", "limit=5")["sessions"]
     shown = browser.ask("sessions.show", f"session={session['session_id']}")
     assert [one["content"] for one in shown["entries"]][:2] == ["good morning", "Hello."]
-    assert browser.ask("hooks.info", "name=watches")["state"] == "loaded"
+    gateway.until(lambda: bool(browser.ask("hooks.info", "name=watches")["state"] == "loaded"))
     assert browser.ask("hooks.dead_letters") == {"letters": []}
     assert browser.get("/api/sessions.list?limit=many").status == 400
     refused = browser.get(f"/api/hooks.info?name={SECRET}")
@@ -94,7 +99,7 @@ def test_to_look_changes_nothing_and_what_is_not_the_page_s_is_not_there(browser
         assert browser.do(verb, name="watches").status == 404
     for method in ("PUT", "DELETE", "PATCH"):
         assert browser.get("/api/hooks.disable", method, X_Token=browser.token).status == 405
-    assert browser.ask("hooks.info", "name=watches")["state"] == "loaded"
+    assert browser.ask("hooks.info", "name=watches")["state"] != "disabled"
 
 
 @pytest.mark.row("T4")

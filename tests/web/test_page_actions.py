@@ -346,7 +346,7 @@ def test_a_verb_has_one_spelling(gateway: GatewayProcess, browser: Browser) -> N
         assert answer.status in (404, 405), path
     for path in ("/API/hooks.disable", "//api/hooks.disable", "/x/../api/hooks.disable", "/api/../api/hooks.disable"):
         assert browser.post(path, '{"name": "watches"}', X_Token=browser.token).status in (404, 405), path
-    assert gateway.call("hooks.info", {"name": "watches"})["state"] == "loaded"
+    assert gateway.call("hooks.info", {"name": "watches"})["state"] != "disabled"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ const drawFacts = hook => facts([
   ['last called', ago(hook.last_fired)], ['waiting', hook.queued || ''], ['owed', hook.owed || ''], ['lost', hook.dropped || ''],
   ['breaker', hook.breaker === 'closed' ? '' : hook.breaker_opens_in ? `${hook.breaker}, tried again in ${seconds(hook.breaker_opens_in)}` : hook.breaker],
   ['dead letters', hook.dead || ''],
-  ['where it cannot decide', hook.on_error], ['delivery', hook.delivery], ['schedule', hook.schedule],
+  ['where it cannot decide', hook.on_error], ['delivery', hook.delivery], ['schedule', hook.schedule], ['webhook', hook.webhook],
   ['written for', hook.written_for], ['from', hook.origin], ['folder', hook.path], ['version', hook.version],
   ['memory', hook.memory ? bytes(hook.memory) : ''], ['restarts', hook.restarts || ''], ['restricted', hook.restricted],
   ['found', (hook.findings ?? []).join('\n')],

@@ -16,9 +16,10 @@ import * as letters from './letters.js'
 import * as logs from './logs.js'
 import * as networks from './networks.js'
 import * as overview from './overview.js'
+import * as people from './people.js'
 import * as usage from './usage.js'
 
-const ROOMS = mayLook ? { overview, inbox, hooks, conversations, letters, networks, events, chat, usage, logs, configuration, activity } : { chat }
+const ROOMS = mayLook ? { overview, inbox, hooks, conversations, letters, networks, events, chat, people, usage, logs, configuration, activity } : { chat }
 const FIRST = Object.keys(ROOMS)[0]
 const PAUSE = 2000  // between two looks, however much happens
 const BEAT = 15000  // and one when nothing does

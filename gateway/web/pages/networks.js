@@ -21,8 +21,20 @@ export async function show(_rest, asked) {
   return el('div', {},
     panel('Networks', table(heads, rows, 'No network is connected: hermes-gateway setup NETWORK')),
     drawSend(),
+    ...drawWebhooks(status.webhooks),
     panel('Off', table([column('network'), column('why')], Object.entries(off), 'None.')),
     panel('Parts', table([column('part'), column('state'), column(''), number('restarts'), number('since')], parts, '')))
+}
+
+// Where other programs tell us something; `trouble` is why one cannot be called.
+function drawWebhooks(webhooks) {
+  if (!webhooks.length) return []
+  const heads = [column('webhook'), column('address'), column('proved by'), column('from'), number('taken'), number('known already'), number('refused'), column('')]
+  const rows = webhooks.map(one => [
+    named(one.name, one.trouble == null ? 'stopped' : one.trouble ? 'down' : 'up'), one.url, one.verify, one.origin, one.taken, one.known || '', one.refused || '',
+    [one.trouble, one.remark, one.refusal && `last refused ${ago(one.refused_at)}: ${one.refusal}`].filter(Boolean).join('\n'),
+  ])
+  return [panel('Webhooks', table(heads, rows, ''))]
 }
 
 function drawSteering({ name, state }) {

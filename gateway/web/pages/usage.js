@@ -15,11 +15,13 @@ const count = value => value.toLocaleString()
 const price = one => (one.cost == null ? 'unknown' : `${one.cost.toFixed(4)}${one.unpriced ? ' and more' : ''}`)
 const linkTo = (by, days) => `#usage/${by}/${days}`
 
+const amount = (value, unit) => (unit === 'money' ? value.toFixed(2) : count(Math.round(value)))
+
 export async function show(rest) {
   const [asked, span] = rest.split('/')
   const by = KEYS.includes(asked) ? asked : 'person'
   const days = Number(span) || 30
-  const { rows, total, since, until, counted_since: first } = await ask('usage', { by, days })
+  const { rows, total, since, until, counted_since: first, budgets } = await ask('usage', { by, days })
   const heads = [column(by), number('calls'), number('in'), number('of it cached'), number('out'), number('cost')]
   const shown = by === 'day' ? rows.reverse() : rows
   const notes = [
@@ -35,7 +37,18 @@ export async function show(rest) {
       fact('calls', count(total.calls)), fact('tokens', count(total.tokens), `${count(total.output_tokens)} out`), fact('cost', price(total))),
     panel(['By ', by, el('small', {}, `${since} to ${until}`)],
       table(heads, shown.slice(0, MOST).map(one => [named(by, one.name), count(one.calls), count(one.input_tokens), one.cached_tokens ? count(one.cached_tokens) : '', count(one.output_tokens), price(one)]), 'No model was called in these days.')),
+    ...drawBudgets(budgets),
     ...notes.map(text => el('p', { className: 'soft' }, text)))
+}
+
+// What is used of each limit now, the nearest to its end first.
+function drawBudgets(budgets) {
+  if (!budgets.length) return []
+  const heads = [column('whose'), column('in'), number('used'), number('of'), number(''), column('')]
+  const rows = [...budgets].sort((a, b) => b.used / b.limit - a.used / a.limit).map(one => [
+    one.budget, one.window, amount(one.used, one.unit), amount(one.limit, one.unit), one.limit ? `${Math.floor(100 * one.used / one.limit)} %` : '', one.unit === 'money' ? '' : one.unit,
+  ])
+  return [panel(['Budgets', el('small', {}, 'today and this month')], table(heads, rows.slice(0, MOST), ''))]
 }
 
 function choose(name, links) {
