@@ -76,7 +76,7 @@ def test_a_turn_is_let_end_when_it_stops(gateway: GatewayProcess) -> None:
 def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: GatewayProcess) -> None:
     gateway.configure("gateway: {shutdown_timeout: 2s}\n")
     gateway.start()
-    asking = gateway.spawn("chat", "-m", "count to 4 slowly")
+    asking = gateway.spawn("chat", "-m", "count to 12 slowly")  # longer than a busy machine takes to stop it
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
     begun = time.monotonic()
     assert gateway.stop()[0] == 0
@@ -84,7 +84,7 @@ def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: Gatew
     asking.communicate()
     gateway.start()
     gateway.until(
-        lambda: "Counted to 4" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"}))
+        lambda: "Counted to 12" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"})), 60
     )
 
 
