@@ -16,6 +16,7 @@ from typing import Self
 from weakref import WeakSet
 
 import anyio
+import anyio.lowlevel
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record, RequestHandler, StopServing
 from gateway.engine.journal_clock import Clock
@@ -98,6 +99,7 @@ class LiveConsumer(ABC):
         self.signal = Signal()
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        await anyio.lowlevel.checkpoint_if_cancelled()  # where something always waits, nothing below is waited for
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:

@@ -38,6 +38,7 @@ async def serving(path: Path, **verbs: Any) -> AsyncIterator[None]:
         served = {"echo": echo, "refuse": refuse, "crash": crash} | verbs
         await tasks.start(ControlServer(path, {name: Verb(dict, verb) for name, verb in served.items()}).serve)
         yield
+        await anyio.sleep(0.01)  # who has hung up is seen before the end: both at once are too much for a stream
         tasks.cancel_scope.cancel()
 
 

@@ -31,6 +31,18 @@ class TestConsumer:
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*", "a.x", ">")))
         assert seqs_of(await consumer.fetch(10, 0)) == seqs
 
+    async def test_is_ended_by_a_cancellation_also_where_something_always_waits(self, engine: Engine) -> None:
+        await filled(engine, "a.x")
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
+        fetched = 0
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            while fetched < 3:
+                (delivery,) = await consumer.fetch(1, 5)
+                fetched += 1
+                await delivery.nak()
+        assert fetched < 3
+
     async def test_does_not_get_what_it_acknowledged(self, engine: Engine) -> None:
         await filled(engine, "a.x", "a.y")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=0.01))
