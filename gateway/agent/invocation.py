@@ -100,7 +100,16 @@ class Invocation(Operation[TurnResult]):
             status = "ok"
         if reply != ending.reply:
             _reword_reply(state, reply)
-        return TurnResult(reply, tuple(state.entries), state.usage, status, error, ending.hook_ended, stop=ending.stop)
+        return TurnResult(
+            reply,
+            tuple(state.entries),
+            state.usage,
+            status,
+            error,
+            ending.hook_ended,
+            stop=ending.stop,
+            sends_files=state.sends_files,
+        )
 
     def _text_fields(self) -> dict[str, Any]:
         return {"message": self.text[:HERMES_TEXT_LIMIT], "message_full": self.text}

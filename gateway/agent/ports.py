@@ -111,6 +111,7 @@ class TurnResult:
     entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
     stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `budget`, `seconds`,
         or the status.
+    sends_files: may lines of the reply name files to go with it?
     """
 
     reply: str = ""
@@ -121,3 +122,4 @@ class TurnResult:
     hook_ended: str = ""
     questions: tuple[Question, ...] = ()
     stop: str = "end_turn"
+    sends_files: bool = False

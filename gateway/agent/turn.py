@@ -59,7 +59,8 @@ async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports
     # `ports.stop` was cancelled: what there is so far is the result.
     state = states[-1] if states else TurnState(agent, ports, (), Replay())
     reply = state.finish.reply if state.finish else ""
-    return TurnResult(reply, tuple(state.entries) or (message,), state.usage, "interrupted", stop="interrupted")
+    entries = tuple(state.entries) or (message,)
+    return TurnResult(reply, entries, state.usage, "interrupted", stop="interrupted", sends_files=state.sends_files)
 
 
 async def _run_rounds(

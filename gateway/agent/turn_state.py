@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 EXIT_GRACE = 2.0
 WITHHELD = "[withheld]"
+SEND_FILE = "send_file"  # the tool of that name
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -110,6 +111,13 @@ class TurnState:
     def new_entries(self) -> list[Entry]:
         """The entries that this invocation has added so far, which the view does not hold."""
         return self.entries[self.base :]
+
+    @property
+    def sends_files(self) -> bool:
+        """May lines of the answer name files to go with it? If whoever wrote it has the tool for that."""
+        if self.transferred is not None:
+            return self.transferred.sends_files
+        return any(tool.name == SEND_FILE and self.ports.grant(tool) for tool in self.agent.tools)
 
     def add_usage(self, used: Usage) -> None:
         self.usage += used

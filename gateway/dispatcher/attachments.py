@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 FILE_SCHEME = "file:"
 LONGEST_NAME = 200
 MOST_NAMED = 10  # files, by one answer
+NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
 FindWorkspace: TypeAlias = Callable[[OwedReply], Awaitable[Workspace]]
 """What may go out with a reply. Asked at each: the configuration may have changed."""
@@ -49,8 +50,10 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
 
 
-async def attach_files(reply: Reply, names: Sequence[str], workspace: Workspace) -> Reply:
-    """The reply with the files that its answer names."""
+async def attach_files(reply: Reply, names: Sequence[str], workspace: Workspace | None) -> Reply:
+    """The reply with the files that its answer names; without a workspace, with the words that none is sent."""
+    if workspace is None:
+        return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
     named = await attach_allowed(reply, wanted, workspace)
     files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]

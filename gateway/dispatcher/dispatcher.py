@@ -242,7 +242,8 @@ class Dispatcher:
         text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
         reply = make_reply(turn, message, text)
         if files:
-            reply = await attach_files(reply, files, self._context.find_workspace(facts))
+            workspace = self._context.find_workspace(facts) if result.sends_files else None
+            reply = await attach_files(reply, files, workspace)
         replies = (reply,) if text or files else ()
         over = result.stop == "budget"
         return LaneResult(

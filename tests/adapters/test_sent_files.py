@@ -13,6 +13,7 @@ from gateway.adapters.slack.transport import LARGEST as SLACK
 from gateway.adapters.telegram.transport import LARGEST as TELEGRAM
 from gateway.testing import GatewayProcess
 from tests.adapters.house import House, housed
+from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, Shown, Wire
 from tests.adapters.wires import WIRES, name_owner
 from tests.spine import until
@@ -112,6 +113,26 @@ async def test_nobody_gets_a_file_that_is_not_theirs(house: House) -> None:
     (after,) = await house.hears("tool:after")
     assert "there is no chart.csv" in str(after["error"])
     assert not files_of(house.wire)
+
+
+@pytest.mark.parametrize(
+    ("settings", "writer"),
+    [
+        ("agents: {main: {tools: [read_file, list_files]}}\n", ANN),
+        ("access: {owners: {telegram: ['1']}, admins: {telegram: ['2']}, tools: {admin: [read_file]}}\n", BEN),
+    ],
+    ids=["the agent has no such tool", "the person is given none"],
+)
+async def test_whoever_cannot_send_a_file_names_none_either(settings: str, writer: str, tmp_path: Path) -> None:
+    wire = TelegramWire()
+    settings = settings.replace("'1'", repr(ANN)).replace("'2'", repr(BEN))
+    settings = settings if "access" in settings else settings + name_owner(wire, ANN)
+    async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        await anyio.Path(workspace_of(house) / "chart.csv").write_bytes(CHART)
+        for count, text in enumerate(("show it", "only it"), 1):
+            await wire.write(text, by=writer)
+            await house.shows("[no file is sent: the agent has no tool for that when you ask]", count)
+        assert not files_of(wire)
 
 
 @pytest.mark.parametrize("wire", NETWORKS, indirect=True)
