@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 LONGEST_NAME = 100
@@ -41,12 +41,20 @@ def escape_id(written: str) -> str:
     return name or EMPTY_ID
 
 
-def read_plain_file(path: Path, largest: int) -> bytes:
+def open_received_file(path: Path) -> BinaryIO:
+    """A file that came in. Its folder is where our own configuration says, perhaps by a link; the file itself is none.
+
+    Raises:
+        OSError: it is not to be had.
+    """
+    return open_plain_file(path.parent.resolve() / path.name)
+
+
+def open_plain_file(path: Path) -> BinaryIO:
     """A plain file, reached from the root of all folders without following a link.
 
     Raises:
         OSError: it is not to be had.
-        OverflowError: it has so many bytes, which is too many.
     """
     folder = os.open(path.anchor or "/", OPEN_FOLDER)
     try:
@@ -54,12 +62,24 @@ def read_plain_file(path: Path, largest: int) -> bytes:
             below = os.open(part, OPEN_FOLDER, dir_fd=folder)
             os.close(folder)
             folder = below
-        with os.fdopen(os.open(path.name, OPEN_FILE, dir_fd=folder), "rb") as file:
-            known = os.fstat(file.fileno())
-            if not stat.S_ISREG(known.st_mode):
-                raise FileNotFoundError(path)
-            if known.st_size > largest:
-                raise OverflowError(known.st_size)
-            return file.read()
+        file = os.fdopen(os.open(path.name, OPEN_FILE, dir_fd=folder), "rb")
     finally:
         os.close(folder)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FileNotFoundError(path)
+    return file
+
+
+def read_whole(file: BinaryIO, largest: int) -> bytes:
+    """All that it holds; it is closed then.
+
+    Raises:
+        OverflowError: it has so many bytes, which is too many.
+    """
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > largest else file.read(largest + 1)  # it may grow meanwhile
+    if max(size, len(data)) > largest:
+        raise OverflowError(max(size, len(data)))
+    return data

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.file_folders import read_plain_file
+from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
 from gateway.transcript import Entry, Picture
 
@@ -34,7 +34,7 @@ def is_picture(attachment: Attachment) -> bool:
 def find_picture(attachment: Attachment) -> Picture | str:
     """The picture as a model can be shown it, or in words why it cannot."""
     try:
-        data = _read(attachment.path)
+        data = read_whole(open_received_file(Path(attachment.path)), LARGEST)
     except OverflowError:
         return f"it has more than {LARGEST / 1e6:g} MB"
     except OSError:
@@ -56,7 +56,7 @@ def load_pictures(entries: Sequence[Entry]) -> dict[str, str]:
         if part.digest in loaded:
             continue
         try:
-            data = _read(part.path)
+            data = read_whole(open_received_file(Path(part.path)), LARGEST)
         except (OSError, OverflowError):
             continue
         if hashlib.sha256(data).hexdigest() == part.digest and len(data) <= left:
@@ -123,9 +123,3 @@ def _read_jpeg(data: bytes) -> tuple[str, int, int] | None:
         (length,) = struct.unpack_from(">H", data, place + 2)
         place += 2 + max(length, 2)
     return None
-
-
-def _read(path: str) -> bytes:
-    """Its folder is where our own configuration says, perhaps by a link; the file itself is none."""
-    place = Path(path)
-    return read_plain_file(place.parent.resolve() / place.name, LARGEST)

@@ -23,6 +23,7 @@ from gateway.sessions import Session
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, origin_of
 
 DENIED = "a hook left it a file"
+LONGEST_ERROR = 300
 
 
 def quote_words(messages: Sequence[Message]) -> str:
@@ -60,7 +61,7 @@ class AudioMessages:
             try:
                 heard = await self._ask(message, file, session, role, view)
             except VoiceError as error:
-                why = self._context.redact(str(error))
+                why = self._context.redact(str(error))[:LONGEST_ERROR]
                 await view.run("audio:after", file=about, text="", error=why, duration=monotonic() - begun)
                 raise VoiceError(why, is_final=error.is_final) from None
             duration = monotonic() - begun

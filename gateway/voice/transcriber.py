@@ -7,7 +7,7 @@ long it may take, by cancelling; of a program nothing is left then.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -18,6 +18,7 @@ from gateway.agent.models.prices import find_price
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings, Settings
 from gateway.errors import VoiceError
+from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
 from gateway.transcript import Usage
 from gateway.voice.program import VoiceProgram
@@ -25,7 +26,7 @@ from gateway.voice.program import VoiceProgram
 LARGEST = 25_000_000  # bytes that an endpoint is sent
 LONGEST_ANSWER = 1_000_000
 LONGEST_TEXT = 100_000
-LONGEST_ERROR = 300
+GONE = "its file is not there any more"
 CONNECT_SECONDS = 15.0
 TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
 
@@ -84,6 +85,7 @@ class Transcriber:
         command = self._find_settings().voice.transcribe.command
         if not command:
             raise VoiceError("nobody listens any more", is_final=True)
+        (await anyio.to_thread.run_sync(_open_audio, file.path)).close()
         program = VoiceProgram(_fill_in(command, file.path, language), self._folder, self._env, self._mark)
         return AudioText((await program.run()).strip()[:LONGEST_TEXT])
 
@@ -99,13 +101,8 @@ def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, .
 
 
 async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -> AudioText:
-    if file.size > LARGEST:
-        raise VoiceError(f"it has {file.size / 1e6:.0f} MB; {LARGEST / 1e6:.0f} MB are sent at most", is_final=True)
     aiohttp, _ = await anyio.to_thread.run_sync(load_library, "web")
-    try:
-        data = await anyio.Path(file.path).read_bytes()
-    except OSError as error:
-        raise VoiceError(f"its file cannot be read: {error.strerror}", is_final=True) from None
+    data = await anyio.to_thread.run_sync(_read_audio, file.path)
     form = aiohttp.FormData()
     form.add_field("file", data, filename=file.name or Path(file.path).name, content_type=file.media_type)
     form.add_field("model", model.name)
@@ -131,14 +128,31 @@ async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -
     return _read_answer(model, body)
 
 
+def _open_audio(path: str) -> BinaryIO:
+    """The agent's commands work where it lies: no link of theirs is followed. Raises VoiceError: it is gone."""
+    try:
+        return open_received_file(Path(path))
+    except OSError:
+        raise VoiceError(GONE, is_final=True) from None
+
+
+def _read_audio(path: str) -> bytes:
+    """Raises VoiceError: it is gone, or too large."""
+    try:
+        return read_whole(_open_audio(path), LARGEST)
+    except OverflowError as error:
+        found = int(error.args[0]) / 1e6
+        raise VoiceError(f"it has {found:.0f} MB; {LARGEST / 1e6:.0f} MB are sent at most", is_final=True) from None
+
+
 def _describe_refusal(status: int, body: bytes) -> str:
-    """The endpoint's own words where it has some, cut."""
+    """The endpoint's own words where it has some. They may repeat a key: whoever shows them removes it, then cuts."""
     try:
         found: Any = msgspec.json.decode(body)["error"]
         words = found["message"] if isinstance(found, dict) else str(found)
     except (ValueError, KeyError, TypeError):
-        words = body[:LONGEST_ERROR].decode("utf-8", "replace")
-    return f"the endpoint answered {status}: {str(words)[:LONGEST_ERROR]}"
+        words = body.decode("utf-8", "replace")
+    return f"the endpoint answered {status}: {words}"
 
 
 def _read_answer(model: ModelSettings, body: bytes) -> AudioText:

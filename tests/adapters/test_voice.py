@@ -1,7 +1,8 @@
 """Voice notes: their words reach the model, over each network, by a program of this machine or an endpoint."""
 
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from anyio import to_thread
 from gateway.events import Deny
 from gateway.record_subjects import AUDIO_SUBJECTS
 from gateway.testing import GatewayProcess
+from gateway.voice.transcriber import LARGEST
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, STRANGER
@@ -349,3 +351,77 @@ async def test_over_a_budget_it_stays_a_file(tmp_path: Path) -> None:
             await say(house, "Please buy milk")
             await house.hears("message:received", 2)
             assert len(endpoint.asked) == 1
+
+
+def become_link(path: Path, secret: Path) -> None:
+    path.symlink_to(secret)
+
+
+def become_pipe(path: Path, _secret: Path) -> None:
+    os.mkfifo(path)
+
+
+def become_folder(path: Path, secret: Path) -> None:
+    path.mkdir()
+    (path / secret.name).symlink_to(secret)
+
+
+@pytest.mark.parametrize("become", [become_link, become_pipe, become_folder])
+@pytest.mark.parametrize("listener", ["program", "endpoint"])
+async def test_nobody_listens_to_what_has_taken_the_place_of_a_voice_note(
+    become: Callable[[Path, Path], None], listener: str, tmp_path: Path, ear: Ear
+) -> None:
+    """Its folder is open to the agent's commands; what they put there is read by nobody with the gateway's rights."""
+    secret, wire, endpoint = tmp_path / "secret", TelegramWire(), Endpoint()
+    secret.write_text("the key to everything")
+    async with endpoint.serving(), wire.serving():
+        settings = ear.settings if listener == "program" else ENDPOINT.format(url=endpoint.url)
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+
+            def swap(event: Any) -> None:
+                path = Path(event["file"]["path"])
+                path.unlink()
+                become(path, secret)
+
+            house.gateway.registry.on("audio:before", swap)
+            await say(house, "Please buy milk")
+            await house.shows("I heard you.")
+            (received,) = house.told("message:received")
+            assert received["text"] == "[voice.ogg could not be made into words: its file is not there any more]"
+            assert (ear.calls, endpoint.asked) == ([], [])
+
+
+async def test_no_more_goes_to_an_endpoint_than_is_said(tmp_path: Path) -> None:
+    """What a file holds counts, whatever was said of it when it came."""
+    wire, endpoint = TelegramWire(), Endpoint()
+    async with endpoint.serving(), wire.serving():
+        settings = ENDPOINT.format(url=endpoint.url)
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+
+            def grow(event: Any) -> None:
+                with Path(event["file"]["path"]).open("ab") as file:
+                    file.truncate(LARGEST + 1)
+
+            house.gateway.registry.on("audio:before", grow)
+            await say(house, "Please buy milk")
+            await house.shows("I heard you.")
+            assert "it has 25 MB; 25 MB are sent at most" in house.told("message:received")[0]["text"]
+            assert not endpoint.asked
+
+
+async def test_half_a_key_is_not_told_either(tmp_path: Path) -> None:
+    """An endpoint's answer is cut; a key that it repeats may stand where."""
+    wire, endpoint = TelegramWire(), Endpoint()
+    async with endpoint.serving(), wire.serving():
+        settings = ENDPOINT.format(url=endpoint.url)
+        async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
+            said = "x" * 292 + KEY["EAR_KEY"]
+            endpoint.ills = [
+                web.json_response({"error": {"message": said}}, status=404),
+                web.Response(text=said, status=404),
+            ]
+            for count in (1, 2):
+                await say(house, "Please buy milk")
+                received = await house.hears("message:received", count)
+                assert "xx" in received[-1]["text"]
+                assert KEY["EAR_KEY"][:5] not in received[-1]["text"]

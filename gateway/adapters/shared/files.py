@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
-from gateway.file_folders import read_plain_file
+from gateway.file_folders import open_plain_file, read_whole
 from gateway.messages import Attachment, AttachmentKind
 from gateway.record_subjects import token_of
 
@@ -134,7 +134,7 @@ async def read_attachment(attachment: OutboundFile, largest: int, network: str) 
     path = Path(attachment.path)
     name = attachment.name or path.name
     try:
-        return name, await anyio.to_thread.run_sync(read_plain_file, path, largest)
+        return name, await anyio.to_thread.run_sync(lambda: read_whole(open_plain_file(path), largest))
     except FileNotFoundError:
         why = f"there is no file {path}"
     except OverflowError as error:
