@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient, call_gateway
 from gateway.errors import ExitCode, GatewayError
+from gateway.file_folders import open_plain_file
 from gateway.logs.text import to_one_line
 
 
@@ -101,12 +103,28 @@ def write_archive(home: Home, person: str, path: Path) -> int:
     with ControlClient(home.socket, None) as client:
         said = client.call("people.export", {"person": person}, note)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, parts in texts.items():
-            archive.writestr(name, "".join(parts))
-        for name, place in files.items():
-            archive.write(place, name)
-    return int(said["parts"])
+    try:
+        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, parts in texts.items():
+                archive.writestr(name, "".join(parts))
+            left_out = [place for name, place in files.items() if not add_file(archive, name, Path(place))]
+    except BaseException:
+        path.unlink()
+        raise
+    for place in left_out:
+        print_note(f"{place}: left out, since it has gone or is no plain file any more")
+    return int(said["parts"]) - len(left_out)
+
+
+def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
+    """False: it has gone since it was listed, or a link or something else has taken its place."""
+    try:
+        source = open_plain_file(path)
+    except OSError:
+        return False
+    with source, archive.open(name, "w", force_zip64=True) as target:
+        shutil.copyfileobj(source, target)
+    return True
 
 
 def forget_people(args: argparse.Namespace, home: Home) -> int:

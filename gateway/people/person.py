@@ -6,6 +6,7 @@ this home, which stands in the journal: without that nobody tells from it who it
 
 import hashlib
 import hmac
+import re
 import secrets
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from gateway.messages import Address, Message
 
 LONGEST = 300
 WEBHOOK = "webhook"
+NETWORK_NAME = re.compile(r"[\w-]+")
 SALT_BYTES = 32
 SHOWN_CHARACTERS = 10
 
@@ -48,7 +50,7 @@ def parse_person(written: str) -> Person:
     platform, colon, user_id = written.strip().partition(":")
     if platform == WEBHOOK and user_id:
         return Person(INTERNAL, f"{WEBHOOK}:{user_id}")
-    if not colon or not platform or not user_id or len(written) > LONGEST:
+    if not colon or not NETWORK_NAME.fullmatch(platform) or not user_id or len(written) > LONGEST:
         raise AccessError(
             f"{written[:60]!r} is nobody's id\nwrite the network, a colon, and the id there: hermes-gateway people list"
         )

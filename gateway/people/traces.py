@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.access import API
 from gateway.agent.toolbox.memory import FileMemory
+from gateway.config.settings import MAIN
 from gateway.dispatcher.reminders import OWNER as REMINDERS
 from gateway.engine import Engine
 from gateway.engine.interface import Record
@@ -74,12 +75,16 @@ class PersonTraces:
         own, shared, unclear = list[str](), list[str](), dict[str, int]()
         for key in dict.fromkeys(one.session_key for one in rows):
             begun_by = {one.user_id for one in rows if one.session_key == key}
-            if is_private_key(key, person) and (person.user_id in begun_by or key.endswith(f":{person.user_id}")):
+            if is_direct(key):
+                if person.user_id in begun_by or key == make_direct_key(person):
+                    own.append(key)
+                continue  # else it is with somebody else
+            turns = [people for old in (await self.sessions.read_all(key)).values() for people in old.speakers]
+            heard = {one for people in turns for one in people}
+            # Where each has a conversation of their own, its key ends so; a thread may be called so by chance.
+            if key.endswith(f":{person.user_id}") and begun_by <= {person.user_id, ""} and heard <= {str(person)}:
                 own.append(key)
                 continue
-            if is_direct(key):
-                continue  # with somebody else
-            turns = [people for old in (await self.sessions.read_all(key)).values() for people in old.speakers]
             if any(str(person) in people for people in turns):
                 shared.append(key)
             if lost := turns.count(()):
@@ -106,14 +111,15 @@ class PersonTraces:
         ]
 
     def find_folder(self, person: Person) -> Path:
+        """Under its real path: whoever opens a file of it by that follows no link."""
         return find_file_folder(
-            self._files, person.platform, person.user_id, chat_type="dm", chat_id=person.user_id, thread_id=""
+            self._files.resolve(), person.platform, person.user_id, chat_type="dm", chat_id=person.user_id, thread_id=""
         )
 
 
-def is_private_key(key: str, person: Person) -> bool:
-    """Whether the conversation of this key is with one person, and so with this one if they began it."""
-    return is_direct(key) or key.endswith(f":{person.user_id}")
+def make_direct_key(person: Person) -> str:
+    """The key of their direct chat where the network calls that by the person."""
+    return f"agent:{MAIN}:{person.platform}:dm:{person.user_id}"
 
 
 def is_direct(key: str) -> bool:

@@ -1,28 +1,83 @@
 """Whose a conversation and a record are, by their names."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from gateway import records
-from gateway.people import Person, parse_person
-from gateway.people.traces import is_direct, is_of, is_private_key
+from gateway.agent.toolbox.memory import FileMemory
+from gateway.engine import Engine
+from gateway.errors import AccessError
+from gateway.messages import Address, Message
+from gateway.people import Person, PersonTraces, parse_person
+from gateway.people.traces import is_direct, is_of
+from gateway.sessions import SessionRepository
+from gateway.sessions.search import SessionSearch
+from gateway.sessions.transitions import begin_session
+from gateway.transcript import Entry
+from tests.spine import engine
+
+__all__ = ["engine"]
 
 CALL = records.ProgramCall(id="c", key="telegram", agent="main", session_key="s", digest="d", user="1")
 
 
+ANN = Person("telegram", "1002")
+CALLER = Person("api", "notes:ann")
+
+
 @pytest.mark.parametrize(
-    ("key", "is_private"),
+    ("key", "is_one"),
     [
         ("agent:main:telegram:dm:1002", True),
         ("agent:main:api:call:notes:0af1", True),
         ("agent:main:telegram:group:-5", False),
-        ("agent:main:telegram:group:-5:1002", True),
+        ("agent:main:telegram:group:-5:1002", False),
         ("agent:main:slack:thread:C1:17.5", False),
     ],
 )
-def test_a_conversation_is_with_one_person_or_with_several(key: str, is_private: bool) -> None:
-    assert is_private_key(key, Person("telegram", "1002")) is is_private
-    assert not (is_direct(key) and not is_private)
+def test_a_conversation_is_with_one_person_or_with_several(key: str, is_one: bool) -> None:
+    assert is_direct(key) is is_one
+
+
+@pytest.mark.parametrize(
+    ("person", "key", "begun_by", "spoke", "found"),
+    [
+        (ANN, "agent:main:telegram:dm:1002", "1002", "telegram:1002", "own"),
+        (ANN, "agent:main:telegram:dm:1002", "", "", "own"),
+        (ANN, "agent:main:telegram:dm:D7", "1002", "telegram:1002", "own"),
+        (ANN, "agent:main:telegram:dm:D7", "1001", "telegram:1001", ""),
+        (ANN, "agent:main:telegram:dm:7:1002", "1001", "telegram:1001", ""),
+        (ANN, "agent:main:telegram:group:-5:1002", "1002", "telegram:1002", "own"),
+        (ANN, "agent:main:telegram:group:-5:1002", "1002", "", "own"),
+        (ANN, "agent:main:telegram:forum:-5:1002", "1002", "telegram:1001", ""),
+        (ANN, "agent:main:telegram:forum:-5:1002", "1001", "telegram:1002", "shared"),
+        (ANN, "agent:main:telegram:group:-5", "1002", "telegram:1002", "shared"),
+        (CALLER, "agent:main:api:dm:notes:ann", "notes:ann", "api:notes:ann", "own"),
+        (CALLER, "agent:main:api:dm:other:notes:ann", "other:notes:ann", "api:other:notes:ann", ""),
+    ],
+)
+async def test_a_conversation_is_that_of_whom_it_was_with(
+    engine: Engine, tmp_path: Path, person: Person, key: str, begun_by: str, spoke: str, found: str
+) -> None:
+    """Ids of people, chats, threads and of programs' users come from elsewhere, and may be alike."""
+    sessions, search = SessionRepository(engine), SessionSearch(engine, tmp_path / "search.db")
+    said = Message("1", Address(person.platform, "1"), begun_by, "")
+    session = await sessions.open(key)
+    session = await sessions.append(session, begin_session(session, 1.0, message=said))
+    people = (spoke,) if spoke else ()
+    await sessions.append(session, records.TurnEnded(upto=0, entries=(Entry("user", "hi"),), people=people, at=1.0))
+    traces = PersonTraces(engine, sessions, search, FileMemory(tmp_path), tmp_path)
+    conversations = await traces.find_conversations(person)
+    assert (conversations.own, conversations.shared) == ((key,) * (found == "own"), (key,) * (found == "shared"))
+    await search.close()
+
+
+@pytest.mark.parametrize("written", ["nobody", ":5", "telegram:", "../../tele*:5", "a/b:5", "telegram:" + "5" * 300])
+def test_what_is_nobodys_id_is_said(written: str) -> None:
+    with pytest.raises(AccessError, match="is nobody's id"):
+        parse_person(written)
 
 
 def test_a_call_is_that_of_the_programs_user_and_of_nobody_who_is_called_so_elsewhere() -> None:
