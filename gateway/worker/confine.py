@@ -6,6 +6,7 @@ Our own descriptors lie high, so that a handler that closes "everything from 3 t
 import faulthandler
 import fcntl
 import logging
+import math
 import os
 import resource
 import signal
@@ -19,6 +20,8 @@ from gateway.worker import kernel
 from gateway.worker.process_tree import count_all_threads, count_user_threads, find_descendants
 from gateway.worker.protocol import NETWORK_LEFT, NICE, OOM_SCORE, WorkerSpec
 
+LOOK_SECONDS = 1.0  # for which a look at all processes is good
+
 
 class ProcessLimit:
     """What all hooks together may have; three quarters of that are more than one alone has with good reason."""
@@ -26,21 +29,27 @@ class ProcessLimit:
     def __init__(self, more: int) -> None:
         self._more = more
         self._threads = count_all_threads()
+        self._limit: int | None = None
+        self._looked = -math.inf
         self.most_of_one = more * 3 // 4
 
     def needs_look(self) -> bool:
-        """The machine has many more threads than at the last look, or at its quietest since: another is worth it."""
+        """The machine has many more threads than at the last look, or at its quietest since; or many fewer, which may
+        hide that one hook has more: another look is worth it."""
         now = count_all_threads()
-        needs_look = now >= self._threads + self._more // 8
+        needs_look = abs(now - self._threads) >= self._more // 8
         self._threads = now if needs_look else min(now, self._threads)
         return needs_look
 
     def now(self) -> int | None:
-        """None where there is no limit to be had."""
+        """None where there is no limit to be had. Of many starts at once not each looks at all processes."""
         if os.getuid() == 0:
             return None
-        ours = {one.pid for one in find_descendants({os.getpid()})}
-        return count_user_threads(os.getuid(), ours) + self._more
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            ours = {one.pid for one in find_descendants({os.getpid()})}
+            self._limit = count_user_threads(os.getuid(), ours) + self._more
+            self._looked = time.monotonic()
+        return self._limit
 
     def renew(self, pids: Iterable[int]) -> None:
         known = [*pids]

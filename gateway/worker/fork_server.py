@@ -160,8 +160,9 @@ class WorkerProcesses:
 
     def find_largest(self) -> tuple[int, int]:
         """The number of the hook that has most processes and threads, and how many; nobody's number is 0."""
-        sizes = {number: count_threads(pid) for number, pid in self.pids.items() if number not in self._keepers}
-        return max(((size, number) for number, size in sizes.items()), default=(0, 0))[::-1]
+        sizes = count_threads(self.pids.values())
+        hooks = ((sizes[pid], number) for number, pid in self.pids.items() if number not in self._keepers)
+        return max(hooks, default=(0, 0))[::-1]
 
     def kill_tree(self, number: int) -> None:
         """All at once: those of many are the ones that make more."""

@@ -5,13 +5,14 @@ Where there is no /proc (not on Linux) nobody is found, and process groups have 
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from gateway.worker.kernel import PROC, send_signal
 
 MAX_ROUNDS = 40
+MOST_GENERATIONS = 1000
 
 
 class ProcessInfo(NamedTuple):
@@ -80,10 +81,20 @@ def find_children(pid: int) -> list[int]:
         return [process.pid for process in list_processes() if process.parent == pid]
 
 
-def count_threads(pid: int) -> int:
-    """Of this process and all that come from it."""
-    own = read_process(pid)
-    return sum(one.threads for one in (*([own] if own else ()), *find_descendants({pid})))
+def count_threads(pids: Iterable[int]) -> dict[int, int]:
+    """Of each of these processes and all that come from it: one look at all there are, however many are asked for."""
+    found = dict.fromkeys(pids, 0)
+    # One of these may look as if it had ended, though threads of it live on.
+    known = {one.pid: one for one in (*list_processes(), *filter(None, map(read_process, found)))}
+    for process in known.values():
+        above: ProcessInfo | None = process
+        for _ in range(MOST_GENERATIONS):  # who reads while pids are given anew may see a circle
+            if above is None:
+                break
+            if above.pid in found:
+                found[above.pid] += process.threads
+            above = known.get(above.parent)
+    return found
 
 
 def count_all_threads() -> int:

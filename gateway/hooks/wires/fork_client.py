@@ -11,6 +11,9 @@ A worker is started in three steps. `start` makes both ends of its wire, its out
 other ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been
 waiting since before the worker existed. It imports the handler and says `$ready`, or `$broken` with the reason.
 
+Of many that are to start at once a few begin at a time (`MOST_STARTS`), since all of them would have to share the
+processors, and be late; one that does not come to its end makes room after a moment, so that it holds up nobody.
+
 A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then everything that
 it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once; their
 owners learn it (what was under way fails as "orphaned", which is not the hook's fault), and their next start waits for
@@ -25,8 +28,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +55,8 @@ ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
 READY_TIMEOUT = 10.0  # seconds for a worker, or another fork server in the place of one that ended
+MOST_STARTS = 16  # workers that begin at a time
+SLOW_START = 0.5  # seconds after which one that has not begun makes room for the next
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
 STEADY_AFTER = 1.0  # seconds after which a fork server has not failed at its start
 RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
@@ -82,6 +88,7 @@ class ForkServerProcess:
         self._asked = 0  # how often it was asked whether it has done all that it was told before
         self._looking: asyncio.TimerHandle | None = None  # while it owes an answer to that
         self._text = b""
+        self._unsent: deque[tuple[bytes, list[int]]] = deque()  # with descriptors of our own
         self.begun = self._loop.time()
         self.is_open = True
         self._is_closing = False  # it was told all that it will be told
@@ -112,13 +119,24 @@ class ForkServerProcess:
         self._asked += 1
         self._send({"verb": "ping", "worker": self._asked})
         if self._looking is None and self.is_open:
-            self._looking = self._loop.call_later(LOOK_PAUSE, self._look, ProcessHealth(self.pid))
+            self._begin_looking()
+
+    def _begin_looking(self) -> None:
+        self._stop_looking()
+        self._looking = self._loop.call_later(LOOK_PAUSE, self._look, ProcessHealth(self.pid))
 
     def _look(self, health: ProcessHealth) -> None:
         if health.is_hanging():
             self._lose("the fork server hangs")
         else:
             self._looking = self._loop.call_later(LOOK_PAUSE, self._look, health)
+
+    def _receive_pong(self, asked: int) -> None:
+        """It has done all that it was told before it was asked that; while it gets on, it does not hang."""
+        if asked == self._asked:
+            self._stop_looking()
+        else:
+            self._begin_looking()
 
     def _stop_looking(self) -> None:
         if self._looking is not None:
@@ -148,11 +166,27 @@ class ForkServerProcess:
         if self._is_closing:
             return
         data = json.dumps(what).encode() + b"\n"
+        if self.is_open and (self._unsent or not self._write(data, descriptors)):
+            self._unsent.append((data, [os.dup(one) for one in descriptors]))
+            self._loop.add_writer(self._socket, self._send_rest)
+
+    def _write(self, data: bytes, descriptors: Sequence[int]) -> bool:
+        """False: it has so much to read that it takes no more now."""
         try:
-            if self.is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
+            if socket.send_fds(self._socket, [data], descriptors) < len(data):
                 self._lose("the fork server reads no requests")
+        except BlockingIOError:
+            return False
         except OSError as error:
             self._lose(f"the fork server takes no requests: {error}")
+        return True
+
+    def _send_rest(self) -> None:
+        while self._unsent and self._write(*self._unsent[0]):
+            if self._unsent:  # else it was lost
+                close_all(self._unsent.popleft()[1])
+        if self.is_open and not self._unsent:
+            self._loop.remove_writer(self._socket)
 
     def _read(self) -> None:
         try:
@@ -175,8 +209,8 @@ class ForkServerProcess:
                 self._workers.pop(number).end(status)
             case {"failed": number, "why": why}:
                 self._workers.pop(number).end(why)
-            case {"pong": asked} if asked == self._asked:
-                self._stop_looking()
+            case {"pong": asked}:
+                self._receive_pong(asked)
             case {"endless": number, "size": size, "most": most}:
                 self._workers[number].kill(ENDLESS.format(size, most))
             case {"broken": why}:
@@ -188,11 +222,19 @@ class ForkServerProcess:
         self.is_open = False
         self._stop_looking()
         self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
         self._socket.close()
+        while self._unsent:
+            close_all(self._unsent.pop()[1])
         workers, self._workers = self._workers, {}
         for process in workers.values():
             process.lose(why)
         self._ended()
+
+
+def close_all(descriptors: Sequence[int]) -> None:
+    for one in descriptors:
+        os.close(one)
 
 
 class ForkServerClient:
@@ -204,6 +246,7 @@ class ForkServerClient:
         self._stack = AsyncExitStack()
         self._up = anyio.Event()
         self._attempts = Attempts(RESTARTS, STEADY_AFTER)
+        self._starts = anyio.Semaphore(MOST_STARTS)
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -236,9 +279,36 @@ class ForkServerClient:
     ) -> WorkerHandle:
         """A worker whose handler has been imported. `stdin` is a file for its standard input, which else is empty.
 
+        `timeout` is counted from when it begins: a thousand that begin at once would all be late.
+
         Raises:
             HookFailed: with the reason; nothing of the worker is left then.
         """
+        async with self._begin():
+            return await self._start(spec, serve, log, timeout, stdin)
+
+    @asynccontextmanager
+    async def _begin(self) -> AsyncIterator[None]:
+        """So many starts at a time; one that takes long lets the next one begin beside it."""
+        await self._starts.acquire()
+        is_left = False
+
+        def leave() -> None:
+            nonlocal is_left
+            if not is_left:
+                is_left = True
+                self._starts.release()
+
+        late = asyncio.get_running_loop().call_later(SLOW_START, leave)
+        try:
+            yield
+        finally:
+            late.cancel()
+            leave()
+
+    async def _start(
+        self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float, stdin: int | None
+    ) -> WorkerHandle:
         if not await self._is_up(timeout):
             raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
         server, number, output = self._server, next(self._server.numbers), HookOutput(log, self._redact)

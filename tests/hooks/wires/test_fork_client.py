@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.hooks.wires.fork_client import BOOT_FILE, ForkServerClient
+from gateway.hooks.wires.fork_client import BOOT_FILE, MOST_STARTS, ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
@@ -25,6 +26,7 @@ from tests.spine import until
 pytestmark = pytest.mark.process
 
 DECIDES = CallMeta(decides=True)
+MANY = 300  # what is said of so many at once does not fit into the socket
 NOBODY = 65534
 BOMB = """
 import os, time
@@ -40,6 +42,10 @@ async def fork_server() -> AsyncIterator[ForkServerClient]:
     """One for each test: some of them kill it."""
     async with ForkServerClient(SETTINGS) as fork_server:
         yield fork_server
+
+
+async def serve_nothing(_verb: str, _params: dict[str, Any], _during: str) -> None:
+    """What a hook may ask."""
 
 
 def is_alive(pid: int) -> bool:
@@ -301,3 +307,48 @@ async def over_its_time(worker: WorkerHandle) -> None:
         await ask(worker, 0.5)
     assert failed.value.kind in ("timeout", "died")
     await worker.stop(0)
+
+
+async def test_however_many_start_at_once_all_come_up_and_the_fork_server_lives(tmp_path: Path) -> None:
+    """What it is told waits where it has so much to read that its socket takes no more; while it gets on, it lives."""
+    handler = tmp_path / "handler.py"
+    handler.write_text("def handle(e, c): return {'name': e}")
+    started: list[WorkerHandle] = []
+
+    async with ForkServerClient(ForkServerSettings(processes=4 * MANY)) as fork_server:
+        first = fork_server.pid
+
+        async def start(number: int) -> None:
+            spec = worker_spec(handler, name=f"hook{number}")
+            started.append(await fork_server.start(spec, serve_nothing, tmp_path / "hook.log", timeout=120))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(MANY):
+                tasks.start_soon(start, number)
+        assert len({worker.process.pid for worker in started}) == MANY
+        assert fork_server.pid == first
+        for worker in started:
+            worker.process.kill("all at once")  # each with a question whether it is done
+        with anyio.fail_after(120):
+            for worker in started:
+                await worker.gone.wait()
+        assert fork_server.pid == first
+
+
+async def test_who_takes_long_to_start_holds_up_nobody(tmp_path: Path, fork_server: ForkServerClient) -> None:
+    slow, quick = tmp_path / "slow.py", tmp_path / "quick.py"
+    slow.write_text("import time\ntime.sleep(1000)\n")
+    quick.write_text("def handle(e, c): pass")
+
+    async def hang(number: int) -> None:
+        spec = worker_spec(slow, name=f"slow{number}")
+        with suppress(HookFailed):
+            await fork_server.start(spec, serve_nothing, tmp_path / "slow.log", timeout=1000)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(MOST_STARTS + 1):
+            tasks.start_soon(hang, number)
+        await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(60):
+            await fork_server.start(worker_spec(quick), serve_nothing, tmp_path / "quick.log", timeout=60)
+        tasks.cancel_scope.cancel()
