@@ -22,7 +22,7 @@ from gateway.events.catalogue import remove_live_fields
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.dead_letters import DeadLetters
-from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import CallEvent, HookState
 from gateway.hooks.patterns import EventSelector
 from gateway.web.event_stream import cut_field
@@ -99,11 +99,12 @@ class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def _list(gateway: Gateway, params: HookListParams) -> Any:
-    known = await gateway.folder_hooks.status(with_memory=True)
+    known = await gateway.folder_hooks.status()
     if params.by == "worst":
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
-    webhooks, hooks = list_gateway_webhooks(gateway), msgspec.to_builtins(known[params.first : end])
+    hooks = msgspec.to_builtins(await add_memory(known[params.first : end]))
+    webhooks = list_gateway_webhooks(gateway)
     return {
         "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
         "count": len(known),

@@ -12,7 +12,7 @@ from gateway.daemon.hooks import list_shown
 from gateway.daemon.own_process import read_memory_kb
 from gateway.daemon.platforms import PlatformPart
 from gateway.engine import Engine, EngineHealth
-from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import HookStatus
 from gateway.lanes import Lanes
 from gateway.outbox import Outbox
@@ -58,7 +58,7 @@ async def collect_metrics(gateway: MetricSources, times: TurnTimes) -> list[Metr
         *times.metrics(),
         *_list_usage_metrics(gateway.usage.totals.models),
         *_list_journal_metrics(await gateway.engine.health()),
-        *_list_hook_metrics(list_shown(await gateway.folder_hooks.status(with_memory=True))),
+        *_list_hook_metrics(await add_memory(list_shown(await gateway.folder_hooks.status()))),
         *_list_process_metrics(gateway.since),
     ]
 

@@ -163,8 +163,8 @@ class FolderHooks:
         """Until all that was found at the start has been started, or has said why not."""
         await self._set.settled.wait()
 
-    async def status(self, *, with_memory: bool = False) -> list[HookStatus]:
-        """How each fares, by name; what its process holds in memory costs more than all the rest."""
+    async def status(self) -> list[HookStatus]:
+        """How each fares, by name, without its memory: `add_memory`."""
         dead = Counter[str]()
         with suppress(EngineError):  # of a journal that is ill: all else can be told
             dead.update(letter.hook for letter in (await self._letters.list() if self._letters else ()))
@@ -172,14 +172,14 @@ class FolderHooks:
         for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
             found.append(await _status_of(hook, dead[name], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
-        return await _weigh(found) if with_memory else found
+        return found
 
     async def info(self, name: str) -> HookInfo:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(hook.name)) if self._letters else 0
         found = await _status_of(hook, dead, group_by_label(self._set.hooks), group_by_content(self._set.hooks))
-        (weighed,) = await _weigh([found])
+        (weighed,) = await add_memory([found])
         return HookInfo(**msgspec.structs.asdict(weighed), given=tuple(hook.calls.record.given))
 
     async def kept(self, name: str) -> dict[str, Any]:
@@ -443,8 +443,9 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
     return wire.pids if isinstance(wire, LastingProgram | OneshotProgram) else ()
 
 
-async def _weigh(found: Sequence[HookStatus]) -> list[HookStatus]:
-    """With what each process holds, which the kernel counts page by page: in a thread, as it takes its time."""
+async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
+    """With what each process holds. The kernel counts it page by page, which costs more than all the rest: in a thread,
+    and for those alone that are shown."""
     sizes = await to_thread.run_sync(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 
