@@ -83,7 +83,7 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text
+from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text, write_decisions
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
@@ -474,6 +474,7 @@ def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
         gateway.registry,
         partial(find_reply_workspace, gateway),
         lambda reply: gateway.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
+        partial(write_decisions, gateway.engine, gateway.sessions),
         gateway.configuration.redactor.clean,
         lambda owed: gateway.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
     )

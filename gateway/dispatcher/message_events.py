@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from anyio import to_thread
@@ -29,12 +29,15 @@ from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
 from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
+from gateway.sessions.session import SENDING
 from gateway.steps import TurnStatus
 from gateway.transcript import Entry, Picture, Usage
 
 log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
+WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
+"""What hooks made of a reply is written down: in the conversation of this key, for the turn of this id."""
 
 
 def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, agent: str) -> dict[str, Any]:
@@ -211,10 +214,12 @@ class ReplyHooks(DeliveryCallbacks):
         registry: HookRegistry,
         find_workspace: FindWorkspace,
         is_withdrawn: Callable[[Reply], Awaitable[bool]],
+        write_decisions: WriteDecisions,
         redact: Callable[[str], str] = str,
         refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
     ) -> None:
         self._registry = registry
+        self._write_decisions = write_decisions
         self._find_workspace = find_workspace
         self._is_withdrawn = is_withdrawn
         self._redact = redact
@@ -228,11 +233,9 @@ class ReplyHooks(DeliveryCallbacks):
         """
         if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
-        if not self._registry.wants("message:sending"):
+        if not self._registry.wants(SENDING):
             return outbound.reply
-        with use_cause(outbound.cause):
-            event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
-        await self._registry.recorders.settled()  # it comes before what the network says
+        event = await self._ask(outbound)
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
         if outbound.reply.literals and event["text"] != outbound.reply.text:
@@ -243,6 +246,20 @@ class ReplyHooks(DeliveryCallbacks):
         if wanted == reply.attachments:
             return reply
         return await attach_allowed(reply, wanted, await self._find_workspace(outbound))
+
+    async def _ask(self, outbound: records.OwedReply) -> Event:
+        """The event, once it is written down who is owed it and what was decided: the network is asked after that."""
+        fields = build_reply_fields(outbound, outbound.reply)
+        if not (outbound.session_key and outbound.turn_id):
+            with use_cause(outbound.cause):
+                event = await self._registry.run(SENDING, **fields)
+            await self._registry.recorders.settled()
+            return event
+        owed, fields["id"] = OwedEvents(), f"{outbound.reply.id}/{SENDING}"
+        with use_cause(outbound.cause):
+            event = await self._registry.scope({}, answers={}, owed=owed).run(SENDING, **fields)
+        await self._write_decisions(outbound.session_key, outbound.turn_id, owed)
+        return event
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()

@@ -4,6 +4,7 @@ from gateway.lanes.audio import TRANSCRIPTION, AudioListener, AudioWords
 from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
+from gateway.lanes.turn_claim import write_decisions
 
 __all__ = [
     "ANSWER_WAIT",
@@ -20,4 +21,5 @@ __all__ = [
     "TurnStart",
     "interrupt_on_text",
     "message_id_of",
+    "write_decisions",
 ]

@@ -31,14 +31,14 @@ from functools import partial
 import anyio
 
 from gateway import record_subjects, records
-from gateway.engine.interface import NewRecord, append_until_written
+from gateway.engine.interface import Engine, NewRecord, append_until_written
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply, cause_of, people_of
-from gateway.sessions import Session
+from gateway.sessions import Session, SessionRepository
 from gateway.usage import TurnUsage, origin_of
 
 LONGEST_REASON, LONGEST_NAME = 500, 200
@@ -202,6 +202,21 @@ def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> It
     for one in decisions:
         fields = one._asdict() | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
         yield records.DecisionRecord(turn_id=turn_id, **fields)
+
+
+async def write_decisions(
+    engine: Engine, sessions: SessionRepository, key: str, turn_id: str, owed: OwedEvents
+) -> None:
+    """What hooks decided about a reply of a turn that may be over, with the events that others are owed of it."""
+    puts, decided = make_owed_puts(owed, key), tuple(make_decision_records(turn_id, owed.decisions))
+    while decided and (session := await sessions.open(key)).session_id:
+        try:
+            await append_until_written(partial(sessions.append, session, *decided, extra=puts), "what hooks decided")
+            return
+        except Conflict:
+            continue  # the conversation goes on meanwhile
+    if puts:
+        await append_until_written(partial(engine.append, *puts), "what hooks are owed")
 
 
 def make_owed_puts(owed: OwedEvents, session_key: str) -> list[NewRecord]:

@@ -49,14 +49,17 @@ def as_markdown(session: Session) -> str:
     }
     head += [f"- {name}: {value}" for name, value in facts.items() if value]
     said = (line for at in range(len(session.entries)) for line in _render_entry(session, at))
-    return "\n".join([*head, *said]) + "\n"
+    return "\n".join([*head, *said, *_render_decisions(session, len(session.entries))]) + "\n"
 
 
 def _render_entry(session: Session, at: int) -> list[str]:
-    entry = session.entries[at]
+    return [*_render_decisions(session, at), *_render_words(session.entries[at])]
+
+
+def _render_decisions(session: Session, at: int) -> list[str]:
     made = [one for one in session.decisions if one.entry == at]
     decided = [f"> hook {one.hook}: {one.decision} at {one.event}: {' '.join(one.reason.split())}" for one in made]
-    return [*(["", *decided] if decided else []), *_render_words(entry)]
+    return ["", *decided] if decided else []
 
 
 def _render_words(entry: Entry) -> list[str]:

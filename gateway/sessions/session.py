@@ -23,6 +23,7 @@ from gateway.transcript import Entry, Usage
 STATE_VERSION = 5  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
+SENDING = "message:sending"  # what hooks decide there, they may decide when the turn is over
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
 
@@ -245,6 +246,17 @@ def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[Ses
         yield SessionDecision(len(state.entries) + at, one.hook, one.event, one.decision, one.reason)
 
 
+def _add_decision(state: Session, kept: records.DecisionRecord, _at: float) -> Session:
+    """With its turn; of a reply that goes out when that is over, behind all that was said so far."""
+    turn = state.turn
+    if turn is not None and turn.turn_id == records.turn_of(kept.turn_id):
+        return replace(state, turn=replace(turn, decisions=(*turn.decisions, kept)))
+    late = SessionDecision(len(state.entries), kept.hook, kept.event, kept.decision, kept.reason)
+    if kept.event != SENDING or late in state.decisions:
+        return state
+    return replace(state, decisions=(*state.decisions, late)[-DECISIONS_KEPT:])
+
+
 def _apply_changed(state: Session, kept: records.SettingChanged, _at: float) -> Session:
     settings = {name: value for name, value in state.settings.items() if name != kept.name}
     return replace(state, settings=settings if kept.value is None else {**settings, kept.name: kept.value})
@@ -267,7 +279,7 @@ CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyT
         records.LlmStep: _add_step,
         records.ToolStarted: _add_step,
         records.ToolFinished: _add_step,
-        records.DecisionRecord: _change_turn(lambda turn, kept: replace(turn, decisions=(*turn.decisions, kept))),
+        records.DecisionRecord: _add_decision,
         records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
         records.ClaimReleased: _change_turn(_release_claim),
         records.QuestionsAsked: _change_turn(_wait_for_answers),

@@ -20,7 +20,7 @@ from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.hooks import HookRegistry
-from gateway.lanes import Lanes, LaneSettings
+from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
 from gateway.records import OwedReply
@@ -157,6 +157,7 @@ async def chat(
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
+    sessions = SessionRepository(engine)
 
     async def is_withdrawn(reply: Reply) -> bool:
         return await dispatcher.approvals.is_withdrawn(reply)
@@ -170,10 +171,10 @@ async def chat(
         hooks,
         find_workspace,
         is_withdrawn,
+        partial(write_decisions, engine, sessions),
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
     )
     outbox = Outbox(engine, callbacks=deliveries)
-    sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}

@@ -13,6 +13,7 @@ from gateway.agent.tools import tool_from
 from gateway.hooks import Deny, End
 from gateway.messages import Address, Message
 from gateway.record_subjects import delta_subject_of
+from gateway.sessions.export import as_markdown
 from tests.dispatcher.room import KEY, ROOM, Chat, answer, chat
 from tests.spine import lane_settings, until
 
@@ -74,6 +75,29 @@ async def test_a_hook_may_change_what_is_said_or_keep_it_back() -> None:
         assert await room.hear() == "OPEN"
         (failed,) = await room.told("message:failed")
         assert failed["text"] == "secret"
+
+
+async def test_what_hooks_make_of_a_reply_stands_in_the_conversation_behind_it() -> None:
+    """It is decided when the turn is over; each time that the reply is tried it is the same decision."""
+    async with chat("secret", "open", "third") as room:
+        room.hooks.on("message:sending", censor)
+        await room.write("one")
+        await room.when("message:failed")
+        await room.write("two")
+        assert await room.hear() == "OPEN"
+        session = await room.house.sessions.open(KEY)
+        made = [(one.entry, one.event, one.decision, one.reason) for one in session.decisions]
+        assert made == [(2, "message:sending", "deny", "no"), (4, "message:sending", "change", "text")]
+        lines = [line for line in as_markdown(session).splitlines() if line.startswith(("## ", "> "))]
+        first, last = "deny at message:sending: no", "change at message:sending: text"
+        said = ["## User", "## Assistant"]
+        assert [line.split(": ", 1)[-1] for line in lines] == [*said, first, *said, last]
+
+
+def censor(event: Any) -> Any:
+    if event["text"] == "secret":
+        return Deny("no")
+    return {"text": event["text"].upper()}
 
 
 async def test_a_question_of_a_hook_goes_to_the_person_and_the_turn_goes_on_with_the_answer() -> None:
