@@ -101,6 +101,7 @@ class Page:
             case [""]:
                 cookie = self._write_cookie(request, secret)
                 told = {"token": token_of(secret), "may": " ".join(self._verbs.list_allowed(login.role))}
+                told["end"] = "" if login.at else "hidden"  # whom a proxy names is named by it again
                 return self._show_file("index.html", {"Set-Cookie": cookie}, told)
             case ["static", name]:
                 return self._show_file(name, {})

@@ -86,9 +86,9 @@ BUDGETS = "budgets: {each_person: {day: {tokens: 1000000}, month: {money: 5}}}\n
 PROGRAM = "dashboard"
 
 
-def start_busy(gateway: GatewayProcess) -> None:
+def start_busy(gateway: GatewayProcess, settings: str = "") -> None:
     """Until each hook is in its state, and everything was said."""
-    gateway.script(*TURNS, *[{"user": "", "text": "Hello."}] * 200, settings=BUDGETS)
+    gateway.script(*TURNS, *[{"user": "", "text": "Hello."}] * 200, settings=BUDGETS + settings)
     gateway.environ["AUDIT_SECRET"] = "nobody guesses this one: 0123456789"
     for name, (manifest, handler) in HOOKS.items():
         gateway.add_hook(name, {"HOOK.yaml": manifest} | ({"handler.py": handler} if handler else {}))

@@ -203,3 +203,12 @@ def test_what_is_written_while_the_gateway_is_away_is_taken_when_it_is_back(
     gateway.start(environ={"GATEWAY_WEB_LISTEN": f"127.0.0.1:{port}"})
     expect(answers(screen)).to_contain_text("I heard you.", timeout=PATIENCE)
     expect(screen.page.locator(".log .said")).to_have_count(2)
+
+
+def test_on_a_phone_the_whole_of_it_is_on_the_screen(screen: Screen) -> None:
+    """Nobody scrolls to where they write."""
+    screen.page.set_viewport_size(WIDTHS["phone"])  # type: ignore[arg-type]
+    enter(screen, "c" + "7" * 15)
+    for found in (screen.room.get_by_role("textbox"), screen.room.get_by_role("button", name="Send", exact=True)):
+        expect(found).to_be_in_viewport(ratio=1, timeout=PATIENCE)
+    assert screen.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")

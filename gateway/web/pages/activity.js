@@ -1,7 +1,7 @@
 // Who steered the gateway, when, from where and on what; and what was refused them. The newest first, page by page.
 
 import { ask } from './asking.js'
-import { column, el, pager, panel, table } from './dom.js'
+import { column, el, moment, pager, panel, table } from './dom.js'
 
 export const title = 'Activity'
 export const needs = 'activity.list'
@@ -11,7 +11,7 @@ const ROWS = 100
 export async function show(before) {
   const page = await ask('activity.list', { last: ROWS, before: before || 0 })
   const rows = page.activity.reverse().map(one => [
-    el('time', { title: new Date(one.at * 1000).toISOString() }, new Date(one.at * 1000).toLocaleString()), one.who, one.place, one.what, one.on, one.outcome === 'done' ? '' : one.outcome,
+    moment(one.at), one.who, one.place, one.what, one.on, one.outcome === 'done' ? '' : one.outcome,
   ])
   const heads = [column('when'), column('who'), column('from'), column('what'), column('on'), column('', 'bad-text')]
   return el('div', {},

@@ -1,8 +1,8 @@
 // The conversations, the newest first; words in them; and what was said in one. The gateway gives them page by page.
 
 import { actions } from './acting.js'
-import { ask } from './asking.js'
-import { ago, bytes, column, el, facts, number, pager, panel, table } from './dom.js'
+import { ask, may } from './asking.js'
+import { ago, bytes, column, el, facts, moment, number, pager, panel, table } from './dom.js'
 
 export const title = 'Conversations'
 
@@ -15,7 +15,7 @@ const linkTo = (id, params = {}) => {
   return `#conversations/${encodeURIComponent(id + (asked && `?${asked}`))}`
 }
 const called = one => one.title || one.session_key.split(':').slice(3).join(' · ') || one.session_id
-const nameOf = one => el('a', { href: linkTo(one.session_id) }, called(one).slice(0, 120))
+const nameOf = one => (may('sessions.show') ? el('a', { href: linkTo(one.session_id) }, called(one).slice(0, 120)) : called(one).slice(0, 120))
 
 export async function show(rest) {
   const [id, query] = [rest.split('?', 1)[0], rest.slice(rest.indexOf('?') + 1)]
@@ -25,6 +25,7 @@ export async function show(rest) {
 }
 
 function searchFor(query) {
+  if (!may('sessions.search')) return ''
   const field = el('input', { type: 'search', defaultValue: query, placeholder: 'Words in conversations', 'aria-label': 'Words in conversations' })
   const search = event => {
     event.preventDefault()
@@ -63,7 +64,7 @@ async function showOne(id, before) {
   ])
   return el('div', {},
     panel(called(session).slice(0, 300), facts([
-      ['network', session.platform], ['person', session.user_id], ['began', session.began], ['last used', session.last_active],
+      ['network', session.platform], ['person', session.user_id], ['began', moment(session.began)], ['last used', moment(session.last_active)],
       ['model', session.settings.model], ['entries', count],
       ['tokens', usage.calls ? `${usage.input_tokens} in, ${usage.output_tokens} out, ${usage.calls} calls of ${usage.model}` : ''],
     ]), drawChoices(session), el('p', {}, el('a', { href: '#conversations' }, 'all conversations'))),

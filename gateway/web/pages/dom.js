@@ -26,6 +26,13 @@ export function lasting(value) {
 
 export const ago = at => (at ? `${lasting(Date.now() / 1000 - at)} ago` : '')
 
+// As clocks here show it; `when` is in seconds, or as the gateway wrote it.
+export function moment(when) {
+  if (when == null || when === '') return ''
+  const at = new Date(typeof when === 'number' ? when * 1000 : when)
+  return el('time', { dateTime: at.toISOString(), title: at.toISOString() }, at.toLocaleString())
+}
+
 export const bytes = value =>
   value > 1e9 ? `${(value / 1e9).toFixed(1)} GB` : value > 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${Math.round(value / 1e3)} kB`
 

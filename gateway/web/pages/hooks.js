@@ -3,12 +3,13 @@
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, dot, el, facts, number, pager, panel, seconds, spark, table } from './dom.js'
+import { ago, bytes, column, dot, el, facts, number, pager, panel, plain, seconds, spark, table } from './dom.js'
 import { drawLetters } from './letters.js'
 
 export const title = 'Hooks'
 
 const ROWS = 100
+const PAUSE = 1500  // milliseconds between two looks at what a hook prints
 const LONGEST = 60  // characters of a reason, beside other things
 
 function lightOf(hook) {
@@ -39,7 +40,7 @@ export async function show(name) {
     panel(hook.label, el('p', { className: 'soft' }, hook.description ?? ''), drawSwitches(hook), drawFacts(hook)),
     ...drawError(hook.last_error),
     panel('Last calls', drawCalls(hook.traces, hook.given ?? [])),
-    ...(lines.length ? [panel(['Log', el('small', {}, 'what it printed last')], el('pre', { tabIndex: 0 }, lines.join('\n')))] : []),
+    ...(may('hooks.logs') ? [drawLog(hook.name, lines)] : []),
     ...(letters.length ? [drawLetters(letters)] : []),
     drawTrial(hook),
     panel('At the terminal', el('pre', { tabIndex: 0 }, `hermes-gateway hooks logs ${hook.name} -f\nhermes-gateway hooks test ${hook.name}\nhermes-gateway hooks trust ${hook.name}`)))
@@ -48,8 +49,11 @@ export async function show(name) {
 async function showAll(first) {
   const { hooks, count } = await ask('hooks.list', { by: 'worst', first, limit: ROWS })
   const pages = pager([first > 0 && ['the first', '#hooks'], first > ROWS && ['before', `#hooks/?${first - ROWS}`], first + ROWS < count && ['further', `#hooks/?${first + ROWS}`]])
+  const isOff = hook => hook.origin === 'built-in' && hook.state === 'disabled'
+  const off = hooks.filter(isOff)
   return el('div', {},
-    panel(['Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks)), pages,
+    panel(['Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook))),
+      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pages,
     panel(['A new one', el('small', {}, 'at the terminal: nothing is installed from here')],
       el('pre', { tabIndex: 0 }, 'hermes-gateway hooks new NAME\nhermes-gateway hooks check NAME\nhermes-gateway hooks test NAME')))
 }
@@ -82,6 +86,31 @@ const drawFacts = hook => facts([
 const drawError = error => (error?.message
   ? [panel(['Last error', el('small', {}, `${error.event}, ${ago(error.at)}`)], el('p', { className: 'bad-text' }, error.message), ...(error.traceback ? [el('pre', { tabIndex: 0 }, error.traceback)] : []))]
   : [])
+
+// It goes on by itself, also where the hook prints something and no event happens.
+function drawLog(name, lines) {
+  const printed = el('pre', { tabIndex: 0, 'data-own': '' }, linesOf(lines))
+  setTimeout(followLog, PAUSE, name, printed)
+  const drawn = panel(['Log', el('small', {}, 'what it printed last, as it prints it')], printed)
+  drawn.dataset.key = `log ${name}`
+  return drawn
+}
+
+async function followLog(name, printed) {
+  if (!printed.isConnected) return
+  if (!document.hidden) await ask('hooks.logs', { name }).then(({ lines }) => showLines(printed, lines)).catch(() => {})  // the frame says that the line is lost
+  setTimeout(followLog, PAUSE, name, printed)
+}
+
+function showLines(printed, lines) {
+  const text = plain(linesOf(lines))
+  if (printed.textContent === text) return
+  const isAtEnd = printed.scrollHeight - printed.scrollTop - printed.clientHeight < 40
+  printed.textContent = text
+  if (isAtEnd) printed.scrollTop = printed.scrollHeight
+}
+
+const linesOf = lines => lines.join('\n') || 'It has printed nothing yet.'
 
 // Of the last ones also what they were given.
 function drawCalls(traces, given) {
