@@ -10,7 +10,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from tests.web.chats import ChatVisitor
-from tests.web.visits import Visit, read_answer, say, visit
+from tests.web.visits import Visit, connect, read_answer, say, visit
 
 pytestmark = pytest.mark.process
 
@@ -104,3 +104,22 @@ def test_from_elsewhere_than_the_proxy_the_header_is_nothing(tmp_path: Path) -> 
         gateway.start()
         for name in ("ann", "boss@example.org"):
             assert look(gateway, X_Person=name, X_Forwarded_For="10.9.8.7").status == 403
+
+
+@pytest.mark.row("T7")
+def test_whoever_may_no_longer_look_hears_no_more(tmp_path: Path) -> None:
+    """A line that is open ends too, in its next beat."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(settings=SETTINGS)
+        gateway.start()
+        host = urlsplit(url_of(gateway)).netloc
+        with connect(url_of(gateway)) as line:
+            line.settimeout(90)
+            line.sendall(f"GET /live HTTP/1.1\r\nHost: {host}\r\nX-Person: olga\r\n\r\n".encode())
+            assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            config = gateway.home.config
+            config.write_text(config.read_text().replace("olga: operator", "olga: user"))
+            assert gateway.cli("reload").returncode == 0
+            while line.recv(1 << 16):
+                pass
+        assert look(gateway, "/live", X_Person="olga").status == 403
