@@ -249,9 +249,10 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
         Literal["placed", "pinned"], describe("`pinned`: a new or changed hook runs only after `hooks trust NAME`")
     ] = "placed"
     memory: Annotated[Size, describe("what the process of one hook may use", ge=32_000_000)] = 512_000_000
-    processes: Annotated[int, describe("how many processes and threads hooks may add to those of their user", ge=8)] = (
-        256
-    )
+    processes: Annotated[
+        int,
+        describe("how many processes and threads hooks may add to those of their user, beside one process each", ge=8),
+    ] = 256
     eager: Annotated[int, describe("how many hooks are started at once; further ones at their first event", ge=0)] = 50
     each: Annotated[
         dict[str, HookOverrides], describe("settings of hooks by name, where a name is one of the words above")

@@ -24,13 +24,15 @@ LOOK_SECONDS = 1.0  # for which a look at all processes is good
 
 
 class ProcessLimit:
-    """What all hooks together may have; three quarters of that are more than one alone has with good reason."""
+    """What all hooks together may have beside a process each; three quarters of that are more than one alone has with
+    good reason."""
 
     def __init__(self, more: int) -> None:
         self._more = more
         self._threads = count_all_threads()
-        self._limit: int | None = None
+        self._others = 0  # threads of the same user that are no hook's
         self._looked = -math.inf
+        self._workers = 0  # so many there were when their limits were renewed
         self.most_of_one = more * 3 // 4
 
     def needs_look(self) -> bool:
@@ -41,19 +43,24 @@ class ProcessLimit:
         self._threads = now if needs_look else min(now, self._threads)
         return needs_look
 
-    def now(self) -> int | None:
-        """None where there is no limit to be had. Of many starts at once not each looks at all processes."""
+    def now(self, workers: int) -> int | None:
+        """With so many workers; None where there is no limit to be had. Of many starts at once the first looks around."""
         if os.getuid() == 0:
             return None
         if time.monotonic() - self._looked > LOOK_SECONDS:
             ours = {one.pid for one in find_descendants({os.getpid()})}
-            self._limit = count_user_threads(os.getuid(), ours) + self._more
+            self._others = count_user_threads(os.getuid(), ours)
             self._looked = time.monotonic()
-        return self._limit
+        return self._others + self._more + workers
+
+    def is_outgrown(self, workers: int) -> bool:
+        """There are so many more of them that the limits of the first ones are too low by now."""
+        return workers >= self._workers + self._more // 8
 
     def renew(self, pids: Iterable[int]) -> None:
         known = [*pids]
-        limit = self.now() if known and hasattr(resource, "prlimit") else None
+        self._workers = len(known)
+        limit = self.now(len(known)) if known and hasattr(resource, "prlimit") else None
         if limit is None:
             return
         for pid in known:

@@ -236,7 +236,7 @@ class ForkServer:
     def _watch_number(self) -> None:
         """Renew the limit now and then, and end the hook that spawns without end, before others have to wait."""
         now = time.monotonic()
-        if now >= self._renewal:
+        if now >= self._renewal or self._limit.is_outgrown(len(self._workers.pids)):
             self._renewal = now + RENEW_MS / 1000
             self._limit.renew(self._workers.pids.values())
         if not self._limit.needs_look():
@@ -295,8 +295,12 @@ class ForkServer:
             for end in ends:
                 os.close(end)
 
+    def _count_limit(self) -> int | None:
+        """Of the processes that one more worker may have beside it."""
+        return self._limit.now(len(self._workers.pids) + 1)
+
     def _fork(self, ends: AnyEnds) -> int:
-        me, limit = os.getpid(), self._limit.now() if isinstance(ends, WorkerDescriptors) else None
+        me, limit = os.getpid(), self._count_limit() if isinstance(ends, WorkerDescriptors) else None
         pid = os.fork()
         if pid == 0:
             try:
@@ -315,7 +319,7 @@ class ForkServer:
         if isinstance(ends, ProgramDescriptors):
             raise OSError("a restricted program is forked, and here nothing is")
         role = "command" if isinstance(ends, CommandDescriptors) else "worker"
-        settings = {"path": sys.path, "ends": ends, "fork_server": os.getpid(), "limit": self._limit.now()}
+        settings = {"path": sys.path, "ends": ends, "fork_server": os.getpid(), "limit": self._count_limit()}
         program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), role, json.dumps(settings)]
         for end in ends:
             os.set_inheritable(end, True)
