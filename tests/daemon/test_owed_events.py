@@ -59,7 +59,7 @@ async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Pat
         *("ToolFinished", "tool:after"),
         *("LlmStep", "message:add", "llm:before", "llm:after", "message:add"),
         *("TurnEnded", "OwedReply", "agent:end"),
-        *("SendSucceeded", "message:sent"),
+        *("message:sending", "SendSucceeded", "message:sent"),
     ]
 
 
