@@ -17,7 +17,17 @@ from bench import large_journal
 from gateway.testing import GatewayProcess
 
 ROOMS = (
-    *("overview", "inbox", "hooks", "conversations", "conversations/%3Fq%3Dlana", "networks", "events", "usage"),
+    *(
+        "overview",
+        "inbox",
+        "hooks",
+        "conversations",
+        "conversations/%3Fq%3Dlana",
+        "people",
+        "networks",
+        "events",
+        "usage",
+    ),
     *("logs", "configuration", "activity"),
 )
 ROUNDS = 3

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 import msgspec
@@ -10,9 +10,9 @@ import msgspec
 from gateway.activity import CALLER, OWNER
 from gateway.adapters.page.places import PLATFORM
 from gateway.agent.toolbox.memory import FileMemory
-from gateway.control_socket.params import NoParams
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.session_verbs import RowCount
 from gateway.daemon.verb_activity import write_verb
 from gateway.errors import AccessError
 from gateway.people import Person, PersonRemoval, PersonTraces, parse_person
@@ -31,25 +31,37 @@ class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     person: str
 
 
+class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most so many from the one at `first` on: by name, or those first who spoke last."""
+
+    limit: RowCount = -1
+    first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
+    by: Literal["name", "latest"] = "name"
+
+
 def _traces_of(gateway: Gateway) -> PersonTraces:
     memory = FileMemory(gateway.home.memory)
     return PersonTraces(gateway.engine, gateway.sessions, gateway.search, memory, gateway.home.files)
 
 
-async def _list(gateway: Gateway, _params: NoParams) -> Any:
+async def _list(gateway: Gateway, params: PeopleListParams) -> Any:
     speakers = await _traces_of(gateway).list_speakers()
     named = {Person(one.platform, one.user_id): one.user_name for one in gateway.access.pairings.people}
     rules = gateway.access.rules
     networks = {*rules.owners, *rules.admins, *rules.users, *rules.group_users}
     listed = {Person(platform, user) for platform in networks for user in rules.list_people(platform)}
     listed |= {parse_person(one) for group in gateway.settings.access.groups.values() for one in group.people}
+    silent = {*named, *listed}.difference(speakers)
+    known = [*speakers, *sorted(silent)] if params.by == "latest" else sorted({*speakers, *silent})
+    end = len(known) if params.limit < 0 else params.first + params.limit
     rows = []
-    for person in sorted({*speakers, *named, *listed}):
-        theirs = speakers.get(person, [])
-        last = max((one.last_active for one in theirs), default=0.0)
+    for person in known[params.first : end]:
+        said = speakers.get(person)
         facts = {"person": str(person), "name": named.get(person, ""), "role": _role_of(gateway, person)}
-        rows.append({**facts, "sessions": len(theirs), "last_active": last})
-    return {"people": rows}
+        rows.append(
+            {**facts, "sessions": said.sessions if said else 0, "last_active": said.last_active if said else 0.0}
+        )
+    return {"people": rows, "count": len(known)}
 
 
 def _role_of(gateway: Gateway, person: Person) -> str:
@@ -137,7 +149,7 @@ def _without_others(session: Session, person: Person) -> Session:
 
 
 PEOPLE_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "people.list": GatewayVerb(NoParams, _list),
+    "people.list": GatewayVerb(PeopleListParams, _list),
     "people.show": GatewayVerb(PersonParams, _show),
     "people.forget": GatewayVerb(PersonParams, _forget),
 }

@@ -129,7 +129,7 @@ async def find_session(gateway: Gateway, name: str) -> Session:
         if not session.session_id:
             raise SessionError(f"there is no session under {name}")
         return session
-    rows = await gateway.search.find_by_id_prefix(name) if name else []
+    rows = await gateway.search.list_sessions(begins=name, limit=2) if name else []
     if len(rows) != 1:
         raise SessionError(f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list")
     (row,) = rows

@@ -22,7 +22,7 @@ from gateway.errors import EngineTooNew
 from gateway.file_folders import find_file_folder
 from gateway.people.person import Person
 from gateway.sessions import Session, SessionRepository
-from gateway.sessions.search import SessionInfo, SessionSearch
+from gateway.sessions.search import SessionSearch, Speaker
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
 SUBJECTS = (
@@ -62,13 +62,9 @@ class PersonTraces:
         self._search = search
         self._files = files
 
-    async def list_speakers(self) -> Mapping[Person, list[SessionInfo]]:
-        """Who has begun conversations, each with theirs, those last used first."""
-        found: dict[Person, list[SessionInfo]] = {}
-        for one in await self._search.list_sessions(limit=-1):
-            if one.platform and one.user_id:
-                found.setdefault(Person(one.platform, one.user_id), []).append(one)
-        return found
+    async def list_speakers(self) -> Mapping[Person, Speaker]:
+        """Who has begun conversations, those who spoke last first."""
+        return {Person(one.platform, one.user_id): one for one in await self._search.list_speakers()}
 
     async def find_conversations(self, person: Person) -> PersonSessions:
         rows = await self._search.list_sessions(platform=person.platform, limit=-1)

@@ -73,6 +73,16 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Speaker:
+    """Somebody who began conversations."""
+
+    platform: str
+    user_id: str
+    sessions: int
+    last_active: float
+
+
+@dataclass(frozen=True, slots=True)
 class UsageTotals:
     """The sums of a platform, of a day, or of everything."""
 
@@ -186,16 +196,18 @@ class SessionSearch:
         return await self._query(lambda index: _find_hits(index.db, wanted, key, limit, after))
 
     async def list_sessions(
-        self, *, platform: str = "", user_id: str = "", limit: int = 50, after: ListCursor | None = None
+        self, *, platform: str = "", user_id: str = "", begins: str = "", limit: int = 50, after: ListCursor | None = None
     ) -> list[SessionInfo]:
-        """Sessions, those last used first."""
-        behind = "AND (last_active, id) < (?, ?)" if after else ""
-        where = f"WHERE ? IN ('', platform) AND ? IN ('', user_id) {behind} ORDER BY last_active DESC, id DESC LIMIT ?"
-        return await self._find_sessions(where, platform, user_id, *(after or ()), limit)
+        """Sessions, those last used first. `begins`: as the id does, which is how a person names one."""
+        whose = "substr(id, 1, length(?1)) = ?1 AND ?2 IN ('', platform) AND ?3 IN ('', user_id)"
+        behind = "AND (last_active, id) < (?5, ?6)" if after else ""
+        where = f"WHERE {whose} {behind} ORDER BY last_active DESC, id DESC LIMIT ?4"
+        return await self._find_sessions(where, begins, platform, user_id, limit, *(after or ()))
 
-    async def find_by_id_prefix(self, prefix: str) -> list[SessionInfo]:
-        """The sessions whose id begins with this: how a person names one."""
-        return await self._find_sessions("WHERE substr(id, 1, ?) = ?", len(prefix), prefix)
+    async def list_speakers(self) -> list[Speaker]:
+        """Who has begun conversations, those who spoke last first."""
+        await self._read_on()
+        return await self._query(lambda index: [Speaker(*row) for row in index.db.execute(SPEAKERS_SQL)])
 
     async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
         """The sessions that were last used before that time, the longest silent first."""
@@ -309,6 +321,10 @@ def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
     return SessionStatistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
 
 
+SPEAKERS_SQL = """
+SELECT platform, user_id, COUNT(*), MAX(last_active) FROM session WHERE platform != '' AND user_id != ''
+GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2
+"""
 TOTALS_SQL = """
 SELECT {name}, COUNT(DISTINCT turn.conv || turn.session), COUNT(turn.at), COALESCE(SUM(status = 'failed'), 0),
     COALESCE(SUM(input_tokens), 0), COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cost), 0)

@@ -1,14 +1,18 @@
 """What is read on the page for long: it goes on by itself, tells one's own time, and what is off takes no place."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
 
 from gateway.testing import GatewayProcess
+from tests.browser.busy_home import start_busy
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import PATIENCE, PHONE
 
+CROWD = [f"telegram:{number}" for number in range(2001, 2151)]
+SETTINGS = f"access: {{groups: {{crowd: {{people: {CROWD}}}}}}}\n"
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 SHIPPED = "comes with the gateway and is off; to switch it on: hermes-gateway hooks enable"
@@ -17,6 +21,28 @@ PRINTED_MORE = """before => {
     return log.textContent.split("agent:end").length - 1 > before
 }"""
 ISO = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("read") / "home") as gateway:
+        start_busy(gateway, SETTINGS)
+        yield gateway
+
+
+def test_many_people_are_turned_over_like_pages(open_screen: OpenScreen) -> None:
+    with open_screen() as screen:
+        screen.enter("people", "telegram:")
+        rows = screen.room.locator("tbody").first.locator("tr")
+        expect(rows).to_have_count(100, timeout=PATIENCE)
+        before = rows.locator("td:first-child").all_inner_texts()
+        screen.room.get_by_role("link", name="further").click()
+        expect(screen.room.get_by_role("link", name="the first")).to_be_visible(timeout=PATIENCE)
+        behind = rows.locator("td:first-child").all_inner_texts()
+        assert set(CROWD) <= {*before, *behind}
+        assert not {*before} & {*behind}
+        screen.room.get_by_role("link", name="the first").click()
+        expect(rows).to_have_count(100, timeout=PATIENCE)
 
 
 def test_what_a_hook_prints_is_seen_as_it_prints_it(gateway: GatewayProcess, open_screen: OpenScreen) -> None:

@@ -25,6 +25,7 @@ access:
     crowd: {{people: [telegram:{PEOPLE["user"]}]}}
     passers-by: {{people: [telegram:{PEOPLE["guest"]}], role: guest, rate: 3}}
 """
+HERE = ("terminal:owner", "web:owner")
 GUARD = "from gateway.hooks import Deny\n\n\ndef handle(event_type, context):\n    return Deny('{word} is refused')\n"
 
 
@@ -63,6 +64,27 @@ async def test_a_guard_of_a_folder_meets_who_may_as_much_or_more(house: House, w
     answers = {role: await answer(house, "hello", by) for role, by in PEOPLE.items()}
     assert [role for role, said in answers.items() if "is refused" in said] == refused
     assert [role for role, said in answers.items() if said == "I heard you."] == [r for r in ROLES if r not in refused]
+
+
+async def test_people_are_listed_page_by_page_whoever_spoke_last_first(house: House) -> None:
+    for role in ("user", "guest", "user", "admin"):
+        await answer(house, "hello", PEOPLE[role])
+    people = build_verbs(house.gateway)["people.list"]
+
+    async def list_people(**params: object) -> list[str]:
+        found = (await ask(people, "owner", params))[0]
+        assert found["count"] == len(PEOPLE) + len(HERE)
+        return [one["person"].removeprefix("telegram:") for one in found["people"]]
+
+    spoke = [PEOPLE[role] for role in ("admin", "user", "guest")]
+    latest = await list_people(by="latest")
+    assert latest == [*spoke, PEOPLE["owner"], PEOPLE["operator"], *HERE]
+    assert await list_people(by="latest", limit=2) == latest[:2]
+    assert await list_people(by="latest", first=2, limit=2) == latest[2:4]
+    by_name = await list_people()
+    assert by_name == [*sorted(PEOPLE.values()), *HERE]
+    assert await list_people(first=4, limit=100) == by_name[4:]
+    assert await list_people(limit=0) == []
 
 
 FAILING = "def handle(event_type, context):\n    raise ValueError(context['message'])\n"

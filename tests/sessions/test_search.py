@@ -174,9 +174,9 @@ async def test_titles_and_models_follow(engine: Engine, search: SessionSearch) -
     talk = Talk(engine)
     session = await talk.begin()
     await talk.sessions.append(session, transitions.change_title("fruit"), transitions.change_model("big"))
-    (row,) = await search.find_by_id_prefix(session.session_id[:10])
+    (row,) = await search.list_sessions(begins=session.session_id[:10])
     assert (row.title, row.model, row.user_id) == ("fruit", "big", "ann")
-    assert await search.find_by_id_prefix("nothing") == []
+    assert await search.list_sessions(begins="nothing") == []
 
 
 async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search: SessionSearch) -> None:

@@ -61,6 +61,10 @@ export const number = name => column(name, 'n')
 export const pager = links =>
   el('p', { className: 'pager' }, ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
 
+export const pagesFrom = (room, first, rows, count) => pager([
+  first > 0 && ['the first', `#${room}`], first > rows && ['before', `#${room}/?${first - rows}`],
+  first + rows < count && ['further', `#${room}/?${first + rows}`]])
+
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== '' && value != null)
   return el('dl', {}, ...shown.flatMap(([name, value]) => [el('dt', { textContent: name }), el('dd', {}, value)]))

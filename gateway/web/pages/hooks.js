@@ -3,7 +3,7 @@
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, dot, el, facts, number, pager, panel, plain, seconds, spark, table } from './dom.js'
+import { ago, bytes, column, dot, el, facts, number, pagesFrom, panel, plain, seconds, spark, table } from './dom.js'
 import { drawLetters } from './letters.js'
 
 export const title = 'Hooks'
@@ -48,12 +48,11 @@ export async function show(name) {
 
 async function showAll(first) {
   const { hooks, count } = await ask('hooks.list', { by: 'worst', first, limit: ROWS })
-  const pages = pager([first > 0 && ['the first', '#hooks'], first > ROWS && ['before', `#hooks/?${first - ROWS}`], first + ROWS < count && ['further', `#hooks/?${first + ROWS}`]])
   const isOff = hook => hook.origin === 'built-in' && hook.state === 'disabled'
   const off = hooks.filter(isOff)
   return el('div', {},
     panel(['Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook))),
-      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pages,
+      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pagesFrom('hooks', first, ROWS, count),
     panel(['A new one', el('small', {}, 'at the terminal: nothing is installed from here')],
       el('pre', { tabIndex: 0 }, 'hermes-gateway hooks new NAME\nhermes-gateway hooks check NAME\nhermes-gateway hooks test NAME')))
 }
