@@ -181,3 +181,19 @@ async def test_who_is_nobody_is_said(gateway: GatewayProcess) -> None:
         assert (done.returncode, "nobody's id" in done.stderr) == (1, True), done.stderr
     gone = await cli(gateway, "people", "forget", "telegram:404", "--yes")
     assert "nothing was held of them" in gone["text"]
+
+
+async def test_what_they_said_while_another_turn_ran_is_gone_with_them(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    """Nothing of them stands in the conversation yet: it waits its turn."""
+    await wire.write("slow", by=ANN, chat=GROUP)
+    await until(lambda: gateway.call("status")["turns"]["running"] == 1, "the turn of another runs")
+    await wire.write(f"hello from ben {SECRET}", by=BEN, chat=GROUP)
+    await until(lambda: bool(find_in_home(gateway, SECRET)), "it is in the journal")
+    await cli(gateway, "people", "forget", f"telegram:{BEN}", "--yes", "--json")
+    await say(wire, f"hello all {OF_ANN}", by=ANN, chat=GROUP)
+    await until(lambda: gateway.call("status")["turns"]["running"] == 0, "all turns have ended")
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, SECRET)), left
+    assert find_in_home(gateway, OF_ANN)
