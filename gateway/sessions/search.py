@@ -196,7 +196,13 @@ class SessionSearch:
         return await self._query(lambda index: _find_hits(index.db, wanted, key, limit, after))
 
     async def list_sessions(
-        self, *, platform: str = "", user_id: str = "", begins: str = "", limit: int = 50, after: ListCursor | None = None
+        self,
+        *,
+        platform: str = "",
+        user_id: str = "",
+        begins: str = "",
+        limit: int = 50,
+        after: ListCursor | None = None,
     ) -> list[SessionInfo]:
         """Sessions, those last used first. `begins`: as the id does, which is how a person names one."""
         whose = "substr(id, 1, length(?1)) = ?1 AND ?2 IN ('', platform) AND ?3 IN ('', user_id)"

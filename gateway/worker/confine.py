@@ -44,7 +44,7 @@ class ProcessLimit:
         return needs_look
 
     def now(self, workers: int) -> int | None:
-        """With so many workers; None where there is no limit to be had. Of many starts at once the first looks around."""
+        """With so many workers; None where there is no limit to be had. Of many starts at once the first looks."""
         if os.getuid() == 0:
             return None
         if time.monotonic() - self._looked > LOOK_SECONDS:
