@@ -58,7 +58,6 @@ CROWDED = {
 SHORT = {
     "gateway/adapters/discord/files.py": "files that people send: a network has its own way to fetch them",
     "gateway/adapters/slack/emoji.py": "a table",
-    "gateway/adapters/*/settings.py": "loaded with the settings, before any library",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",

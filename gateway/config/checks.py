@@ -273,6 +273,11 @@ def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema)
     variables = dict(schema.list_platform_secrets())
     for network in schema.platforms:
         section: PlatformSettings = getattr(settings.platforms, network)
+        if section.is_called and section.enabled is not False and not (settings.web.enabled and settings.web.url):
+            place = _find_nearest_place(tree, ("platforms", network, "mode"))
+            what = f"{network} cannot call the gateway: `web.url` does not say at which address"
+            what = what if settings.web.enabled else f"{network} cannot call the gateway: `web.enabled` is false"
+            yield Finding(place, what, "set `web.url` to the https address that leads to the port, or take `mode` away")
         missing = [variables["platforms", network, token] for token in section.missing_tokens]
         is_begun = len(missing) < sum(name.endswith("token") for name in section.__struct_fields__)
         if section.enabled is False or not missing or not (section.enabled or is_begun):

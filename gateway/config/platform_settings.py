@@ -32,6 +32,11 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     ] = 10
 
     @property
+    def is_called(self) -> bool:
+        """Whether the network calls us, by the port."""
+        return False
+
+    @property
     def missing_tokens(self) -> list[str]:
         """The names of the tokens that the network needs and that are not set."""
         return [name for name, value in asdict(self).items() if name.endswith("token") and not value]

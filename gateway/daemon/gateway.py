@@ -24,6 +24,7 @@ from gateway.access import API, INTERNAL, AccessControl, Pairings
 from gateway.activity import Activity
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.terminal import PLATFORM, Terminal
 from gateway.agent import Agent
 from gateway.agent.context_files import HELD, ContextFiles
@@ -183,7 +184,9 @@ class Gateway:
         self.lanes = self.dispatcher.lanes
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive)
-        self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files, home.unreadable)
+        self.adapter_context = AdapterContext(
+            self.dispatcher.receive, self.context, home.files, home.unreadable, NetworkRoutes(settings.web.url)
+        )
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)

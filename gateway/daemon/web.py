@@ -31,6 +31,7 @@ from gateway.web.host_rules import build_host_rules
 from gateway.web.key_check import KeyCheck
 from gateway.web.live_stream import LiveStreams
 from gateway.web.logins import Logins
+from gateway.web.networks import NetworkReceiver
 from gateway.web.openai.calls import ProgramCalls
 from gateway.web.openai.server import ProgramServer
 from gateway.web.page import PROTECTED, Page
@@ -109,6 +110,7 @@ class GatewayWeb:
             lambda: list_webhooks(gateway.configuration, gateway.folder_hooks), intake, rules
         )
         routes["webhooks"] = self._receiver.answer
+        routes["networks"] = NetworkReceiver(gateway.adapter_context.routes, rules).answer
         is_named = "web.listen" in gateway.configuration.origins
         self.port = WebPort(web, Router(rules, routes, page.answer).answer, is_named=is_named)
 

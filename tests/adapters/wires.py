@@ -7,6 +7,7 @@ from typing import Any
 from tests.adapters import discord_facts, slack_wire
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.page_wire import PageWire
+from tests.adapters.slack_calls_wire import SlackCallsWire
 from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.terminal_wire import TerminalWire
@@ -16,6 +17,7 @@ WIRES: dict[str, Callable[[Path], Any]] = {
     "telegram": lambda _root: TelegramWire(),
     "discord": lambda _root: DiscordWire(),
     "slack": lambda _root: SlackWire(),
+    "slack-calls": lambda _root: SlackCallsWire(),
     "terminal": TerminalWire,
     "web": PageWire,
 }

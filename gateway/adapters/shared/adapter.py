@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
 from gateway.dispatcher import CompleteMessage, DispatcherContext
 from gateway.engine import NewRecord
@@ -43,12 +44,14 @@ class ReceiveMessage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter works with: the way in, the parts of the gateway, the folders for what comes in beside texts."""
+    """What an adapter works with: the way in, the parts of the gateway, the folders for what comes in beside texts,
+    and the routes by which networks call."""
 
     receive: ReceiveMessage
     parts: DispatcherContext
     files: Path
     unreadable: Path
+    routes: NetworkRoutes
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):

@@ -16,7 +16,10 @@ if TYPE_CHECKING:  # the table of commands stands above the journal, which no se
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """One thing to ask for, and the variable in which it is kept. A token is needed, and a secret."""
+    """One thing to ask for, and the variable in which it is kept. A token is needed, and a secret.
+
+    `is_called`: it is asked for only where the network calls us, or only where it does not; None: everywhere.
+    """
 
     variable: str
     flag: str
@@ -24,16 +27,18 @@ class SetupQuestion:
     where: str
     pattern: str = r"\S+"
     is_token: bool = False
+    is_called: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformSetup:
-    """What `setup` says and asks. `before` is said first; `manifest` describes our app, where a network wants that."""
+    """What `setup` says and asks. `before` is said first; `manifest` describes our app, where a network wants that,
+    with the address at which it calls us or an empty one."""
 
     summary: str
     before: str
     questions: tuple[SetupQuestion, ...]
-    manifest: "Callable[[CommandTable], dict[str, Any]] | None" = None
+    manifest: "Callable[[CommandTable, str], dict[str, Any]] | None" = None
 
 
 def make_access_questions(network: str, ids: str, example: str, pattern: str) -> tuple[SetupQuestion, SetupQuestion]:

@@ -6,7 +6,8 @@ broke; so it is asked here, and a line that is not mended in time is given up, a
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
+from gateway.adapters.shared.network_routes import PATH
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
     ERRORS,
@@ -38,6 +40,7 @@ from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.names import SlackNames
 from gateway.adapters.slack.reader import SlackReader, threads_of
 from gateway.adapters.slack.receiver import SlackReceiver
+from gateway.adapters.slack.route import SlackRoute
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.adapters.slack.working_indicator import WorkingIndicator
@@ -79,7 +82,7 @@ class SlackAdapter:
 
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
         me, complaints = await fetch_identity(web)
-        url = await fetch_socket_url(web, self._settings)
+        url = await fetch_socket_url(web, self._settings) if self._settings.mode == "socket" else ""
         bot = f"{me.team}:{me.user}"
         marks, recent, sign = (
             ReadMarks(self._context.parts.engine, PLATFORM, bot),
@@ -97,26 +100,55 @@ class SlackAdapter:
         fetch = partial(fetch_file, web=web)
         inbox = Inbox(self._context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
         receiver = SlackReceiver(self._context, presence, reader, inbox, presses)
-        app = AsyncApp(client=web, process_before_response=True)
+        secret = self._settings.signing_secret.reveal()
+        app = AsyncApp(client=web, process_before_response=True, signing_secret=secret or None)
         receiver.listen(app)
         carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
-        line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
-        client: Any = line.client
         presence.complain(*complaints)
         presence.probe = partial(probe, web)
+        if url:
+            hearing = self._connected(url, app, web, presence, me.name, complaints)
+        else:
+            hearing = self._called(app, web, presence, me.name)
+        async with hearing as watch, anyio.create_task_group() as tasks:
+            tasks.start_soon(receiver.read_again, web, marks)
+            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
+            tasks.start_soon(sign.run, self._context.parts.registry)
+            tasks.start_soon(inbox.note_alive, presence, self._times.alive)
+            await watch()
+
+    @asynccontextmanager
+    async def _called(
+        self, app: AsyncApp, web: AsyncWebClient, presence: Presence, name: str
+    ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """Slack calls while inside. It says nothing while nobody writes; so it is asked whether it answers."""
+
+        async def watch() -> None:
+            presence.up(f"{name}, by its calls to {PATH}{PLATFORM}")
+            while True:
+                await anyio.sleep(self._times.alive)
+                await web.auth_test()
+                presence.answered()
+
+        route = SlackRoute(app, presence, self._settings.signing_secret.reveal())
+        with self._context.routes.serving(PLATFORM, route):
+            yield watch
+
+    @asynccontextmanager
+    async def _connected(
+        self, url: str, app: AsyncApp, web: AsyncWebClient, presence: Presence, name: str, complaints: list[str]
+    ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """There is a line to Slack while inside."""
+        line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
+        client: Any = line.client
         client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
         await client.aiohttp_client_session.close()
         client.aiohttp_client_session = aiohttp.ClientSession(timeout=TIMEOUT)  # for its connecting; the line may last
         try:
-            async with anyio.create_task_group() as tasks:
-                with anyio.fail_after(self._times.given_up):
-                    await client.connect()
-                tasks.start_soon(receiver.read_again, web, marks)
-                await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-                tasks.start_soon(sign.run, self._context.parts.registry)
-                tasks.start_soon(inbox.note_alive, presence, self._times.alive)
-                await self._watch(client, web, presence, f"{me.name}, by Socket Mode")
+            with anyio.fail_after(self._times.given_up):
+                await client.connect()
+            yield partial(self._watch, client, web, presence, f"{name}, by Socket Mode")
         finally:
             with anyio.CancelScope(shield=True):
                 await client.close()

@@ -27,7 +27,8 @@ async def check(settings: SlackSettings) -> PlatformReport:
     """
     async with open_client(settings) as web:
         me, complaints = await fetch_identity(web)
-        await fetch_socket_url(web, settings)
+        if settings.mode == "socket":
+            await fetch_socket_url(web, settings)
         return PlatformReport(f"{me.name} in {me.workspace}", me.url, (*complaints, INVITE))
 
 

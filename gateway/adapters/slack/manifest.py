@@ -42,34 +42,38 @@ PREFIX: Final = "gateway-"
 MOST: Final = 50
 
 
-def build_manifest(table: "CommandTable", name: str = "Hermes Gateway") -> dict[str, Any]:
-    """To be pasted at https://api.slack.com/apps, Create New App, From a manifest."""
+NAME: Final = "Hermes Gateway"
+
+
+def build_manifest(table: "CommandTable", url: str = "") -> dict[str, Any]:
+    """To be pasted at https://api.slack.com/apps, Create New App, From a manifest. `url`: where Slack calls us."""
+    called = {"request_url": url} if url else {}
     return {
-        "display_information": {"name": name, "description": "An agent in your workspace"},
+        "display_information": {"name": NAME, "description": "An agent in your workspace"},
         "features": {
             "app_home": {"messages_tab_enabled": True, "messages_tab_read_only_enabled": False},
-            "bot_user": {"display_name": name, "always_online": True},
-            "slash_commands": [build_command(one) for one in table.values() if not one.hidden][:MOST],
+            "bot_user": {"display_name": NAME, "always_online": True},
+            "slash_commands": [build_command(one, url) for one in table.values() if not one.hidden][:MOST],
         },
         "oauth_config": {"scopes": {"bot": list(SCOPES)}},
         "settings": {
-            "event_subscriptions": {"bot_events": list(EVENTS)},
-            "interactivity": {"is_enabled": True},
+            "event_subscriptions": {**called, "bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True, **called},
             "org_deploy_enabled": False,
-            "socket_mode_enabled": True,
+            "socket_mode_enabled": not url,
             "token_rotation_enabled": False,
         },
     }
 
 
-def build_command(command: "Command") -> dict[str, Any]:
+def build_command(command: "Command", url: str = "") -> dict[str, Any]:
     about: dict[str, Any] = {
         "command": f"/{slack_name_of(command.name)}",
         "description": command.summary[:200] or command.name,
     }
     if command.usage:
         about["usage_hint"] = command.usage[:1000]
-    return about | {"should_escape": False}
+    return about | {"should_escape": False} | ({"url": url} if url else {})
 
 
 def slack_name_of(name: str) -> str:

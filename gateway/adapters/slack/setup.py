@@ -8,7 +8,7 @@ SETUP = PlatformSetup(
     "connect a Slack app",
     "At https://api.slack.com/apps: Create New App, From a manifest, and paste what `hermes-gateway setup slack "
     "--manifest` prints. Then Install to Workspace, and copy the bot's token; under Basic Information, App-Level "
-    "Tokens, make a token with the scope connections:write.",
+    "Tokens, make a token with the scope connections:write (not with `mode: http`: Slack calls the gateway there).",
     (
         SetupQuestion(
             "SLACK_BOT_TOKEN",
@@ -25,6 +25,16 @@ SETUP = PlatformSetup(
             "xapp-..., from Basic Information, App-Level Tokens",
             r"xapp-[\w-]{10,}",
             is_token=True,
+            is_called=False,
+        ),
+        SetupQuestion(
+            "SLACK_SIGNING_SECRET",
+            "--signing-secret",
+            "the signing secret",
+            "32 letters and digits, from Basic Information, App Credentials",
+            r"[0-9a-f]{32}",
+            is_token=True,
+            is_called=True,
         ),
         *make_access_questions(
             "slack", "such as U012ABCDEF, from a person's profile, Copy member ID", "C012ABCDEF", SPEC.user_id

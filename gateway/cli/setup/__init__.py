@@ -15,12 +15,12 @@ import anyio
 from gateway.adapters import ADAPTERS
 from gateway.adapters.shared.folder import (
     PlatformCheck,
-    PlatformSetup,
     SetupQuestion,
     load_part,
     load_settings_schema,
     load_setup,
 )
+from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli.output import apply_style, print_note
 from gateway.cli.setup.env_file import add_variables, check_value
@@ -61,11 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     setup, schema = load_setup(args.network), load_settings_schema()
+    before = load_configuration(schema, home, get_process_environment())
+    url = find_network_url(before, args.network)
     if setup.manifest and args.manifest:
-        print(json.dumps(setup.manifest(CommandTable(BUILT_IN)), indent=2))
+        print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
         return
-    known = dict(load_configuration(schema, home, get_process_environment()).environ)
-    values = collect_answers(setup, args, known)
+    questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
+    values = collect_answers(setup.before, questions, args, before.environ)
     values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
     values |= ask_shell(args, load_configuration(schema, home, get_process_environment()), schema)
     values |= ask_model(load_configuration(schema, home, get_process_environment()), home)
@@ -82,7 +84,15 @@ def run(args: argparse.Namespace, home: Home) -> None:
     print_next_step(args.network, home, configuration)
 
 
-def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:
+def find_network_url(configuration: Configuration, network: str) -> str:
+    """Where the network calls us; empty: it does not."""
+    is_called = getattr(configuration.settings.platforms, network).is_called
+    return network_url_of(configuration.settings.web.url, network) if is_called else ""
+
+
+def collect_answers(
+    before: str, questions: Sequence[SetupQuestion], args: argparse.Namespace, known: Mapping[str, str]
+) -> dict[str, str]:
     """What was given by flags, or is known, or is asked now; an optional one may stay empty.
 
     Raises:
@@ -90,8 +100,8 @@ def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mappi
     """
     values: dict[str, str] = {}
     if sys.stdin.isatty():
-        print(setup.before)
-    for ask in setup.questions:
+        print(before)
+    for ask in questions:
         value = getattr(args, ask.variable) or ""
         if not value and sys.stdin.isatty():
             value = prompt_for(ask, known.get(ask.variable, ""))

@@ -1,0 +1,65 @@
+"""The way in for networks that call us, instead of being called: one route each, open while its adapter is at work.
+
+The port knows no network. It reads what was sent within its own bounds, and asks the route whom it believes.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol, TypeAlias
+
+PATH = "/networks/"
+
+Headers: TypeAlias = Mapping[str, str]
+"""By their names in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAnswer:
+    """What the network is told."""
+
+    status: HTTPStatus = HTTPStatus.OK
+    body: str = ""
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class NetworkRoute(Protocol):
+    """Filled by an adapter. `content_types` is what its network sends, `largest` how many bytes of it."""
+
+    content_types: tuple[str, ...]
+    largest: int
+
+    def why_not_heard(self, headers: Headers) -> str:
+        """Why the body need not be read, by the headers alone; empty: it must be."""
+
+    def why_not_believed(self, headers: Headers, body: bytes) -> str:
+        """Why this is not the network's; empty: it is."""
+
+    async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
+        """What was believed. A status of success says that it is in the journal, or settled."""
+
+
+def network_url_of(public_url: str, network: str) -> str:
+    """Where a network calls a port that is reached at this address."""
+    return f"{public_url.rstrip('/')}{PATH}{network}"
+
+
+class NetworkRoutes:
+    """Those that are open, by the names of their networks. `public_url` leads to the port."""
+
+    def __init__(self, public_url: str = "") -> None:
+        self.public_url = public_url
+        self._open: dict[str, NetworkRoute] = {}
+
+    def find(self, network: str) -> NetworkRoute | None:
+        return self._open.get(network)
+
+    @contextmanager
+    def serving(self, network: str, route: NetworkRoute) -> Iterator[None]:
+        """Open while inside."""
+        self._open[network] = route
+        try:
+            yield
+        finally:
+            del self._open[network]

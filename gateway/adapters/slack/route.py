@@ -1,0 +1,55 @@
+"""Slack's own calls, where the app is told to send them to an address of ours instead of over a line that we open.
+
+Bolt answers them as it answers envelopes, and once what it heard is in the journal or settled; so whatever we do not
+have comes again.
+"""
+
+import re
+from http import HTTPStatus
+
+from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
+from slack_sdk.signature import SignatureVerifier
+
+from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.network_routes import Headers, RouteAnswer
+
+SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+_STAMP = re.compile(r"[0-9]{1,11}")
+_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
+
+
+class SlackRoute:
+    """Fills `NetworkRoute`."""
+
+    content_types: tuple[str, ...] = (JSON, FORM)
+    largest = 1 << 20
+
+    def __init__(self, app: AsyncApp, presence: Presence, secret: str) -> None:
+        self._app = app
+        self._presence = presence
+        self._verifier = SignatureVerifier(secret)
+
+    def why_not_heard(self, headers: Headers) -> str:
+        is_shown = _STAMP.fullmatch(headers.get(STAMP, "")) and _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))
+        return "" if is_shown else "it shows no signature of Slack's"
+
+    def why_not_believed(self, headers: Headers, body: bytes) -> str:
+        try:
+            is_ours = self._verifier.is_valid(body, headers[STAMP], headers[SIGNATURE])
+        except UnicodeDecodeError:
+            return "it is no text"
+        return "" if is_ours else "it was not signed with this secret within the last five minutes"
+
+    async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
+        """What cannot be read is passed over, and acknowledged."""
+        response = None
+        with self._presence.skipping("call", lambda: body.decode(errors="replace")):
+            request = AsyncBoltRequest(body=body.decode(), headers=dict(headers))
+            response = await self._app.async_dispatch(request)
+            if response.status == 404 and request.body.get("type") == "event_callback":
+                raise LookupError("its event has no type")
+        if response is None or response.status == 404:
+            return RouteAnswer()
+        kind = response.first_headers().get("content-type", "text/plain")
+        return RouteAnswer(HTTPStatus(response.status), response.body or "", kind)

@@ -1,0 +1,69 @@
+"""Answers `POST /networks/NAME`: chat networks that call us. Who calls is asked before any byte of the body is read.
+
+A network that is not there, one that is not at work and a wrong secret are answered alike.
+"""
+
+import logging
+from http import HTTPStatus
+
+from gateway.adapters.shared.network_routes import PATH, NetworkRoutes
+from gateway.errors import GatewayError
+from gateway.web.host_rules import HostRules
+from gateway.web.http_request import HttpRequest, HttpResponse
+from gateway.web.key_check import KeyLimiter
+from gateway.web.request_body import MOST_UNASKED, WebRefusal
+from gateway.web.webhooks.receiver import COME_AGAIN, BodyPlaces
+
+log = logging.getLogger(__name__)
+
+UNBELIEVED = "no network is heard here, or this was not signed with its secret"
+
+
+class NetworkReceiver:
+    """Hands what networks send to whom it is for."""
+
+    def __init__(self, routes: NetworkRoutes, rules: HostRules) -> None:
+        self._routes = routes
+        self._rules = rules
+        self._limiter = KeyLimiter()
+        self._places = BodyPlaces()
+
+    async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
+        """Raises WebRefusal."""
+        if request.method != "POST":
+            raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "networks call by POST", Allow="POST")
+        if request.query:
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "nothing is taken from an address: secrets stand in headers")
+        network = request.path.removeprefix(PATH)
+        route = self._routes.find(network)
+        if route is None:
+            raise self._refuse(network, "it is not at work, or is not called here", request, peer)
+        if why_not := route.why_not_heard(request.headers):
+            raise self._refuse(network, why_not, request, peer)
+        body = await self._read(request, peer, route.largest)
+        if why_not := route.why_not_believed(request.headers, body):
+            raise self._refuse(network, why_not, request, peer)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in route.content_types or request.headers.get("content-encoding", "identity") != "identity":
+            raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"this takes {' or '.join(route.content_types)}")
+        try:
+            answer = await route.take(request.headers, body)
+        except (GatewayError, OSError) as error:
+            log.warning("%s: what it sent is left to it: %s", network, error)
+            what = "the journal takes nothing now; come again"
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, what, Retry_After=COME_AGAIN) from None
+        return HttpResponse(answer.status, answer.body.encode(), answer.content_type)
+
+    async def _read(self, request: HttpRequest, peer: str, largest: int) -> bytes:
+        length = request.headers.get("content-length")
+        is_large = length is None or int(length) > MOST_UNASKED
+        async with self._places.hold(self._rules.find_peer(request.headers, peer), is_large=is_large):
+            return await request.body.read(largest)
+
+    def _refuse(self, network: str, why: str, request: HttpRequest, peer: str) -> WebRefusal:
+        """What everybody is told who is not believed; why, only the person who runs this."""
+        log.info("networks: a call for %.20r was refused: %s", network, why)
+        if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
+            what = "too many wrong calls came from there"
+            return WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
+        return WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
