@@ -34,6 +34,7 @@ KEYS_SUBJECT = "gw.keys"
 LOGIN_SUBJECT = "gw.logins"
 ACTIVITY_SUBJECT = "gw.activity"
 CALL_SUBJECTS = "gw.call.*"
+UPDATE_SUBJECTS = "gw.update.*.*"
 USAGE_SUBJECT = "gw.usage.calls"
 FOLDED_SUBJECT = "gw.usage.folded"
 DAY_SUBJECTS = "gw.usage.days.*"
@@ -183,6 +184,11 @@ def day_subject_of(day: str) -> str:
 def retry_subject_of(hook_token: str) -> str:
     """Returns where a dead letter is put that is tried again: this hook's consumer alone reads it."""
     return f"gw.redo.{hook_token}"
+
+
+def update_subject_of(platform: str, bot: str) -> str:
+    """Returns where it is held what a network called a bot with."""
+    return f"gw.update.{platform_token_of(platform)}.{token_of(bot)}"
 
 
 def cursor_subject_of(reader: str, bot: str = "") -> str:

@@ -293,6 +293,14 @@ class CursorRecord(JournalRecord, tag="cursor", frozen=True, kw_only=True):
     value: dict[str, Any]
 
 
+class PendingUpdate(JournalRecord, tag="update", frozen=True, kw_only=True):
+    """What a network called us with, as it wrote it: acknowledged, and not read yet. `person` wrote it, if anybody."""
+
+    platform: str
+    update: dict[str, Any]
+    person: str = ""
+
+
 class PairingUser(msgspec.Struct, frozen=True):
     """A person who asked to be let in, or was, with their role; `mark` tells the code that they were given.
 

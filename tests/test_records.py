@@ -67,6 +67,9 @@ WRITTEN = {
     b'{"kind":"dead","v":1,"at":0.0,"what":"x","reason":"y","attempts":3,"subject":"gw.in.k","seq":1,"data":"eA=="}': (
         records.DeadLetterRecord
     ),
+    b'{"kind":"update","v":1,"at":0.0,"platform":"net","update":{"update_id":5},"person":"net:1"}': (
+        records.PendingUpdate
+    ),
     b'{"kind":"cursor","v":1,"at":0.0,"platform":"net","value":{"offset":5}}': records.CursorRecord,
     b'{"kind":"paired","v":1,"at":0.0,"people":[{"platform":"net","user_id":"7","user_name":"Ann","chat_id":"7","at":1.0,'
     b'"mark":""}],"asking":[{"platform":"net","user_id":"8","mark":"x"}]}': records.PairingState,

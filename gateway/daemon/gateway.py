@@ -185,7 +185,7 @@ class Gateway:
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive)
         self.adapter_context = AdapterContext(
-            self.dispatcher.receive, self.context, home.files, home.unreadable, NetworkRoutes(settings.web.url)
+            self.dispatcher.receive, self.context, home.files, home.unreadable, NetworkRoutes(settings.web)
         )
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)

@@ -28,6 +28,7 @@ from gateway.sessions.search import SessionSearch, Speaker
 SUBJECTS = (
     record_subjects.IN_SUBJECTS,
     record_subjects.AUDIO_SUBJECTS,
+    record_subjects.UPDATE_SUBJECTS,
     record_subjects.OUT_SUBJECTS,
     record_subjects.APPROVAL_SUBJECTS,
     record_subjects.CALL_SUBJECTS,
@@ -129,7 +130,11 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
     match kept:
         case records.InboundMessage(message=message):
             return str(person) in (message.sender, message.person)
-        case records.OwedReply(person=whose) | records.AudioTranscription(person=whose):
+        case (
+            records.OwedReply(person=whose)
+            | records.AudioTranscription(person=whose)
+            | records.PendingUpdate(person=whose)
+        ):
             return whose == str(person)
         case records.ProgramCall(key=key, user=user):
             return person == (API, f"{key}:{user}" if user else key)

@@ -9,12 +9,14 @@ from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.page_wire import PageWire
 from tests.adapters.slack_calls_wire import SlackCallsWire
 from tests.adapters.slack_wire import SlackWire
+from tests.adapters.telegram_calls_wire import TelegramCallsWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.terminal_wire import TerminalWire
 from tests.adapters.wire import GROUP
 
 WIRES: dict[str, Callable[[Path], Any]] = {
     "telegram": lambda _root: TelegramWire(),
+    "telegram-calls": lambda _root: TelegramCallsWire(),
     "discord": lambda _root: DiscordWire(),
     "slack": lambda _root: SlackWire(),
     "slack-calls": lambda _root: SlackCallsWire(),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol, TypeAlias
 
+from gateway.config.settings import WebSettings
+
 PATH = "/networks/"
 
 Headers: TypeAlias = Mapping[str, str]
@@ -46,10 +48,11 @@ def network_url_of(public_url: str, network: str) -> str:
 
 
 class NetworkRoutes:
-    """Those that are open, by the names of their networks. `public_url` leads to the port."""
+    """Those that are open, by the names of networks. `public_url` leads to the port, which shows `certificate`."""
 
-    def __init__(self, public_url: str = "") -> None:
-        self.public_url = public_url
+    def __init__(self, web: WebSettings) -> None:
+        self.public_url = web.url
+        self.certificate = web.tls.cert
         self._open: dict[str, NetworkRoute] = {}
 
     def find(self, network: str) -> NetworkRoute | None:

@@ -18,12 +18,18 @@ from gateway.adapters.telegram.connection import ERRORS, PLATFORM, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
+from gateway.adapters.telegram.updates import FetchedUpdates
+from gateway.adapters.telegram.webhook import TelegramWebhook
 from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
 
 TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
+POLLED_INSTEAD = (
+    "Telegram's calls do not arrive, so it is asked for news instead: {why}; "
+    "when that is mended: hermes-gateway platform restart telegram"
+)
 
 
 class TelegramAdapter:
@@ -52,18 +58,31 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        receiver = TelegramReceiver(bot, self._settings, self._context, presence)
         sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
-        await receiver.begin()
+        webhook = TelegramWebhook(bot, self._settings, self._context, presence)
+        is_called = self._settings.mode == "webhook"
+        receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, presence)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
             tasks.start_soon(sign.run, self._context.parts.registry)
             show = partial(menu.send_menu, bot, self._context)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
-            presence.complain(*self._complaints(bot))
+            complaints = self._complaints(bot)
+            presence.complain(*complaints)
             presence.probe = partial(probe, bot)
+            if is_called:
+                why_not = await webhook.serve(receiver)
+                presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not))
+                receiver = await self._begin_polls(bot, webhook, presence)
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()
+
+    async def _begin_polls(self, bot: Bot, webhook: TelegramWebhook, presence: Presence) -> TelegramReceiver:
+        """Behind what came by calls before."""
+        await webhook.end()
+        receiver = TelegramReceiver(bot, self._settings, self._context, presence, FetchedUpdates(bot, presence))
+        await receiver.begin()
+        return receiver
 
     def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._settings.free_response_channels or not self._settings.require_mention

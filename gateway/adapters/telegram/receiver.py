@@ -30,33 +30,40 @@ from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
+from gateway.adapters.telegram.updates import UpdateSource
 from gateway.engine import NewRecord
-from gateway.errors import AdapterError
 from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
 
 POLL = 15  # seconds that Telegram holds a poll for which it has nothing
-ANSWER = 10.0  # and until it is there: a line that is silent for longer is frozen
 WINDOW = 0.4  # what belongs together comes within it
 SHORTEST_POLL = 1.0  # seconds: a server that holds no polls is not asked more often
 PAGE = 100
-UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Update.MESSAGE_REACTION)
 
 RawUpdate: TypeAlias = Mapping[str, Any]
 
 
 class TelegramReceiver:
-    """Reads one bot's updates."""
+    """Reads one bot's updates from a source; `place`, beside the bot's id, names the cursor of a source of its own."""
 
-    def __init__(self, bot: Bot, settings: TelegramSettings, context: AdapterContext, presence: Presence) -> None:
+    def __init__(
+        self,
+        bot: Bot,
+        settings: TelegramSettings,
+        context: AdapterContext,
+        presence: Presence,
+        source: UpdateSource,
+        place: str = "",
+    ) -> None:
         self._bot = bot
         self._context = context
         self._presence = presence
         self._bot_id = str(bot.id)
         self._fetch = partial(fetch_file, bot=bot)
         self._reader = TelegramReader(bot.bot, settings)
-        self._cursor = ReadCursor(context.parts.engine, PLATFORM, self._bot_id)
+        self._source = source
+        self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}")
         self._next = 0
         self._under_way: list[UpdateGroup] = []
         self._seen: set[int] = set()
@@ -75,6 +82,13 @@ class TelegramReceiver:
         self._next = self._cursor.value
         await self._poll(0, limit=1)
 
+    async def read_held(self) -> None:
+        """What the source has at this moment, and no more."""
+        async with anyio.create_task_group() as tasks:
+            while await self._read(0, tasks) or self._under_way:
+                if self._under_way:
+                    await self._wait_for_one()
+
     async def run(self) -> None:
         """Until cancelled.
 
@@ -85,16 +99,23 @@ class TelegramReceiver:
         async with anyio.create_task_group() as tasks:
             while True:
                 begun = time.monotonic()
-                if updates := await self._poll(POLL):
-                    self._presence.received()
-                    for unit in await self._whole(updates):
-                        self._under_way.append(unit)
-                        self._seen.update(update.update_id for update in unit.updates)
-                        tasks.start_soon(self._take, unit, tasks)
-                elif self._under_way:
+                if await self._read(POLL, tasks):
+                    continue
+                if self._under_way:
                     await self._wait_for_one()
                 else:
                     await anyio.sleep(max(begun + SHORTEST_POLL - time.monotonic(), 0))
+
+    async def _read(self, seconds: int, tasks: anyio.abc.TaskGroup) -> bool:
+        """Whether there was something; it is under way then."""
+        if not (updates := await self._poll(seconds)):
+            return False
+        self._presence.received()
+        for unit in await self._whole(updates):
+            self._under_way.append(unit)
+            self._seen.update(update.update_id for update in unit.updates)
+            tasks.start_soon(self._take, unit, tasks)
+        return True
 
     async def _wait_for_one(self) -> None:
         """As long as something is under way, a poll brings it again instead of waiting for news."""
@@ -103,11 +124,7 @@ class TelegramReceiver:
             await self._one_done.wait()
 
     async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
-        asked = {"offset": self._next or None, "timeout": seconds, "limit": limit, "allowed_updates": UPDATE_KINDS}
-        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=ANSWER + seconds)
-        if not isinstance(found, list):
-            raise AdapterError("what answers polls here is no Bot API server: it sends no list of updates")
-        self._presence.answered()
+        found = await self._source.fetch(self._next, seconds, limit)
         return [update for raw in found if (update := self._build(raw)) is not None]
 
     def _build(self, raw: Any) -> Update | None:

@@ -1,6 +1,6 @@
 """What a person sets for Telegram, and what is to be known of it without its library."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from gateway.config.fields import HTTP_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
@@ -8,14 +8,22 @@ from gateway.logs.redaction import TokenShape
 
 
 class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
-    """Telegram, by long polling."""
+    """Telegram, by long polling, or by its calls to the port."""
 
     token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
+    mode: Annotated[
+        Literal["polling", "webhook"],
+        describe("`polling`: it is asked for news; `webhook`: it calls `/networks/telegram` under `web.url`"),
+    ] = "polling"
     base_url: Annotated[str, describe("a Bot API server of one's own", pattern=HTTP_PATTERN)] = ""
     base_file_url: Annotated[str, describe("where that server keeps files", pattern=HTTP_PATTERN)] = ""
     proxy: Annotated[Secret, describe("a proxy for all that goes to Telegram; its address may hold a password")] = (
         Secret()
     )
+
+    @property
+    def is_called(self) -> bool:
+        return self.mode == "webhook"
 
 
 SPEC = PlatformSpec(
@@ -33,7 +41,9 @@ SPEC = PlatformSpec(
         "TELEGRAM_BASE_FILE_URL": "platforms.telegram.base_file_url",
     },
     unsupported_variables={
-        "TELEGRAM_WEBHOOK_URL": "webhooks are not offered: Telegram is read by long polling, which needs no address",
+        "TELEGRAM_WEBHOOK_URL": (
+            "webhooks are not offered by variables; set `web.url` and `platforms: {telegram: {mode: webhook}}`"
+        ),
     },
     token_shapes=(TokenShape((":", "%3A", "%3a"), r"(?<![0-9])[0-9]{6,12}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"),),
     noisy_loggers=("telegram",),

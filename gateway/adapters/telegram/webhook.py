@@ -1,0 +1,133 @@
+"""Telegram's calls to the port: known by a secret of ours in a header, held in the journal, then acknowledged.
+
+The secret is made from the bot's token, so it is the same after every start and stands nowhere. Telegram says of each
+call that failed why; where they do not arrive it is polled instead, until somebody has mended that.
+"""
+
+import hashlib
+import hmac
+import json
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import anyio
+from telegram import Bot, WebhookInfo
+from telegram.error import BadRequest
+
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.network_routes import PATH, Headers, RouteAnswer, network_url_of
+from gateway.adapters.telegram.connection import PLATFORM
+from gateway.adapters.telegram.receiver import TelegramReceiver
+from gateway.adapters.telegram.settings import TelegramSettings
+from gateway.adapters.telegram.updates import UPDATE_KINDS, PendingUpdates
+
+SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - its name, no secret
+LINES: Final = 40  # at the most; of one chat Telegram sends one thing after another
+LOOK: Final = 20.0  # seconds between two questions whether calls arrive
+CURSOR: Final = ":calls"
+
+
+class TelegramRoute:
+    """Fills `NetworkRoute`."""
+
+    content_types: tuple[str, ...] = ("application/json",)
+    largest = 1 << 20
+
+    def __init__(self, held: PendingUpdates, presence: Presence, token: str) -> None:
+        self._held = held
+        self._presence = presence
+        self.secret = make_secret(token)
+
+    def why_not_heard(self, headers: Headers) -> str:
+        shown = headers.get(SECRET_HEADER, "").encode("utf-8", "replace")
+        return "" if hmac.compare_digest(shown, self.secret.encode()) else "it does not show our secret"
+
+    def why_not_believed(self, _headers: Headers, _body: bytes) -> str:
+        return ""
+
+    async def take(self, _headers: Headers, body: bytes) -> RouteAnswer:
+        """What cannot be read is passed over, and acknowledged."""
+        with self._presence.skipping("update", lambda: body.decode(errors="replace")):
+            update = json.loads(body)
+            if not isinstance(update, dict) or type(update.get("update_id")) is not int:
+                raise ValueError("it has no update_id")
+            await self._held.hold(update)
+        return RouteAnswer(HTTPStatus.OK)
+
+
+def make_secret(token: str) -> str:
+    return hmac.new(token.encode(), b"hermes-gateway: calls to the port", hashlib.sha256).hexdigest()
+
+
+class TelegramWebhook:
+    """Has Telegram call, and what it calls with be read."""
+
+    def __init__(self, bot: Bot, settings: TelegramSettings, context: AdapterContext, presence: Presence) -> None:
+        self._bot = bot
+        self._settings = settings
+        self._context = context
+        self._presence = presence
+        self._held = PendingUpdates(context.parts.engine, str(bot.id))
+        self._url = network_url_of(context.routes.public_url, PLATFORM)
+
+    def make_receiver(self) -> TelegramReceiver:
+        return TelegramReceiver(self._bot, self._settings, self._context, self._presence, self._held, CURSOR)
+
+    async def serve(self, receiver: TelegramReceiver) -> str:
+        """As long as its calls arrive; then why they do not."""
+        route = TelegramRoute(self._held, self._presence, self._settings.token.reveal())
+        with self._context.routes.serving(PLATFORM, route):
+            await receiver.begin()
+            if why_not := await self._ask_for_calls(route.secret):
+                return why_not
+            self._presence.up(f"@{self._bot.username}, by its calls to {PATH}{PLATFORM}")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(receiver.run)
+                why_not = await self._watch()
+                tasks.cancel_scope.cancel()
+        return why_not
+
+    async def end(self) -> None:
+        """It does not call any more, where it was we whom it called; what came is read."""
+        info = await self._bot.get_webhook_info()
+        if info.url == self._url or info.url.endswith(f"{PATH}{PLATFORM}"):
+            await self._bot.delete_webhook()
+        receiver = self.make_receiver()
+        await receiver.begin()
+        await receiver.read_held()
+
+    async def _ask_for_calls(self, secret: str) -> str:
+        """Why Telegram does not want to; empty: it does."""
+        certificate = self._context.routes.certificate
+        shown = Path(certificate) if certificate and not has_chain(certificate) else None
+        kinds = list(UPDATE_KINDS)
+        try:
+            await self._bot.set_webhook(self._url, shown, LINES, allowed_updates=kinds, secret_token=secret)
+        except BadRequest as error:
+            return str(error)
+        return ""
+
+    async def _watch(self) -> str:
+        """Until calls fail; why they do."""
+        since = time.time()
+        while True:
+            await anyio.sleep(LOOK)
+            info = await self._bot.get_webhook_info()
+            self._presence.answered()
+            if why_not := why_calls_fail(info, self._url, since):
+                return why_not
+
+
+def has_chain(certificate: str) -> bool:
+    """Whether others vouch for this one; where none does, Telegram has to be given it."""
+    return Path(certificate).read_text("ascii", "replace").count("-----BEGIN CERTIFICATE-----") > 1
+
+
+def why_calls_fail(info: WebhookInfo, url: str, since: float) -> str:
+    """What Telegram says of its calls since then; empty: they arrive, or there were none."""
+    if info.url != url:
+        return f"somebody else has set another address: {info.url}" if info.url else "somebody else has taken it back"
+    failed = info.last_error_date.timestamp() if info.last_error_date else 0.0
+    return f"{info.last_error_message}" if failed > since and info.pending_update_count else ""
