@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 LAST_RUN = "gateway/rows"
+pytest.register_assert_rewrite("gateway.testing.networks.suite")  # a failed assertion says what it saw
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """What the tests of sessions, lanes and outbox have in common: a journal on each engine, messages, and how to wait."""
 
-import inspect
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable
@@ -8,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from gateway import record_subjects, records
@@ -18,10 +16,8 @@ from gateway.errors import Conflict
 from gateway.lanes import LaneSettings
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, session_key_of
+from gateway.testing.live_gateway import until as until  # where tests of the house look for it
 from gateway.testing.memory_engine import MemoryEngine
-
-LIMIT = 60.0
-GLANCE = 0.002
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -69,17 +65,6 @@ async def change_session(
         session = await sessions.open(key)
         with suppress(Conflict):
             return await sessions.append(session, change(session))
-
-
-async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LIMIT) -> None:
-    """Wait for a condition, which may be asked for with await; a deadline that passes fails the test."""
-    deadline = time.monotonic() + limit
-    while True:
-        answer = is_so()
-        if (await answer) if inspect.isawaitable(answer) else answer:
-            return
-        assert time.monotonic() < deadline, f"{what} did not come about within {limit:g} s"
-        await anyio.sleep(GLANCE)
 
 
 async def chain(engine: Engine, pattern: str) -> list[Any]:

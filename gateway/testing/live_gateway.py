@@ -1,6 +1,8 @@
 """A real gateway inside the test's own process, and a hook that keeps what happened in it."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,9 @@ from gateway.daemon.gateway import Gateway, open_gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
-from gateway.testing.gateway_process import TIMEOUT, GatewayProcess
+from gateway.testing.gateway_process import LONGEST, TIMEOUT, GatewayProcess
+
+GLANCE = 0.002
 
 
 class RecordingHook:
@@ -95,6 +99,17 @@ async def gateway_in(
     async with open_gateway(files.home, configuration, shutdown, build_verbs) as gateway:
         await gateway.folder_hooks.settled()
         yield LiveGateway(gateway)
+
+
+async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGEST) -> None:
+    """Wait for a condition, which may be asked for with await; a deadline that passes fails the test."""
+    deadline = time.monotonic() + limit
+    while True:
+        answer = is_so()
+        if (await answer) if inspect.isawaitable(answer) else answer:
+            return
+        assert time.monotonic() < deadline, f"{what} did not come about within {limit:g} s"
+        await anyio.sleep(GLANCE)
 
 
 async def _ignore_notification(_kind: str, _fields: Any) -> None:

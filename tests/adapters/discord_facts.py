@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.adapters.wire import GROUP
+from gateway.testing.networks.wire import GROUP
 
 APP = "4242000"
 BOT: dict[str, Any] = {

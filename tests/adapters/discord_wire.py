@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.discord_facts import (
     APP,
     BOT,
@@ -35,7 +36,6 @@ from tests.adapters.discord_facts import (
     user,
 )
 from tests.adapters.discord_rest import REST, Refused, answered
-from tests.adapters.wire import ANN, GROUP, Shown, media_type_of
 
 CODE_BLOCK = re.compile(r"```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][\s\S]*?)\n*```", re.IGNORECASE)  # as its clients do
 TOKEN = "MTA0MjQy.GabcDE.discord-token-on-loopback-0123456789"
@@ -96,6 +96,9 @@ class DiscordWire:
 
     def known_as(self, person: str) -> str:
         return known_as(person)
+
+    def own(self, person: str) -> str:
+        return f"access: {{owners: {{discord: ['{self.known_as(person)}']}}}}\n"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import anyio
 
-from tests.adapters.wire import ANN, BEN, Shown
+from gateway.testing.networks.wire import ANN, BEN, Shown
 
 NAMES = {ANN: "ann", BEN: "ben"}
 PEOPLE = {name: person for person, name in NAMES.items()}
@@ -52,6 +52,10 @@ class PageWire:
 
     def known_as(self, person: str) -> str:
         return NAMES.get(person, "stranger")
+
+    def own(self, person: str) -> str:
+        self.roles[self.known_as(person)] = "owner"
+        return ""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -16,8 +16,8 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from gateway.adapters.slack.manifest import SCOPES
+from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.slack_web import BOT, METHODS, Refused, rich_texts
-from tests.adapters.wire import ANN, GROUP, Shown, media_type_of
 
 BOT_TOKEN, APP_TOKEN = "xoxb-1111-2222-loopbackloopback", "xapp-1-A1-2222-loopbackloopback"
 CHANNEL = "C00002001"
@@ -66,6 +66,9 @@ class SlackWire:
 
     def known_as(self, person: str) -> str:
         return f"U0000{person}"
+
+    def own(self, person: str) -> str:
+        return f"access: {{owners: {{slack: ['{self.known_as(person)}']}}}}\n"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.adapters.wire import ANN, GROUP, Shown
+from gateway.testing.networks.wire import ANN, GROUP, Shown
 
 TOKEN = "4242:AAHfiqksKZ8WmR2zSjiQ7_v0pnWEvXyZabc"
 BOT = {"id": 4242, "is_bot": True, "first_name": "Gate", "username": "gate_bot", "can_read_all_group_messages": True}
@@ -66,6 +66,9 @@ class TelegramWire:
 
     def known_as(self, person: str) -> str:
         return person
+
+    def own(self, person: str) -> str:
+        return f"access: {{owners: {{telegram: ['{self.known_as(person)}']}}}}\n"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

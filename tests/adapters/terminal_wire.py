@@ -14,7 +14,7 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from gateway.config.home import Home
-from tests.adapters.wire import ANN, Shown
+from gateway.testing.networks.wire import ANN, Shown
 
 OWNER = "owner"
 LONGEST = 1_000_000  # bytes of a line
@@ -40,6 +40,9 @@ class TerminalWire:
 
     def known_as(self, _person: str) -> str:
         return OWNER
+
+    def own(self, person: str) -> str:
+        return f"access: {{owners: {{terminal: ['{self.known_as(person)}']}}}}\n"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

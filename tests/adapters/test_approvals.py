@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
 from tests.adapters import slack_wire
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
 from tests.adapters.wires import WIRES
 from tests.spine import until
 

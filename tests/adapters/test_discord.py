@@ -13,10 +13,10 @@ from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.shared.adapter import Presence
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
 from tests.adapters.discord_wire import DiscordWire
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
 
 IN_GROUP = Address("discord", CHANNEL, "group")

@@ -12,9 +12,9 @@ from gateway.agent import Chunk, ModelRequest
 from gateway.control_socket.client import call_gateway
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.spine import until
 from tests.web.visits import send
 

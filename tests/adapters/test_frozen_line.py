@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from gateway.daemon.alerts import ALERT_AFTER
-from tests.adapters.house import housed
+from gateway.testing.networks.house import housed
+from gateway.testing.networks.wire import GROUP
 from tests.adapters.line import line_to
 from tests.adapters.payloads import PAYLOADS
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import GROUP
 from tests.adapters.wires import WIRES
 from tests.spine import until
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.spine import until
 
 pytestmark = pytest.mark.row("T18")

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from gateway.daemon.alerts import ILL, ILL_HOME
-from tests.adapters.house import housed
-from tests.adapters.wire import BEN
+from gateway.testing.networks.house import housed
+from gateway.testing.networks.wire import BEN
 from tests.adapters.wires import ROOMS, WIRES
 from tests.daemon.test_damage import take_away
 

@@ -13,10 +13,10 @@ import pytest
 from anyio import to_thread
 
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, Shown, Wire
 from tests.adapters.discord_facts import CHANNEL, TEAM_ROLE
-from tests.adapters.house import House, housed
 from tests.adapters.test_questions import read_back
-from tests.adapters.wire import ANN, Shown, Wire
 from tests.adapters.wires import WIRES
 from tests.daemon.obedient import serving_obedient_model
 from tests.daemon.test_injection import ASKS, NOTHING, SECRET, WAYS, order

@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
 from gateway.worker.sandbox import find_support
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, STRANGER, Wire
 from tests.adapters.wires import WIRES
 from tests.daemon.obedient import serving_obedient_model
 from tests.spine import until

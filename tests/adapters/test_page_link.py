@@ -7,9 +7,9 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, GROUP
 from tests.web.visits import Visit, visit
 
 HOST = "gate.example.org"

@@ -11,9 +11,9 @@ from gateway import records
 from gateway.adapters.page.chat import ButtonPress, PageChat, PageMessage
 from gateway.errors import AdapterError
 from gateway.messages import Receipt
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.page_wire import PageWire
-from tests.adapters.wire import ANN, BEN
 from tests.spine import until
 
 WORD = "kingfisher"

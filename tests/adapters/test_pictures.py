@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
 from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
 from tests.spine import until

@@ -13,9 +13,9 @@ import pytest
 
 from gateway.logs.signs import show_signs
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, Shown
 from tests.adapters.telegram_wire import Refused
-from tests.adapters.wire import ANN, Shown
 from tests.adapters.wires import WIRES
 from tests.cli.test_chat import Typist
 from tests.spine import until

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, STRANGER, Wire
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
 from tests.adapters.wires import WIRES
 from tests.spine import until
 

@@ -12,10 +12,10 @@ from gateway.adapters.discord.transport import LARGEST as DISCORD
 from gateway.adapters.slack.transport import LARGEST as SLACK
 from gateway.adapters.telegram.transport import LARGEST as TELEGRAM
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, Shown, Wire
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, Shown, Wire
-from tests.adapters.wires import WIRES, name_owner
+from tests.adapters.wires import WIRES
 from tests.spine import until
 
 CHART = b"a chart"
@@ -45,7 +45,7 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 @pytest.fixture
 async def house(wire: Wire, tmp_path: Path) -> AsyncIterator[House]:
     """Ann is the owner, and has the workspace; a chart lies there, and none in Ben's folder."""
-    settings = "" if wire.network == "terminal" else name_owner(wire, ANN)
+    settings = "" if wire.network == "terminal" else wire.own(ANN)
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
         await anyio.Path(workspace_of(house) / "chart.csv").write_bytes(CHART)
         yield house
@@ -126,7 +126,7 @@ async def test_nobody_gets_a_file_that_is_not_theirs(house: House) -> None:
 async def test_whoever_cannot_send_a_file_names_none_either(settings: str, writer: str, tmp_path: Path) -> None:
     wire = TelegramWire()
     settings = settings.replace("'1'", repr(ANN)).replace("'2'", repr(BEN))
-    settings = settings if "access" in settings else settings + name_owner(wire, ANN)
+    settings = settings if "access" in settings else settings + wire.own(ANN)
     async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
         await anyio.Path(workspace_of(house) / "chart.csv").write_bytes(CHART)
         for count, text in enumerate(("show it", "only it"), 1):
@@ -150,7 +150,7 @@ async def test_what_the_network_does_not_take_is_said_with_its_place(house: Hous
 @pytest.mark.parametrize("wire", NETWORKS, indirect=True)
 async def test_a_file_that_is_owed_survives_kills_and_is_sent_once(wire: Any, tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script(*SCRIPT, settings=name_owner(wire, ANN) + wire.settings)
+        gateway.script(*SCRIPT, settings=wire.own(ANN) + wire.settings)
         gateway.environ |= wire.environ
         folder = anyio.Path(gateway.home.own_folder / "workspace")
         await folder.mkdir()

@@ -22,9 +22,9 @@ from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.slack_wire import CHANNEL, SlackWire
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
 
 IN_GROUP = Address("slack", CHANNEL, "group")

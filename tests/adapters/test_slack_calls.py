@@ -11,10 +11,10 @@ import pytest
 
 from gateway.daemon.platforms import steer_platform
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN
 from tests.adapters.slack_calls_wire import FORM, SlackCallsWire, body_of, sign
 from tests.adapters.test_slack import FullAtFirst, connected
-from tests.adapters.wire import ANN
 from tests.spine import until
 
 JSON = "application/json"

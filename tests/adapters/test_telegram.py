@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from gateway.adapters.telegram.format import render_messages
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
 
 

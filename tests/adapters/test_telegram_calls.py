@@ -13,10 +13,10 @@ from gateway.adapters.telegram.webhook import has_chain
 from gateway.people import Person
 from gateway.people.traces import is_of
 from gateway.testing import GatewayProcess
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.telegram_calls_wire import TelegramCallsWire
 from tests.adapters.telegram_wire import TOKEN
-from tests.adapters.wire import ANN, BEN
 from tests.spine import until
 
 SECRET = "X-Telegram-Bot-Api-Secret-Token"

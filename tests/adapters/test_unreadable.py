@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import BEN
 from tests.adapters.mutations import mutations
 from tests.adapters.payloads import PAYLOADS
-from tests.adapters.wire import BEN
 from tests.adapters.wires import WIRES
 from tests.spine import until
 

@@ -14,10 +14,10 @@ from anyio import to_thread
 from gateway.events import Deny
 from gateway.record_subjects import AUDIO_SUBJECTS
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from gateway.voice.transcriber import LARGEST
-from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.adapters.wires import WIRES
 from tests.spine import chain, until
 

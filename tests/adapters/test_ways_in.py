@@ -14,8 +14,8 @@ import pytest
 from gateway import records
 from gateway.hooks import End
 from gateway.messages import Address, Message
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
 from tests.adapters.wires import WIRES
 from tests.spine import until
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gateway.testing.networks.wire import GROUP
 from tests.adapters import discord_facts, slack_wire
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.page_wire import PageWire
@@ -12,7 +13,6 @@ from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_calls_wire import TelegramCallsWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.terminal_wire import TerminalWire
-from tests.adapters.wire import GROUP
 
 WIRES: dict[str, Callable[[Path], Any]] = {
     "telegram": lambda _root: TelegramWire(),
@@ -83,11 +83,3 @@ LEFT_OUT = {
     "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
     "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
 }
-
-
-def name_owner(wire: Any, person: str) -> str:
-    """The settings by which this person owns the gateway there."""
-    if isinstance(wire, PageWire):
-        wire.roles[wire.known_as(person)] = "owner"
-        return ""
-    return f"access: {{owners: {{{wire.network}: ['{wire.known_as(person)}']}}}}\n"

@@ -9,8 +9,8 @@ from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Locator, expect
 
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import STRANGER
 from tests.browser.busy_home import ACTING, LETTERS, bury_letters
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import PATIENCE, Screen

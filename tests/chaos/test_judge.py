@@ -9,8 +9,8 @@ from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.messages import Reply
 from gateway.testing.memory_engine import MemoryEngine
+from gateway.testing.networks.wire import Shown
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import Shown
 from tests.audit import audit
 from tests.chaos.daemon import Plan, Siege, doubts_about
 from tests.chaos.people import Typist

@@ -10,8 +10,8 @@ import pytest
 from anyio import to_thread
 
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.spine import until
 
 pytestmark = pytest.mark.process

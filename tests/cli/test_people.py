@@ -15,9 +15,9 @@ import pytest
 from anyio import to_thread
 
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from gateway.worker.sandbox import find_support
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
 
 pytestmark = pytest.mark.process

@@ -24,8 +24,8 @@ from gateway.cli import COMMANDS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import Refused, TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T29")]

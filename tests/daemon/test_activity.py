@@ -18,8 +18,8 @@ from gateway.activity import QUIET_SECONDS, Activity
 from gateway.records import ActivityRecord
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, STRANGER
 from tests.dispatcher.room import chat
 from tests.spine import until
 from tests.web.visits import Visit, visit

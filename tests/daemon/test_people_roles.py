@@ -9,9 +9,9 @@ import pytest
 from gateway.activity import CALLER, Caller
 from gateway.daemon.control_verbs import build_verbs
 from gateway.roles import ROLES
-from tests.adapters.house import House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import STRANGER
 from tests.daemon.test_verb_rights import WORD, ask
 from tests.spine import until
 

@@ -16,10 +16,10 @@ from gateway.config.home import Home
 from gateway.daemon.notices import OTHER_FOLDERS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.record_subjects import token_of
-from tests.adapters.house import housed
+from gateway.testing.networks.house import housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.test_own_folders import SETTINGS, Party, is_refusal
-from tests.adapters.wire import ANN, BEN, GROUP
 from tests.daemon.obedient import serving_obedient_model
 
 # As version 0.1 wrote it.

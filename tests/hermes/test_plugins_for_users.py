@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from gateway.config.home import Home
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.discord_wire import DiscordWire
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN
 from tests.spine import until
 
 PLUGIN = Path(__file__).parent / "plugins" / "path-guard"

@@ -12,8 +12,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from gateway import records
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN
 from tests.outside.manifest import manifest
 from tests.outside.shapes import Facts
 from tests.outside.tour import Kept, Refused, Tour

@@ -11,8 +11,8 @@ import pytest
 from anyio import to_thread
 
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import ANN, BEN, GROUP
 from tests.spine import until
 
 pytestmark = pytest.mark.process

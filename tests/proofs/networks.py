@@ -24,7 +24,7 @@ from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import open_gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.testing import GatewayProcess
-from tests.adapters.wire import ANN, BEN, Wire
+from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.wires import ROOMS, WIRES
 from tests.proof_table import ROOT, Row, Trial
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import anyio
 
+from gateway.testing.networks.wire import Shown
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import Shown
 from tests.chaos.people import Typist
 from tests.siege.model import NUMBER
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.adapters.wire import Shown
+from gateway.testing.networks.wire import Shown
 from tests.siege.hooks import Notes
 from tests.siege.model import WRITTEN, Model, asked_for, unanswered
 from tests.siege.people import Crowd, Person

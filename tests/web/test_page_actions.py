@@ -20,9 +20,9 @@ from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.roles import ROLES, Role, rank_of
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import gateway_in
+from gateway.testing.networks.wire import STRANGER
 from gateway.web.page_verbs import DONE_VERBS, MAX_BODY
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wire import STRANGER
 from tests.spine import until
 from tests.web.logged_in import Browser, log_in
 from tests.web.visits import Visit, send

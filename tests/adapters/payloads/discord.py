@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gateway.testing.networks.wire import STRANGER
 from tests.adapters.discord_facts import (
     APP,
     BOT,
@@ -18,7 +19,6 @@ from tests.adapters.discord_facts import (
     thread,
     user,
 )
-from tests.adapters.wire import STRANGER
 
 SOMEBODY = {**user(known_as(STRANGER)), "public_flags": 0, "avatar_decoration_data": None, "primary_guild": None}
 OTHER = user("555000")

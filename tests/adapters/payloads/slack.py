@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from gateway.testing.networks.wire import STRANGER
 from tests.adapters.slack_web import BOT
 from tests.adapters.slack_wire import CHANNEL
-from tests.adapters.wire import STRANGER
 
 SOMEBODY, DIRECT = f"U0000{STRANGER}", f"D0000{STRANGER}"
 STAMP, BEFORE = "1760000000.000501", "1760000000.000400"

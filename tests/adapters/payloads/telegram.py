@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from gateway.testing.networks.wire import STRANGER
 from tests.adapters.telegram_wire import BOT
-from tests.adapters.wire import STRANGER
 
 SOMEBODY: dict[str, Any] = {
     "id": int(STRANGER),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.adapters import ADAPTERS
 from gateway.adapters.shared.adapter import PresenceFacts
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
@@ -16,8 +15,8 @@ from gateway.daemon.gateway import Gateway, open_gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
 from gateway.testing import GatewayProcess
-from tests.adapters.wire import ANN, BEN, Shown, Wire
-from tests.spine import until
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.wire import ANN, BEN, Shown, Wire
 
 SCRIPT = ({"user": "what is", "answers": [{"text": "It is 42."}]}, *({"text": "I heard you."},) * 20)
 
@@ -57,7 +56,8 @@ class House:
         return [one for one in self.wire.shown if text in one.text]
 
     async def is_up(self) -> None:
-        if self.wire.network in ADAPTERS:
+        """Wait until the network is connected, where there is one behind the wire."""
+        if any(one.name == self.wire.network for one in self.gateway.platforms):
             await until(lambda: self.presence.up, "the network")
 
     def _is_ours(self, fields: Mapping[str, Any]) -> bool:

@@ -54,6 +54,10 @@ class Wire(Protocol):
         """The id by which the network knows one of our people."""
         ...
 
+    def own(self, person: str) -> str:
+        """Let this person own the gateway; the settings that are needed for it."""
+        ...
+
     def serving(self) -> AbstractAsyncContextManager[None]: ...
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:

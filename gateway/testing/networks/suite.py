@@ -1,7 +1,6 @@
 """What holds for every chat network, shown on each with its real library against a server on loopback.
 
-The terminal is one of them, behind the gateway's own socket, and the page's chat behind its port; what cannot be there
-is listed, with the reason.
+A file of tests that imports all of this module and has a fixture `wire` runs it (see `gateway.testing.networks`).
 """
 
 import dataclasses
@@ -16,30 +15,11 @@ import pytest
 from gateway.daemon.platforms import PROBE_SECONDS, steer_platform
 from gateway.errors import AdapterError
 from gateway.events import Event
-from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Wire
-from tests.adapters.wires import LEFT_OUT, WIRES, name_owner
-from tests.spine import until
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
 
 LETTER = b"%PDF-1.4 a letter"
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each test on each network to which it applies."""
-    if "wire" in metafunc.fixturenames:
-        name = metafunc.function.__name__
-        metafunc.parametrize("wire", [one for one in WIRES if name not in LEFT_OUT.get(one, ())], indirect=True)
-
-
-@pytest.fixture
-async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param](tmp_path / "home")
-    async with wire.serving():
-        yield wire
-
-
-def test_what_is_left_out_is_there_for_the_others() -> None:
-    assert {name for names in LEFT_OUT.values() for name in names} <= set(globals())
 
 
 @pytest.fixture
@@ -156,7 +136,7 @@ ASKS = (
 
 def may_ask(wire: Wire) -> str:
     """Ann is the owner, who decides for herself whether a tool may run."""
-    return f"tools: {{shell: ask}}\n{name_owner(wire, ANN)}"
+    return f"tools: {{shell: ask}}\n{wire.own(ANN)}"
 
 
 async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, tmp_path: Path) -> None:
@@ -402,7 +382,7 @@ async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_n
 
 
 async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) -> None:
-    data = random.Random(1).randbytes(8_000_000)
+    data = random.Random(1).randbytes(8_000_000)  # noqa: S311 - the same at each run
     path = house.gateway.home.own_folder / "workspace" / "large.bin"
     await anyio.Path(path).write_bytes(data)
 
