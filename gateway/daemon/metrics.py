@@ -1,28 +1,37 @@
-"""The gateway in figures, as `/metrics` has them: collected when somebody asks, from what the parts know anyway."""
+"""The gateway in figures, as `/metrics` has them: collected when somebody asks, from what the parts know anyway.
+
+No label is a person: what is told of the budgets that people have is how much the one has used who has used most.
+"""
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
+
+from anyio import to_thread
 
 from gateway import __version__
 from gateway.daemon.hooks import list_shown
 from gateway.daemon.own_process import read_memory_kb
 from gateway.daemon.platforms import PlatformPart
 from gateway.engine import Engine, EngineHealth
+from gateway.histogram import Histogram
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import HookStatus
 from gateway.lanes import Lanes
 from gateway.outbox import Outbox
 from gateway.transcript import Usage
-from gateway.usage import UsageJournal
+from gateway.usage import BudgetState, UsageJournal
 from gateway.web.metric_text import Figures, HistogramMetric, Metric
 from gateway.web.turn_times import TurnTimes
+from gateway.web.webhooks.receiver import WebhookCounts
+from gateway.worker.process_tree import read_process
 
 DESCRIPTORS = Path("/proc/self/fd")
-MOST_LATENCIES = 100  # hooks, those that are called most
+OF_PEOPLE = frozenset({"each_person", "people"})  # budgets whose further names are people
 
 
 class MetricSources(Protocol):
@@ -44,11 +53,14 @@ class MetricSources(Protocol):
     def usage(self) -> UsageJournal: ...
 
 
-async def collect_metrics(gateway: MetricSources, times: TurnTimes) -> list[Metric | HistogramMetric]:
+async def collect_metrics(
+    gateway: MetricSources, times: TurnTimes, webhooks: Mapping[str, WebhookCounts]
+) -> list[Metric | HistogramMetric]:
     """All of them."""
     queues: Figures = {("messages",): float(await gateway.lanes.depth()), ("turns",): float(gateway.lanes.waiting)}
     owed: Figures = {(network,): float(count) for network, count in (await gateway.outbox.depths()).items()}
     up: Figures = {(one.name,): float(one.state == "up") for one in gateway.platforms}
+    hooks = await add_memory(list_shown(await gateway.folder_hooks.status()))
     return [
         _gauge("info", "Which version this is.", {(__version__,): 1.0}, "version"),
         _gauge("turns_running", "Turns that run now.", gateway.lanes.running),
@@ -57,8 +69,12 @@ async def collect_metrics(gateway: MetricSources, times: TurnTimes) -> list[Metr
         _gauge("network_up", "Whether a network can be reached.", up, "network"),
         *times.metrics(),
         *_list_usage_metrics(gateway.usage.totals.models),
+        _gauge("budget_used_ratio", "How much of a budget is used.", *_list_budget_figures(gateway.usage)),
+        Metric("webhook_calls", "counter", "Calls from outside.", _count_webhooks(webhooks), ("webhook", "outcome")),
         *_list_journal_metrics(await gateway.engine.health()),
-        *_list_hook_metrics(await add_memory(list_shown(await gateway.folder_hooks.status()))),
+        *_list_hook_metrics(hooks),
+        _list_durations(hooks, gateway.folder_hooks.durations),
+        Metric("hook_cpu_seconds", "counter", "Processor time.", await _read_processor_times(hooks), ("hook",)),
         *_list_process_metrics(gateway.since),
     ]
 
@@ -88,12 +104,6 @@ def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
     def by_hook(field: str) -> Figures:
         return _sum_up(((one.label,), float(getattr(one, field) or 0)) for one in hooks)
 
-    latencies: Figures = {
-        (one.label, quantile): value
-        for one in sorted(hooks, key=lambda hook: -hook.calls)[:MOST_LATENCIES]
-        for quantile, value in (("0.5", one.p50), ("0.95", one.p95))
-        if value is not None
-    }
     states = _sum_up(((one.label, one.state), 1.0) for one in hooks)
     open_breakers = _sum_up(((one.label,), float(one.breaker != "closed")) for one in hooks)
     yield Metric("hook_calls", "counter", "Calls of hooks.", by_hook("calls"), ("hook",))
@@ -101,10 +111,47 @@ def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
     yield Metric("hook_dropped", "counter", "Events that were lost.", by_hook("dropped"), ("hook",))
     yield _gauge("hook_queued", "Events that wait for a hook.", by_hook("queued"), "hook")
     yield _gauge("hook_dead_letters", "Events that it could not be told of.", by_hook("dead"), "hook")
-    yield _gauge("hook_latency_seconds", "Of its last calls.", latencies, "hook", "quantile")
+    yield Metric("hook_restarts", "counter", "Starts of its process after the first.", by_hook("restarts"), ("hook",))
     yield _gauge("hook_state", "1 for the state that it is in.", states, "hook", "state")
     yield _gauge("hook_breaker_open", "Whether it is left alone for a while.", open_breakers, "hook")
     yield _gauge("hook_memory_bytes", "What its process holds in memory.", by_hook("memory"), "hook")
+
+
+def _list_durations(hooks: Sequence[HookStatus], durations: Mapping[str, Histogram]) -> HistogramMetric:
+    parts: defaultdict[str, list[Histogram]] = defaultdict(list)
+    for one in hooks:
+        if one.name in durations:
+            parts[one.label].append(durations[one.name])
+    joined = {label: Histogram.join(found) for label, found in parts.items()}
+    return HistogramMetric("hook_latency_seconds", "How long calls of hooks took.", "hook", joined)
+
+
+async def _read_processor_times(hooks: Sequence[HookStatus]) -> Figures:
+    """Of the process that each has now: it begins at nothing with each start of it, as Prometheus knows it."""
+    found = await to_thread.run_sync(lambda: [(one.label, read_process(one.pid)) for one in hooks if one.pid])
+    return _sum_up(((label,), process.ran) for label, process in found if process)
+
+
+def _count_webhooks(webhooks: Mapping[str, WebhookCounts]) -> Figures:
+    """Only those that are there are counted, so nobody makes new ones by calling."""
+    return {
+        (name, outcome): float(count)
+        for name, one in webhooks.items()
+        for outcome, count in (("taken", one.taken), ("known", one.known), ("refused", one.refused))
+    }
+
+
+def _list_budget_figures(usage: UsageJournal) -> "tuple[Figures, str, str, str]":
+    most: dict[tuple[str, ...], float] = {}
+    for state in usage.totals.list_budgets():
+        key = (_name_budget(state), state.period, state.unit)
+        most[key] = max(most.get(key, 0.0), state.used / state.limit if state.limit else 1.0)
+    return most, "budget", "period", "unit"
+
+
+def _name_budget(state: BudgetState) -> str:
+    kind, _, name = state.budget.partition(" ")
+    return kind if kind in OF_PEOPLE else name or kind
 
 
 def _list_process_metrics(since: float) -> Iterator[Metric]:

@@ -10,7 +10,6 @@ from gateway.agent.models.prices import PRICES_DATE
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.records import DayUsage, UsageRow
 from gateway.transcript import Usage
-from gateway.usage import BudgetState, RunningTotals
 
 DayCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=36_600)]
 UsageKey: TypeAlias = Literal["person", "model", "day", "hook", "session"]
@@ -46,15 +45,8 @@ async def _show_usage(gateway: Gateway, params: UsageParams) -> Any:
         "prices_of": PRICES_DATE,
         "rows": [{"name": name, **as_fields(used)} for name, used in rows.items()],
         "total": as_fields(sum(rows.values(), Usage())),
-        "budgets": [one.as_fields() for one in list_budgets(gateway.usage.totals, params.person)],
+        "budgets": [one.as_fields() for one in gateway.usage.totals.list_budgets(params.person)],
     }
-
-
-def list_budgets(totals: RunningTotals, person: str) -> list[BudgetState]:
-    """How much of each is used now: of everybody's, and of all who used anything this month; or of one person's."""
-    _, month = totals.windows()
-    people = [person] if person else totals.list_people(month)
-    return list({one.mark: one for payer in people for one in totals.list_budgets(payer)}.values())
 
 
 def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> dict[str, Usage]:

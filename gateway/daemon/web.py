@@ -97,7 +97,12 @@ class GatewayWeb:
         visitors = Visitors(rules, gateway.logins, chats.find_role, web.identity, cookie)
         page = Page(rules, gateway.logins, visitors, verbs, redactor.clean, gateway.activity, rooms)
         keys = KeyCheck(gateway.keys, rules)
-        reasons, metrics = partial(list_reasons, gateway), partial(collect_metrics, gateway, self._times)
+        intake = WebhookIntake(gateway.engine, gateway.registry, gateway.lanes, gateway.hook_requests)
+        self._receiver = WebhookReceiver(
+            lambda: list_webhooks(gateway.configuration, gateway.folder_hooks), intake, rules
+        )
+        reasons = partial(list_reasons, gateway)
+        metrics = partial(collect_metrics, gateway, self._times, self._receiver.counts)
         probes = Probes(rules.is_open, keys, reasons, metrics, redactor.clean)
         self._calls = ProgramCalls(
             gateway.engine, gateway.sessions, gateway.dispatcher.receive, gateway.lanes.interrupt
@@ -105,10 +110,6 @@ class GatewayWeb:
         self._programs = ProgramServer(keys, gateway.keys, self._calls, lambda: gateway.agents.names)
         routes: dict[str, AnswerRequest] = dict.fromkeys(("health", "ready", "metrics"), probes.answer)
         routes["v1"] = self._programs.answer
-        intake = WebhookIntake(gateway.engine, gateway.registry, gateway.lanes, gateway.hook_requests)
-        self._receiver = WebhookReceiver(
-            lambda: list_webhooks(gateway.configuration, gateway.folder_hooks), intake, rules
-        )
         routes["webhooks"] = self._receiver.answer
         routes["networks"] = NetworkReceiver(gateway.adapter_context.routes, rules).answer
         is_named = "web.listen" in gateway.configuration.origins

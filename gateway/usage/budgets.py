@@ -4,7 +4,7 @@ Everybody together has one, each person has one or the one that is theirs by nam
 together. Which of them count for a person is looked up in memory, and so is what was used.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
@@ -93,21 +93,24 @@ class Budgets:
 
     def find(self, person: str) -> Iterator[Budget]:
         """Those that count for this person."""
-        settings, own = self._settings, frozenset((person,))
-        if person in settings.people:
-            yield Budget(f"people {person}", own, settings.people[person])
-        else:
-            yield Budget(f"each_person {person}", own, settings.each_person)
-        for name, limit in settings.groups.items():
-            if person in (members := self._groups.get(name, frozenset())):
-                yield Budget(f"groups {name}", members, limit)
-        yield Budget("all", frozenset((EVERYBODY,)), settings.all)
+        yield self._find_own(person)
+        for budget in self._list_groups():
+            if person in budget.people:
+                yield budget
+        yield self._all
 
-    def list_states(self, person: str, sums: UsageReader, *, held: bool = False) -> list[BudgetState]:
-        """Every limit that counts for this person, and what is used of it; with what calls that run now will use."""
+    def list_all(self, people: Iterable[str]) -> Iterator[Budget]:
+        """All that stand in the settings, and those that these people have each."""
+        yield self._all
+        yield from self._list_groups()
+        yield from map(self._find_own, dict.fromkeys((*self._settings.people, *people)))
+
+    @staticmethod
+    def list_states(budgets: Iterable[Budget], sums: UsageReader, *, held: bool = False) -> list[BudgetState]:
+        """Every limit of these, and what is used of it; with what calls that run now will use."""
         day, month = sums.windows()
         found: list[BudgetState] = []
-        for name, people, limit in self.find(person):
+        for name, people, limit in budgets:
             for period, window, most in (("day", day, limit.day), ("month", month, limit.month)):
                 if most == NO_LIMIT:
                     continue
@@ -115,6 +118,20 @@ class Budgets:
                 limits = _list_limits(most, sums.get(window, people), running)
                 found += [BudgetState(name, window, period, *one) for one in limits]
         return found
+
+    @property
+    def _all(self) -> Budget:
+        return Budget("all", frozenset((EVERYBODY,)), self._settings.all)
+
+    def _list_groups(self) -> Iterator[Budget]:
+        for name, limit in self._settings.groups.items():
+            yield Budget(f"groups {name}", self._groups.get(name, frozenset()), limit)
+
+    def _find_own(self, person: str) -> Budget:
+        settings, own = self._settings, frozenset((person,))
+        if person in settings.people:
+            return Budget(f"people {person}", own, settings.people[person])
+        return Budget(f"each_person {person}", own, settings.each_person)
 
 
 def _list_limits(

@@ -109,9 +109,14 @@ class RunningTotals:
     def get_held(self, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
         return _sum_up(self._held[one] for one in people if one in self._held)
 
-    def list_budgets(self, person: str, *, held: bool = False) -> list[BudgetState]:
-        """What is used of each limit that counts for this person; with what calls that run now will use."""
-        return self.budgets.list_states(person, self, held=held)
+    def list_budgets(self, person: str = EVERYBODY, *, held: bool = False) -> list[BudgetState]:
+        """What is used of each limit that counts for this person; with what calls that run now will use.
+
+        Of everybody: of every limit there is, and of those of each person who used anything this month.
+        """
+        _, month = self.windows()
+        found = self.budgets.find(person) if person else self.budgets.list_all(self.list_people(month))
+        return self.budgets.list_states(found, self, held=held)
 
     def take_warnings(self, person: str) -> list[BudgetState]:
         """The limits that are nearly used since now: each is told once in its day or month."""

@@ -4,32 +4,20 @@ A label that comes from outside (a hook, a model, a tool) has so many values at 
 that nobody makes the series grow without end by inventing names.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from gateway.histogram import SECONDS, Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "hermes_gateway_"
 MAX_VALUES = 100
 OTHER = "other"
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Labels: TypeAlias = tuple[str, ...]
 Figures: TypeAlias = Mapping[Labels, float]
-
-
-class Histogram:
-    """How often something took how long."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(SECONDS) + 1)
-        self.total = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ class HistogramMetric:
     def render(self) -> Iterator[str]:
         name = f"{PREFIX}{self.name}"
         yield from _render_head(name, self.help, "histogram")
-        for value, histogram in self.histograms.items():
+        for value, histogram in limit_histograms(self.histograms).items():
             count = 0
             for bound, here in zip((*SECONDS, "+Inf"), histogram.counts, strict=True):
                 count += here
@@ -89,6 +77,15 @@ def limit_labels(figures: Figures) -> Figures:
         key = values if values[0] in kept else (OTHER, *values[1:])
         limited[key] = limited.get(key, 0.0) + figure
     return limited
+
+
+def limit_histograms(histograms: Mapping[str, Histogram]) -> Mapping[str, Histogram]:
+    """So many of the label's values, those that count most first; the others are one."""
+    if len(histograms) <= MAX_VALUES:
+        return histograms
+    ranked = sorted(histograms, key=lambda value: (-histograms[value].count, value))
+    kept = {value: histograms[value] for value in ranked[:MAX_VALUES] if value != OTHER}
+    return {**kept, OTHER: Histogram.join(histograms[value] for value in ranked if value not in kept)}
 
 
 def _render_head(name: str, help_text: str, kind: str) -> Iterator[str]:

@@ -9,7 +9,8 @@ import msgspec
 
 from gateway import record_subjects
 from gateway.engine import Engine, Record
-from gateway.web.metric_text import Histogram, HistogramMetric, Metric
+from gateway.histogram import Histogram
+from gateway.web.metric_text import HistogramMetric, Metric
 
 STAGES = {
     "wait": "from a message to the beginning of its turn",

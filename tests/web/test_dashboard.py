@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,24 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.testing import GatewayProcess
 from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
-from tests.web.visits import visit
+from tests.web.signers import TOKEN
+from tests.web.visits import send, visit
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana.json"
 ASKED = re.compile(r"\b((?:hermes_gateway|process)_[a-z_]+)\{([^}]*)\}")
 GROUPED = re.compile(r"by \(([^)]*)\)")
-COUNTED = ("turns_total", "sends_total", "tokens_total", "hook_latency_seconds")  # some time after the answer
+COUNTED = (
+    "turns_total",
+    "sends_total",
+    "tokens_total",
+    "hook_latency_seconds_count",
+    "webhook_calls_total",
+)  # some time after the answer
+CALLED = "/webhooks/issues"
+CALLED_AND_LIMITED = """
+webhooks: {issues: {secret_env: CALLER, verify: token}}
+budgets: {all: {day: {tokens: 1000000}}}
+"""
 OF_PROMETHEUS = {"job", "instance", "le"}
 COLUMNS = 24
 
@@ -54,13 +67,16 @@ async def test_all_that_it_asks_for_is_there(tmp_path: Path) -> None:
     wire = TelegramWire()
     async with wire.serving():
         with GatewayProcess(tmp_path / "home") as gateway:
-            gateway.environ |= wire.environ
+            gateway.environ |= {**wire.environ, "CALLER": TOKEN}
+            gateway.configure(CALLED_AND_LIMITED)
             gateway.add_hook("notes", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(*_): pass\n"})
             await to_thread.run_sync(gateway.start)
             await wire.write("hello")
             await until(lambda: bool(wire.shown), "the answer")
             await to_thread.run_sync(gateway.say, "what is 2 + 3")
             url = str(gateway.call("status")["web"]["url"])
+            call = {"content_type": "application/json", "authorization": f"Bearer {TOKEN}"}
+            assert (await to_thread.run_sync(partial(send, url, CALLED, "POST", b"{}", **call))).status == 202
             text = ""
             with anyio.fail_after(60):
                 while not all(f"hermes_gateway_{one}{{" in text for one in COUNTED):

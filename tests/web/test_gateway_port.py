@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.testing import GatewayProcess
 from gateway.web.key_check import MOST_WRONG
-from tests.web.visits import Visit, visit
+from tests.web.signers import TOKEN
+from tests.web.visits import Visit, send, visit
 
 pytestmark = pytest.mark.process
 
@@ -19,6 +20,12 @@ SECRET = "sesame-open-9384-canary"
 FAILS = 'def handle(event_type, context):\n    raise RuntimeError("no")\n'
 CALL = {"tool_calls": [{"name": "list_files", "args": {}}]}
 URL = "http://gate.example.org"
+USED = {"input_tokens": 90, "output_tokens": 10, "calls": 1}
+CALLED_AND_LIMITED = """
+webhooks: {issues: {secret_env: CALLER, verify: token}}
+access: {groups: {desk: {people: ["telegram:77"], role: user}}}
+budgets: {all: {day: {tokens: 1000000}}, each_person: {month: {tokens: 500000}}, groups: {desk: {day: {money: 5}}}}
+"""
 
 
 def url_of(gateway: GatewayProcess) -> str:
@@ -29,8 +36,9 @@ def url_of(gateway: GatewayProcess) -> str:
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """On this machine alone."""
     with GatewayProcess(tmp_path_factory.mktemp("own") / "home") as gateway:
-        gateway.script({"user": "look", "answers": [CALL, {"text": "Nothing there."}]}, {"user": "", "text": "Hello."})
-        gateway.environ["MY_TOKEN"] = SECRET
+        look = {"user": "look", "answers": [CALL, {"text": "Nothing there.", "usage": USED}]}
+        gateway.script(look, {"user": "", "text": "Hello."}, settings=CALLED_AND_LIMITED)
+        gateway.environ |= {"MY_TOKEN": SECRET, "CALLER": TOKEN}
         gateway.add_hook(f"bad-{SECRET}", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": FAILS})
         gateway.start()
         yield gateway
@@ -107,12 +115,37 @@ def test_the_official_parser_finds_what_happened(gateway: GatewayProcess) -> Non
     assert counts == {"wait": 1, "model": 2, "tool": 1, "turn": 1, "send": 1}
     assert 0 < found["stage_seconds_sum", "turn"] < 60
     assert found["stage_seconds_bucket", "turn", "+Inf"] == 1
-    assert found["tokens_total", "script", "input"] > 0 or any(key[0] == "tokens_total" for key in found)
+    assert sorted(value for key, value in found.items() if key[0] == "tokens_total") == [10, 90]
     assert found["journal_commits_total",] > 5
     assert found["journal_commit_seconds_total",] > 0
     assert found["process_resident_memory_bytes",] > 1e7
     assert found["process_open_fds",] > 5
     assert [value for key, value in found.items() if key[0] == "hook_state" and key[2] == "loaded"] == [1.0] * 2
+
+
+def test_hooks_webhooks_and_budgets_are_measured_and_no_person_is_named(gateway: GatewayProcess) -> None:
+    assert gateway.say("look")["reply"] == "Nothing there."
+    assert send(url_of(gateway), "/webhooks/issues", "POST", b"{}", content_type="application/json").status == 401
+    call = {"content_type": "application/json", "authorization": f"Bearer {TOKEN}"}
+    assert send(url_of(gateway), "/webhooks/issues", "POST", b"{}", **call).status == 202
+    assert send(url_of(gateway), "/webhooks/nobody", "POST", b"{}", **call).status == 401
+    gateway.until(lambda: figures(gateway).get(("webhook_calls_total", "issues", "taken"), 0) == 1)
+    gateway.until(lambda: bool(figures(gateway)["budget_used_ratio", "each_person", "month", "tokens"]))
+    found = figures(gateway)
+    assert {key[1:]: value for key, value in found.items() if key[0] == "webhook_calls_total"} == {
+        ("issues", "taken"): 1,
+        ("issues", "known"): 0,
+        ("issues", "refused"): 1,
+    }
+    ratios = {key[1:]: value for key, value in found.items() if key[0] == "budget_used_ratio"}
+    assert set(ratios) == {("all", "day", "tokens"), ("each_person", "month", "tokens"), ("desk", "day", "money")}
+    assert ratios["each_person", "month", "tokens"] == pytest.approx(2 * ratios["all", "day", "tokens"])
+    assert not [key for key in found if any("telegram:77" in part or "terminal:owner" in part for part in key)]
+    (hook,) = {key[1] for key, value in found.items() if key[0] == "hook_failures_total" and value}
+    assert found["hook_latency_seconds_count", hook] == found["hook_calls_total", hook] >= 1
+    assert found["hook_latency_seconds_bucket", hook, "+Inf"] == found["hook_latency_seconds_count", hook]
+    assert 0 < found["hook_latency_seconds_sum", hook] < 60
+    assert found["hook_cpu_seconds_total", hook] >= 0
 
 
 @pytest.mark.row("T28")

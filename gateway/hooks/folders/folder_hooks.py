@@ -24,6 +24,7 @@ from anyio import to_thread
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
+from gateway.histogram import Histogram
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
@@ -148,6 +149,12 @@ class FolderHooks:
         """Those that the clock calls, and how each is."""
         hooks = [(hook.current.manifest, hook.process.state) for hook in self._set.hooks.values() if hook.current]
         return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
+
+    @property
+    def durations(self) -> dict[str, Histogram]:
+        """How long their calls took, by their names; of those that were called."""
+        records = {hook.called: hook.calls.record for hook in self._set.hooks.values()}
+        return {name: record.histogram for name, record in records.items() if record.calls}
 
     @property
     def called_from_outside(self) -> list[Manifest]:

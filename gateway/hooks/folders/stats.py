@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from gateway.backoff import Backoff
+from gateway.histogram import Histogram
 from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.wires.wire import HookFailed
 
@@ -144,6 +145,7 @@ class HookStats:
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
+        self.histogram = Histogram()  # of all calls
         self._durations: deque[float] = deque(maxlen=SAMPLES)
         self._repeats = RepeatFilter()
         self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
@@ -172,6 +174,7 @@ class HookStats:
         self.calls += 1
         self.last_fired = time.time()
         self._durations.append(seconds)
+        self.histogram.observe(seconds)
 
     def percentile(self, percent: float) -> float | None:
         """Seconds, of the last calls; None before the first."""

@@ -1,0 +1,40 @@
+"""How often something took how long, counted by bounds that are the same for all that is measured.
+
+Counts add up: over hooks of one name, and over gateways for whoever collects them. A quantile does not. The bounds go
+from what a call of a hook takes to what a turn does.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Self
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Histogram:
+    """`counts` are those up to each bound and above the one before it, at last those above all."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(SECONDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """It took so long once more; a bound counts what took exactly as long."""
+        self.counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    @property
+    def count(self) -> int:
+        """How often in all."""
+        return sum(self.counts)
+
+    @classmethod
+    def join(cls, parts: Iterable["Histogram"]) -> Self:
+        """All of them as one."""
+        joined = cls()
+        for part in parts:
+            joined.counts = [one + more for one, more in zip(joined.counts, part.counts, strict=True)]
+            joined.total += part.total
+        return joined
