@@ -58,7 +58,9 @@ async def _open_page(gateway: Gateway, _params: NoParams) -> Any:
             "web.enabled is false" if web is None else web.port.trouble or "the port is not open: hermes-gateway status"
         )
         raise AccessError(f"there is no page: {why}")
-    link = make_page_link(settings.url or web.port.local_url, gateway.logins.open_link())
+    # Where a proxy says who somebody is, no link is good behind it: this one leads past it.
+    url = web.port.local_url if settings.identity or not settings.url else settings.url
+    link = make_page_link(url, gateway.logins.open_link())
     return {"url": link, "seconds": LINK_SECONDS}
 
 

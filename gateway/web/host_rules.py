@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from gateway.addresses import plain_address_of, split_address
 from gateway.config.settings import WebSettings
@@ -28,6 +28,7 @@ class HostRules:
     is_open: bool
     wants_proxy: bool  # what comes straight from elsewhere is not encrypted
     encrypted: frozenset[str]  # the names under which people reach it by TLS
+    origin: str  # what our own page calls itself, by whatever name a proxy then asks for it; "": as it is asked for
 
     def check(self, headers: Mapping[str, str], peer: str, *, is_link: bool = False) -> None:
         """Let go on what is meant for us; a link may be followed from anywhere, and shows its answer to nobody else.
@@ -43,7 +44,8 @@ class HostRules:
                 HTTPStatus.MISDIRECTED_REQUEST, "this gateway is not called so: web.hosts has the names that it knows"
             )
         origin = headers.get("origin")
-        if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+        ours = {f"http://{host.lower()}", f"https://{host.lower()}", *filter(None, [self.origin])}
+        if origin is not None and origin.lower() not in ours:
             raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
         is_followed = is_link and headers.get("sec-fetch-mode") == "navigate" and "origin" not in headers
         if headers.get("sec-fetch-site", "none") not in OWN_SITES and not is_followed:
@@ -76,19 +78,27 @@ class HostRules:
 def build_host_rules(web: WebSettings) -> HostRules:
     """Loopback is always ours; an address that is listened on, `web.url` and `web.hosts` are too."""
     address, _ = split_address(web.listen)
-    url_host = urlsplit(web.url).hostname or ""
+    url = urlsplit(web.url.lower())
+    url_host = url.hostname or ""
     listened = str(address) if address.version == 4 else f"[{address}]"
     named = {"localhost", url_host, *web.hosts, *(() if str(address) in ANY_ADDRESS else (listened,))}
     is_elsewhere = not address.is_loopback
     names = frozenset(name.lower() for name in named if name)
-    is_url_encrypted = web.url.lower().startswith("https:")
     return HostRules(
         names,
         tuple(map(ip_network, web.trusted_proxies)),
         is_open=bool(is_elsewhere or web.url or web.hosts or web.trusted_proxies),
         wants_proxy=is_elsewhere and not web.tls.cert,
-        encrypted=names if web.tls.cert else frozenset({url_host.lower()} if is_url_encrypted else ()),
+        encrypted=names if web.tls.cert else frozenset({url_host} if url.scheme == "https" else ()),
+        origin=find_origin(url),
     )
+
+
+def find_origin(url: SplitResult) -> str:
+    """As a browser writes it: without the port that goes without saying; "" for no address."""
+    usual = {"https": ":443", "http": ":80"}.get(url.scheme, "")
+    place = url.netloc.rpartition("@")[2].removesuffix(usual)
+    return f"{url.scheme}://{place}" if place else ""
 
 
 def is_own_address(host: str) -> bool:

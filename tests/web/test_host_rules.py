@@ -69,6 +69,19 @@ def test_our_own_page_is_answered() -> None:
     assert [refused(OWN, host=HERE, sec_fetch_site=site) for site in ("cross-site", "same-site")] == [403, 403]
 
 
+@pytest.mark.row("T2")
+def test_the_page_of_web_url_is_ours_by_whatever_name_a_proxy_asks_for_it() -> None:
+    origins = (
+        "https://gate.example.org",
+        "HTTPS://Gate.Example.Org",
+        "http://gate.example.org",
+        "https://gate.example.org:444",
+    )
+    assert [refused(PROXIED, host=HERE, origin=origin) for origin in origins] == [0, 0, 403, 403]
+    assert refused(PROXIED, host="evil.com", origin="https://gate.example.org") == 421
+    assert [refused(OWN, host=HERE, origin=origin) for origin in ("", "://", "https://")] == [403] * 3
+
+
 @pytest.mark.row("T7")
 def test_one_peer_has_one_spelling() -> None:
     peers = ("1.2.3.4", "::ffff:1.2.3.4", "::ffff:102:304", "fe80::1%eth0", "FE80:0::1")

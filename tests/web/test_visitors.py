@@ -123,3 +123,21 @@ def test_whoever_may_no_longer_look_hears_no_more(tmp_path: Path) -> None:
             while line.recv(1 << 16):
                 pass
         assert look(gateway, "/live", X_Person="olga").status == 403
+
+
+def test_a_proxy_that_asks_by_the_address_that_it_was_given_serves_the_page_too(tmp_path: Path) -> None:
+    """As nginx does where nothing is said of `Host`, and holds streams back where nobody asks it not to."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        behind = SETTINGS.replace("web: {", "web: {url: 'https://Gate.example.org:443/', ")
+        gateway.script({"user": "", "text": "I heard you."}, settings=behind)
+        gateway.start()
+        ann = come_as(gateway, "ann")
+        ann.headers["Origin"] = "https://gate.example.org"
+        ann.write("hello")
+        ann.see("I heard you.")
+        with connect(url_of(gateway)) as line:
+            host = urlsplit(url_of(gateway)).netloc
+            line.sendall(f"GET /chat/live HTTP/1.1\r\nHost: {host}\r\nX-Person: ann\r\n\r\n".encode())
+            assert b"\r\nX-Accel-Buffering: no\r\n" in line.recv(1 << 16)
+        link = str(json.loads(gateway.cli("open", "--json").stdout)["url"])
+        assert link.startswith(f"{url_of(gateway)}/open?"), "behind the proxy it would be good for nobody"
