@@ -83,7 +83,7 @@ async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
         said["entries"] = [cut_entry(entry, params.longest) for entry in said["entries"]]
     last = end if end < count else count + 1  # behind the last entry stand those of turns that said nothing
     said["decisions"] = [one for one in said["decisions"] if first <= one["entry"] < last]
-    return {**said, "first": first, "count": count}
+    return {**said, "first_words": session.first_words, "first": first, "count": count}
 
 
 async def _search(gateway: Gateway, params: SessionSearchParams) -> Any:

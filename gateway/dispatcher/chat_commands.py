@@ -180,8 +180,7 @@ async def set_voice(call: CommandCall) -> CommandResult:
 async def list_sessions(call: CommandCall) -> CommandResult:
     past = await call.context.sessions.read_all(call.session.key)
     rows = [
-        f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  "
-        f"{one.title or first_words_of(one)}"
+        f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  {one.title or one.first_words}"
         for one in list(past.values())[-MOST_LISTED:]
     ]
     return CommandResult("\n".join(rows) + "\n/resume ID goes back to one." if rows else "There is no session yet.")
@@ -195,7 +194,7 @@ async def resume_session(call: CommandCall) -> CommandResult:
             f"{'No' if not found else 'More than one'} session begins with {call.args!r}; /sessions lists them."
         )
     opened = transitions.resume_session(call.session, found[0])
-    return CommandResult(f"Back in {opened.session_id}: {found[0].title or first_words_of(found[0])}", (opened,))
+    return CommandResult(f"Back in {opened.session_id}: {found[0].title or found[0].first_words}", (opened,))
 
 
 async def run_approvals(call: CommandCall) -> CommandResult:
@@ -356,12 +355,6 @@ def describe_answer(session: Session, question: str, answer: str) -> ActivityRec
 def question_token_of(turn_id: str, question: str) -> str:
     """Returns a short name of the question, unlike that of any other: an old button must not answer the next one."""
     return record_subjects.token_of(f"{turn_id}:{question}")[:12]
-
-
-def first_words_of(session: Session) -> str:
-    """Returns the words by which a session without a title is known."""
-    first = next((entry.content for entry in session.entries if entry.role == "user"), "")
-    return " ".join(first.split())[:60]
 
 
 BUILT_IN = (

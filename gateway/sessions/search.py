@@ -17,6 +17,7 @@ from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.sessions.removal import purge_chain, purge_forgotten
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
+from gateway.sessions.session import READ_FOR_THEM, cut_words
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class SearchHit:
     session_id: str
     session_key: str
     title: str
+    first_words: str
     role: str
     at: float
     snippet: str
@@ -66,6 +68,7 @@ class SessionInfo:
     is_current: bool
     turns: int
     entries: int
+    first_words: str = ""
 
     @property
     def cursor(self) -> ListCursor:
@@ -301,22 +304,22 @@ def _find_hits(
     where = " AND ".join(condition for condition, _ in used) or "0"
     where += " AND (entry.at, entry.id) < (?, ?)" if after else ""
     found = db.execute(
-        "SELECT session.id, key, title, role, entry.at, content, entry.id FROM entry"  # noqa: S608 - the conditions are ours
+        f"SELECT session.id, key, title, {FIRST_SQL}, role, entry.at, content, entry.id FROM entry"  # noqa: S608 - the conditions are ours
         " JOIN session ON session.conv = entry.conv AND session.id = entry.session"
         f" WHERE {where} ORDER BY entry.at DESC, entry.id DESC LIMIT ?",
         (*(value for _, value in used), *(after or ()), limit),
     )
     return [
-        SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain), number)
-        for session_id, session_key, title, role, at, content, number in found
+        SearchHit(session_id, key, title, cut_words(first or ""), role, at, make_snippet(text, wanted.plain), number)
+        for session_id, key, title, first, role, at, text, number in found
     ]
 
 
 def _read_sessions(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[SessionInfo]:
     columns = "id, key, platform, user_id, title, model, began, last_active, is_current, turns, entries"
-    found = db.execute(f"SELECT {columns} FROM session {where}", values)  # noqa: S608 - our own words
+    found = db.execute(f"SELECT {columns}, {FIRST_SQL} FROM session {where}", values)  # noqa: S608 - our own words
     rows = [SessionInfo(*row) for row in found]
-    return [replace(row, is_current=bool(row.is_current)) for row in rows]
+    return [replace(row, is_current=bool(row.is_current), first_words=cut_words(row.first_words or "")) for row in rows]
 
 
 def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
@@ -327,6 +330,10 @@ def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
     return SessionStatistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
 
 
+FIRST_SQL = f"""(
+SELECT substr(content, 1, {READ_FOR_THEM}) FROM entry AS first
+WHERE first.conv = session.conv AND first.session = session.id AND first.role = 'user' ORDER BY turn, first.id LIMIT 1
+)"""  # noqa: S608 - our own number
 SPEAKERS_SQL = """
 SELECT platform, user_id, COUNT(*), MAX(last_active) FROM session WHERE platform != '' AND user_id != ''
 GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2

@@ -24,6 +24,7 @@ STATE_VERSION = 5  # of a session that is written down; counted up when its fiel
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
 SENDING = "message:sending"  # what hooks decide there, they may decide when the turn is over
+FIRST_WORDS, READ_FOR_THEM = 60, 400  # characters
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
 
@@ -111,6 +112,11 @@ class Session(msgspec.Struct, frozen=True):
         return str(self.settings.get("title") or "")
 
     @property
+    def first_words(self) -> str:
+        """By which a session without a title is known."""
+        return cut_words(next((entry.content for entry in self.entries if entry.role == "user"), ""))
+
+    @property
     def model(self) -> str:
         return str(self.settings.get("model") or "")
 
@@ -142,6 +148,11 @@ def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: floa
     at, ahead = kept.at or ts, getattr(kept, "ahead", 0.0)
     after = change(moved, kept, at)
     return replace(after, ahead=ahead) if after.last_active == at and after.ahead != ahead else after
+
+
+def cut_words(text: str) -> str:
+    """The beginning of a text, on one line."""
+    return " ".join(text[:READ_FOR_THEM].split())[:FIRST_WORDS]
 
 
 def estimate_weight(entries: tuple[Entry, ...]) -> int:

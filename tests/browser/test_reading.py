@@ -1,5 +1,6 @@
 """What is read on the page for long: it goes on by itself, tells one's own time, and what is off takes no place."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -7,9 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from gateway.testing import GatewayProcess
-from tests.browser.busy_home import start_busy
+from tests.browser.busy_home import ACTING, start_busy
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import PATIENCE, PHONE
+from tests.web.visits import send
 
 CROWD = [f"telegram:{number}" for number in range(2001, 2151)]
 SETTINGS = f"access: {{groups: {{crowd: {{people: {CROWD}}}}}}}\n"
@@ -54,6 +56,22 @@ def test_what_a_hook_prints_is_seen_as_it_prints_it(gateway: GatewayProcess, ope
         screen.page.route("**/api/hooks.info*", lambda route: route.abort())  # the room itself is not drawn anew
         gateway.say("good morning", session="printed")
         screen.page.wait_for_function(PRINTED_MORE, arg=before)
+
+
+def test_a_conversation_is_known_by_its_first_words(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    key = gateway.call("keys.create", {"name": "script", "role": "user", "agent": "main"})["key"]
+    body = json.dumps({"model": "main", "messages": [{"role": "user", "content": f"sum up {ACTING}"}]}).encode()
+    head = {"Authorization": f"Bearer {key}", "Content_Type": "application/json"}
+    url = str(gateway.call("status")["web"]["url"])
+    assert send(url, "/v1/chat/completions", "POST", body, **head).status == 200
+    with open_screen(viewport=PHONE) as screen:
+        screen.enter("conversations", "sum up")
+        link = screen.room.get_by_role("link", name="sum up")
+        expect(link).to_have_text(f"sum up {ACTING} call · script")
+        expect(screen.room.get_by_role("link", name="good morning dm · talk0")).to_be_visible()
+        assert screen.list_cut() == screen.list_barriers() == []
+        link.click()
+        expect(screen.room.locator("h2").first).to_have_text(f"sum up {ACTING}")
 
 
 def test_times_are_told_by_the_clock_of_whoever_reads(open_screen: OpenScreen) -> None:

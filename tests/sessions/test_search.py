@@ -69,6 +69,17 @@ async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine
     assert await found(search, "station café") == [], "all words must stand in one message"
 
 
+async def test_a_session_without_a_title_is_known_by_its_first_words(engine: Engine, search: SessionSearch) -> None:
+    talk = Talk(engine)
+    session = await talk.begin()
+    assert [one.first_words for one in await search.list_sessions()] == [session.first_words] == [""]
+    await talk.say("  Where is\n the \tCafé? " + "x" * 1000, "Behind the station.")
+    session = await talk.say("and where do I park?", "There is no place.")
+    (row,), (hit,) = await search.list_sessions(), await search.find("park")
+    assert row.first_words == hit.first_words == session.first_words
+    assert (len(row.first_words), row.first_words[:20]) == (60, "Where is the Café? x")
+
+
 @pytest.mark.parametrize(
     "query", ["", "   ", '"', "*", "AND OR NOT", "a:b", "(", "NEAR(a b)", "-x", '"" ""', "^x", "a\0b"]
 )

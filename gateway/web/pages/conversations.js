@@ -14,8 +14,17 @@ const linkTo = (id, params = {}) => {
   const asked = new URLSearchParams(params).toString()
   return `#conversations/${encodeURIComponent(id + (asked && `?${asked}`))}`
 }
-const called = one => one.title || one.session_key.split(':').slice(3).join(' · ') || one.session_id
-const nameOf = one => (may('sessions.show') ? el('a', { href: linkTo(one.session_id) }, called(one).slice(0, 120)) : called(one).slice(0, 120))
+// A call of a program has a session of its own, by a name that says nothing.
+const placeOf = one => {
+  const [kind, ...place] = one.session_key.split(':').slice(3)
+  return [kind, ...(kind === 'call' ? place.slice(0, 1) : place)].join(' · ')
+}
+const called = one => one.title || one.first_words || placeOf(one) || one.session_id
+
+function nameOf(one) {
+  const name = [called(one).slice(0, 120), ...(called(one) === placeOf(one) ? [] : [' ', el('small', { className: 'soft' }, placeOf(one).slice(0, 120))])]
+  return may('sessions.show') ? el('a', { href: linkTo(one.session_id) }, ...name) : el('span', {}, ...name)
+}
 
 export async function show(rest) {
   const [id, query] = [rest.split('?', 1)[0], rest.slice(rest.indexOf('?') + 1)]
