@@ -319,8 +319,21 @@ class PairingUser(msgspec.Struct, frozen=True):
     told: bool = True
 
 
+class PairingInvitation(msgspec.Struct, frozen=True, kw_only=True):
+    """Whoever comes first with the code that `mark` tells is let in with this role, until then by the journal's clock.
+
+    `by` made it: `telegram:1002`, or whoever runs the gateway. Its number is of the same row as those of who asks.
+    """
+
+    number: int
+    mark: str
+    role: Role
+    until: float
+    by: str
+
+
 class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
-    """Who was let in by a code, and who has asked; the last one counts.
+    """Who was let in by a code, who has asked, and who is invited; the last one counts.
 
     owners: who is the owner where no rule says it. wrong: when somebody tried codes that nobody has. numbered: the last
     number that was given to anybody who asked.
@@ -331,6 +344,7 @@ class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
     owners: tuple[PairingUser, ...] = ()
     wrong: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     numbered: int = 0
+    invitations: tuple[PairingInvitation, ...] = ()
 
 
 class ProgramKey(msgspec.Struct, frozen=True):

@@ -12,67 +12,57 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
-import anyio
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
-from gateway.engine import Engine, NewRecord
-from gateway.errors import AccessError, Conflict, EngineError
+from gateway.access.invitations import Invitations
+from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
+from gateway.engine import Engine
+from gateway.errors import AccessError, EngineError
 from gateway.messages import Message
 from gateway.records import PairingUser
 from gateway.roles import Role
 
-CODE_LIFETIME = 3600.0
 CODE_PAUSE = 600.0  # before the same person gets another code
 MOST_ASKING = 20  # on one network
-MOST_WRONG = 5  # codes in an hour, of one who tries
-ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
 CODE_LENGTH = 8
-LONGEST_NAME = 60
 
 
 class Pairings:
     """The people who were let in, and those who have asked. `load` before anybody is looked up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
-        self._engine = engine
-        self._clock = clock
-        self._lock = anyio.Lock()
-        self._kept = records.PairingState()
-        self._seq = 0
+        self._journal = PairingJournal(engine, clock)
+        self.invitations = Invitations(self._journal)
 
     @property
     def people(self) -> tuple[PairingUser, ...]:
-        return self._kept.people
+        return self._journal.kept.people
 
     @property
     def asking(self) -> tuple[PairingUser, ...]:
         """Those whose code is still good."""
-        return tuple(one for one in self._kept.asking if one.at + CODE_LIFETIME > self._clock())
+        return self._journal.asking
 
     @property
     def owners(self) -> tuple[PairingUser, ...]:
         """Those who were kept as the owner of their platform."""
-        return self._kept.owners
+        return self._journal.kept.owners
 
     def find_role(self, platform: str, user_id: str) -> Role | None:
         """Returns as what somebody was let in; None: they were not."""
-        found = (one.role for one in self._kept.people if (one.platform, one.user_id) == (platform, user_id))
+        found = (one.role for one in self.people if (one.platform, one.user_id) == (platform, user_id))
         return next(found, None)
 
     async def load(self) -> None:
-        seq, kept = await records.read_last(self._engine, record_subjects.ACCESS_SUBJECT, records.PairingState)
-        if kept:
-            self._kept, self._seq = kept, seq
+        await self._journal.load()
 
     async def invite(self, message: Message) -> str:
         """A code for the sender; empty: this is no direct message, or it is too soon, or too many ask."""
         if message.address.chat_type != "dm" or message.kind not in ("text", "command") or not message.user_id:
             return ""
-        async with self._lock:
-            platform, now = message.address.platform, self._clock()
+        async with self._journal.changing() as kept:
+            platform, now = message.address.platform, self._journal.clock()
             there = [one for one in self.asking if one.platform == platform]
             before = next((one for one in there if one.user_id == message.user_id), None)
             if (before and before.told and now - before.at < CODE_PAUSE) or (
@@ -81,24 +71,23 @@ class Pairings:
                 return ""
             code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
             name = message.user_name[:LONGEST_NAME]
-            number = (before and before.number) or self._kept.numbered + 1
-            chat, numbered = message.address.chat_id, max(number, self._kept.numbered)
+            number = (before and before.number) or kept.numbered + 1
+            chat, numbered = message.address.chat_id, max(number, kept.numbered)
             guest = PairingUser(platform, message.user_id, name, chat, now, mark_of(code), number=number)
             try:
                 asking = (*(one for one in self.asking if one is not before), guest)
-                await self._write(asking=asking, numbered=numbered)
+                await self._journal.write(asking=asking, numbered=numbered)
             except AccessError:
                 return ""  # their next message asks again
             return code
 
     async def note_untold(self, platform: str, chat_id: str) -> None:
         """The code could not be sent: whoever asks there is told another one as soon as they write again."""
-        async with self._lock:
-            with suppress(AccessError, EngineError):  # then they are told another one a while later
-                await self.load()
+        with suppress(AccessError, EngineError):  # then they are told another one a while later
+            async with self._journal.changing():
                 there = (platform, chat_id)
                 now = [replace(one, told=one.told and (one.platform, one.chat_id) != there) for one in self.asking]
-                await self._write(asking=tuple(now))
+                await self._journal.write(asking=tuple(now))
 
     async def approve_number(self, number: int, role: Role = "user") -> PairingUser:
         """Let in whoever asks under this number: for whoever sees the list, and the ids in it.
@@ -106,14 +95,13 @@ class Pairings:
         Raises:
             AccessError: nobody does.
         """
-        async with self._lock:
-            await self.load()
+        async with self._journal.changing() as kept:
             guest = next((one for one in self.asking if number and one.number == number), None)
             if guest is None:
                 raise AccessError(
                     f"nobody asks under the number {number}: see `hermes-gateway pairing list` for who does"
                 )
-            return await self._let_in(guest, role, self._kept.wrong)
+            return await self._let_in(guest, role, kept.wrong)
 
     def find_person(self, name: str) -> PairingUser | None:
         """Who was let in and is called so, as `telegram:1002`."""
@@ -127,29 +115,22 @@ class Pairings:
         Raises:
             AccessError: nobody was given it, or not within the hour; or they tried too many wrong ones.
         """
-        async with self._lock:
-            await self.load()
-            now = self._clock()
-            wrong = {who: recent for who, tries in self._kept.wrong.items() if (recent := _keep_recent(tries, now))}
-            if len(tried := wrong.get(by, ())) >= MOST_WRONG:
-                left = (tried[0] + CODE_LIFETIME - now) / 60
-                raise AccessError(f"too many wrong codes were tried; the next try is possible in {left:.0f} min")
+        async with self._journal.changing():
+            wrong = self._journal.find_wrong(by)
             mark = mark_of(code.strip().upper())
             asked = next((one for one in self.asking if secrets.compare_digest(one.mark, mark)), None)
             guest = asked or self.find_person(code)
             if guest is None:
-                await self._write(wrong=wrong | {by: (*tried, now)})
+                await self._journal.write_wrong(by, wrong)
                 raise AccessError(
                     "nobody has this code, or it is more than an hour old: let them write to the bot again"
                 )
-            wrong.pop(by, None)
-            return await self._let_in(guest, role, wrong)
+            left = {who: tries for who, tries in wrong.items() if who != by}
+            return await self._let_in(guest, role, left)
 
     async def _let_in(self, guest: PairingUser, role: Role, wrong: Mapping[str, tuple[float, ...]]) -> PairingUser:
-        known = replace(guest, at=self._clock(), mark="", role=role, number=0, told=True)
-        others = (one for one in self.people if (one.platform, one.user_id) != (guest.platform, guest.user_id))
-        asking = tuple(one for one in self.asking if one is not guest)
-        await self._write(people=(*others, known), asking=asking, wrong=dict(wrong))
+        known = replace(guest, at=self._journal.clock(), mark="", role=role, number=0, told=True)
+        await self._journal.let_in(known, wrong, guest)
         return known
 
     async def revoke(self, platform: str, user_id: str) -> PairingUser:
@@ -158,60 +139,34 @@ class Pairings:
         Raises:
             AccessError: nobody of this id was let in by a code.
         """
-        async with self._lock:
-            await self.load()
+        async with self._journal.changing():
             gone = next((one for one in self.people if (one.platform, one.user_id) == (platform, user_id)), None)
             if gone is None:
                 raise AccessError(
                     f"nobody with the id {user_id!r} was let in by a code on {platform}; "
                     "whom the configuration names is removed there"
                 )
-            await self._write(people=tuple(one for one in self.people if one is not gone))
+            await self._journal.write(people=tuple(one for one in self.people if one is not gone))
             return gone
 
     async def forget(self, platform: str, user_id: str) -> bool:
         """Nothing is kept of them any more: neither that they were let in, nor that they asked. False: nothing was."""
-        async with self._lock:
-            await self.load()
-            kept, who = self._kept, (platform, user_id)
+        async with self._journal.changing() as kept:
+            who = (platform, user_id)
             lists = {"people": kept.people, "asking": kept.asking, "owners": kept.owners}
             left = {
-                name: tuple(one for one in those if who != (one.platform, one.user_id)) for name, those in lists.items()
+                kind: tuple(one for one in those if who != (one.platform, one.user_id)) for kind, those in lists.items()
             }
-            wrong = {name: tries for name, tries in kept.wrong.items() if name != f"{platform}:{user_id}"}
-            if left == lists and wrong == kept.wrong:
+            name = f"{platform}:{user_id}"
+            wrong = {one: tries for one, tries in kept.wrong.items() if one != name}
+            theirs = tuple(one for one in kept.invitations if one.by != name)
+            if left == lists and wrong == kept.wrong and theirs == kept.invitations:
                 return False
-            await self._write(**left, wrong=wrong)
+            await self._journal.write(**left, wrong=wrong, invitations=theirs)
             return True
 
     async def keep_owners(self, owners: Mapping[str, str]) -> None:
         """Write down who is the owner, by platform, where no rule says it."""
-        async with self._lock:
-            await self.load()
-            now = self._clock()
-            await self._write(owners=tuple(PairingUser(*one, at=now, role="owner") for one in owners.items()))
-
-    async def _write(self, **changes: Any) -> None:
-        kept = replace(self._kept, asking=self.asking, at=self._clock())
-        kept = replace(kept, **changes)
-        try:
-            self._seq = (
-                await self._engine.append(
-                    NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept), expect=self._seq)
-                )
-            )[0]
-        except Conflict:
-            await self.load()
-            raise AccessError("somebody else changed this at the same moment; try again") from None
-        self._kept = kept
-        await self._engine.purge(record_subjects.ACCESS_SUBJECT, self._seq - 1)
-
-
-def mark_of(code: str) -> str:
-    """What is kept of a code."""
-    return record_subjects.token_of(f"pairing:{code}")
-
-
-def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:
-    """Those of the last hour; one that lies ahead was made by a clock that was wrong."""
-    return tuple(at for at in tries if 0 <= now - at < CODE_LIFETIME)
+        async with self._journal.changing():
+            now = self._journal.clock()
+            await self._journal.write(owners=tuple(PairingUser(*one, at=now, role="owner") for one in owners.items()))

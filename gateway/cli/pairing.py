@@ -4,11 +4,12 @@ import argparse
 from typing import Any
 
 from gateway.adapters import ADAPTERS
-from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
+from gateway.cli.output import format_ago, format_duration, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
-from gateway.dispatcher.pairing_commands import GIVEN_ROLES
+from gateway.dispatcher.pairing_commands import GIVEN_ROLES, NUMBER
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import parse_duration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     approve.add_argument("code", help=code)
     says = "with this role; a higher one than user counts wherever they write"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
+    invite = verbs.add_parser("invite", help="make a link that lets in whoever opens it first")
+    says = "with this role; a higher one than user counts wherever they write"
+    invite.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
+    lasts = "how long it is good, at most 7d (default: 1h)"
+    invite.add_argument("--for", dest="lifetime", metavar="TIME", default="1h", type=check_duration, help=lasts)
+    uninvite = verbs.add_parser("uninvite", help="take an invitation back")
+    uninvite.add_argument("number", type=parse_invitation, help="its number, as `list` shows it: '#3'")
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
     revoke.add_argument("platform", help=join_choices(ADAPTERS))
     revoke.add_argument("user", help="their id, as `list` shows it")
-    for one in (listed, approve, revoke):
+    for one in (listed, approve, invite, uninvite, revoke):
         one.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -35,9 +43,40 @@ def run(args: argparse.Namespace, home: Home) -> None:
         case "approve":
             guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code, role=args.role)
             show_person(guest, f"may speak now, as {guest['role']}", as_json=args.json)
+        case "invite":
+            made = call_gateway(home.socket, "pairing.invite", PATIENCE, role=args.role, lifetime=args.lifetime)
+            show_invitation(made, as_json=args.json)
+        case "uninvite":
+            gone = call_gateway(home.socket, "pairing.uninvite", PATIENCE, number=args.number)
+            show_result(gone, f"invitation #{args.number} is good no more", as_json=args.json)
         case "revoke":
             guest = call_gateway(home.socket, "pairing.revoke", PATIENCE, platform=args.platform, user_id=args.user)
             show_person(guest, "may speak no more", as_json=args.json)
+
+
+def check_duration(text: str) -> float:
+    """Raises argparse.ArgumentTypeError: it is no duration."""
+    if (seconds := parse_duration(text)) is None:
+        raise argparse.ArgumentTypeError("write how long it is good, as `30m`, `2h` or `7d`")
+    return seconds
+
+
+def parse_invitation(written: str) -> int:
+    """Raises argparse.ArgumentTypeError: it is no number."""
+    if not (numbered := NUMBER.fullmatch(f"#{written.removeprefix('#')}")):
+        raise argparse.ArgumentTypeError("write its number, as `pairing list` shows it: '#3'")
+    return int(numbered[1])
+
+
+def show_invitation(made: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(made)
+        return
+    left = format_duration(made["left"])
+    print(f"invitation #{made['number']}: whoever opens it first is let in as {made['role']}; good once, for {left}\n")
+    for way in made["ways"]:
+        print(to_one_line(f"{way['platform']}: {way['text']}" if way["platform"] else way["text"]))
+    print(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
 
 
 def show_people(found: dict[str, Any], *, as_json: bool) -> None:
@@ -48,6 +87,17 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
         (_number_of(one), one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
         for what, people in (("asks", found["asking"]), ("was let in as {role}", found["people"]))
         for one in people
+    ]
+    rows += [
+        (
+            f"#{one['number']}",
+            "",
+            "",
+            "",
+            f"an invitation as {one['role']}, by {one['by']}",
+            f"{format_duration(one['left'])} left",
+        )
+        for one in found["invited"]
     ]
     show_table(("", "platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
     if found["asking"]:

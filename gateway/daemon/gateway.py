@@ -55,7 +55,7 @@ from gateway.daemon.part_settings import (
     mcp_specs_from,
 )
 from gateway.daemon.parts import Part, describe_parts
-from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
+from gateway.daemon.platforms import build_platforms, list_enabled, list_links, steer_platform
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
@@ -337,6 +337,7 @@ class Gateway:
                 steer=partial(steer_from_chat, self),
                 about=lambda: build_setup_info(self.home, self.settings),
                 open_page=lambda role, person: open_page_for(self, role, person),
+                ways_in=lambda: list_links(self.platforms),
             ),
             run_id=uuid.uuid4().hex,
             files=self.home.files,

@@ -10,6 +10,7 @@ import anyio
 import msgspec
 
 from gateway import record_subjects, records
+from gateway.access.invitations import LIFETIME
 from gateway.activity import CALLER, OWNER
 from gateway.control_socket.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
@@ -19,6 +20,7 @@ from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
 from gateway.messages import Attachment, Reply, attachment_from
+from gateway.roles import Role
 
 TEXT_LIMIT = 100_000
 
@@ -28,6 +30,19 @@ class PairingApproveParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
     code: str
     role: Literal["owner", "admin", "operator", "user"] = "user"
+
+
+class InvitationParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whoever comes first with a new code is let in with this role, within so many seconds."""
+
+    role: Literal["owner", "admin", "operator", "user"] = "user"
+    lifetime: float = LIFETIME
+
+
+class InvitationIdParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The invitation of this number."""
+
+    number: int
 
 
 class PairingPersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,12 +80,25 @@ async def _list_pairings(gateway: Gateway, _params: NoParams) -> Any:
 
 async def _approve(gateway: Gateway, asked: PairingApproveParams) -> Any:
     """Whoever reaches the control socket is the owner; on the page somebody is by their login, and makes no owner."""
-    caller = CALLER.get(OWNER)
-    by = pairing_commands.HOST_OPERATOR if caller.place == OWNER.place else caller.name
-    guest = await pairing_commands.approve_pairing(
-        gateway.context, asked.code, asked.role, by, giver=caller.role, is_listed=True
-    )
+    by, giver = _find_giver()
+    guest = await pairing_commands.approve_pairing(gateway.context, asked.code, asked.role, by, giver, is_listed=True)
     return describe_guest(guest)
+
+
+def _find_giver() -> tuple[str, Role]:
+    caller = CALLER.get(OWNER)
+    return pairing_commands.HOST_OPERATOR if caller.place == OWNER.place else caller.name, caller.role
+
+
+async def _invite(gateway: Gateway, asked: InvitationParams) -> Any:
+    made, ways = await pairing_commands.make_invitation(gateway.context, asked.role, asked.lifetime, *_find_giver())
+    facts = pairing_commands.describe_invitation(gateway.context, made)
+    return {**facts, "ways": [{"platform": name, "text": text} for name, text in ways]}
+
+
+async def _uninvite(gateway: Gateway, params: InvitationIdParams) -> Any:
+    gone = await gateway.access.pairings.invitations.take_back(params.number)
+    return pairing_commands.describe_invitation(gateway.context, gone)
 
 
 async def _revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
@@ -148,6 +176,8 @@ PLATFORM_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "pairing.list": GatewayVerb(NoParams, _list_pairings),
     "pairing.approve": GatewayVerb(PairingApproveParams, _approve),
     "pairing.revoke": GatewayVerb(PairingPersonParams, _revoke),
+    "pairing.invite": GatewayVerb(InvitationParams, _invite),
+    "pairing.uninvite": GatewayVerb(InvitationIdParams, _uninvite),
     "platform.list": GatewayVerb(NoParams, _list_platforms),
     "platform.steer": GatewayVerb(PlatformSteerParams, _steer),
     "platform.probe": GatewayVerb(PlatformParams, _probe),

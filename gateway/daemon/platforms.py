@@ -88,6 +88,11 @@ def why_not_served(network: PlatformSettings) -> str:
     return f"no {' and no '.join(missing)}".replace("_", " ") if missing else ""
 
 
+def list_links(platforms: Sequence[PlatformPart]) -> list[tuple[str, str]]:
+    """The networks that were reached since the start, and how somebody who has a code comes in there."""
+    return [(one.name, one.presence.way_in) for one in platforms if one.presence.way_in]
+
+
 def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
     """Raises AdapterError: there is none of this name."""
     network = next((one for one in platforms if one.name == name), None)

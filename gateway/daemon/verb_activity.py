@@ -52,6 +52,7 @@ RECORDED_VERBS: Mapping[str, DescribeObject] = {
     **dict.fromkeys(("hooks.enable", "hooks.disable", "hooks.reload", "hooks.reset", "hooks.trust"), _name),
     **dict.fromkeys(("hooks.dead_retry", "hooks.dead_prune"), _letter),
     **dict.fromkeys(("pairing.approve", "pairing.revoke"), _person),
+    **dict.fromkeys(("pairing.invite", "pairing.uninvite"), lambda _params, said: f"#{said['number']} {said['role']}"),
     "platform.steer": lambda params, _said: f"{params.verb} {params.name}",
     **dict.fromkeys(("hooks.test", "hooks.fire"), lambda params, _said: f"{params.name} {params.event}".rstrip()),
     "events.tail": lambda params, _said: " ".join(params.names or ()),

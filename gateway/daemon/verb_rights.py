@@ -124,6 +124,7 @@ VERB_RIGHTS: Mapping[str, VerbRight] = MappingProxyType(
         "hooks.logs": VerbRight("admin"),
         **dict.fromkeys(("hooks.trust", "hooks.test", "hooks.fire", "hooks.dead_prune"), VerbRight("admin")),
         **dict.fromkeys(("pairing.list", "pairing.approve", "pairing.revoke"), VerbRight("admin")),
+        **dict.fromkeys(("pairing.invite", "pairing.uninvite"), VerbRight("admin")),
         **dict.fromkeys(
             ("approvals.list", "approvals.answer", "questions.answer", "activity.list"), VerbRight("admin")
         ),

@@ -37,6 +37,7 @@ NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
+INVITED_ALONE = "An invitation lets in whoever opens it first: ask me for it in a direct message."
 NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
 LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
 NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
@@ -218,7 +219,11 @@ async def show_help(call: CommandCall) -> CommandResult:
     return CommandResult(call.context.commands.help(call.role))
 
 
-async def say_hello(_call: CommandCall) -> CommandResult:
+async def say_hello(call: CommandCall) -> CommandResult:
+    """Who follows an invitation says so with it."""
+    said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
+    if said:
+        return CommandResult(said)
     return CommandResult("Hello. Write what you want to know or have done; /help lists the commands.")
 
 
@@ -288,6 +293,8 @@ async def run_pairing(call: CommandCall) -> CommandResult:
     at = call.message.address
     if at.chat_type != "dm" and call.args.startswith("approve"):
         return CommandResult(NOT_IN_GROUPS)
+    if at.chat_type != "dm" and call.args.startswith("invite"):
+        return CommandResult(INVITED_ALONE)
     by = f"{at.platform}:{call.message.user_id}"
     return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.platform)
 
@@ -409,7 +416,7 @@ BUILT_IN = (
         "pairing",
         "who asks to be let in",
         run_pairing,
-        usage="[approve CODE|revoke ID]",
+        usage="[approve CODE|invite|revoke ID]",
         rights="admin",
         urgent=True,
     ),

@@ -64,6 +64,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
 class GatewayReports:
     """What the rest of the gateway says of itself when a person asks in a chat.
 
+    `ways_in`: the networks, and how somebody comes in there with a code, for which `{code}` stands.
     `open_page` gives a link to the page for somebody (`PLATFORM:ID`) of this role. Raises AccessError: there is none.
     """
 
@@ -77,6 +78,7 @@ class GatewayReports:
     about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
     open_page: Callable[[Role, str], str]
+    ways_in: Callable[[], Sequence[tuple[str, str]]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

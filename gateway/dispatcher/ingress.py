@@ -241,7 +241,11 @@ class Ingress:
 
     async def _turn_away(self, message: Message) -> Receipt:
         at = message.address
-        why = await pairing_commands.refuse_stranger(self._context, message)
+        said, is_let_in = await pairing_commands.use_invitation(self._context, message, None)
+        if is_let_in:
+            await self._say("", message, said)
+            return Receipt("", settled=said, decision="settled")
+        why = await pairing_commands.refuse_stranger(self._context, message, said)
         log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
         self._context.registry.emit(
             "access:denied",

@@ -1,4 +1,4 @@
-"""Pairing: what strangers are answered, and how they are let in, listed and removed, in a chat and by the CLI."""
+"""Pairing: what strangers are answered, and how people are invited, let in, listed, removed, in a chat and by CLI."""
 
 import re
 import uuid
@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
-from gateway.commands import CommandResult
+from gateway.access.invitations import LIFETIME
+from gateway.commands import CommandResult, parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages import Address, Message, Reply
-from gateway.records import ActivityRecord, PairingUser
+from gateway.records import ActivityRecord, PairingInvitation, PairingUser
 from gateway.roles import ROLES, Role, rank_of
+from gateway.yaml_source.units import format_duration, parse_duration
 
 UNKNOWN = """\
 I do not know you yet. Your pairing code is {code}, good for one hour.
@@ -21,17 +23,28 @@ Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code
 CODE_REPLY = "pairing-code:"  # begins the id of a reply that tells a code
 HOST_OPERATOR = "whoever runs this gateway"
 NUMBER = re.compile(r"#(\d{1,9})")
+TAKES = (
+    "/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, `invite`, "
+    "`invite --as ROLE --for 1h`, `uninvite NUMBER`, or nothing."
+)
 GIVEN_ROLES = tuple(role for role in ROLES if role != "guest")
 APPROVED_AS = re.compile(r"(?P<code>\S+)(\s+[-\u2013\u2014]*as\s+(?P<role>\S+))?")  # a phone may join the two hyphens
+INVITED = re.compile(r"(\s*[-\u2013\u2014]*as\s+(?P<role>\S+))?(\s*[-\u2013\u2014]*for\s+(?P<lifetime>\S+))?\s*")
+INVITATION = """\
+Invitation #{number}: whoever opens it first is let in as {role}. It is good once, for {lifetime}; `/pairing uninvite \
+{number}` takes it back.\
+"""
+ANYWHERE = "write `/start {code}` to the bot, in a direct message"
 WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
 
 
-async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
-    """Give a stranger a code, in direct messages; returns why they were turned away."""
+async def refuse_stranger(context: DispatcherContext, message: Message, first: str = "") -> str:
+    """Give a stranger a code, in direct messages, behind what is to be said `first`; returns why nobody answers."""
     code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
-    reply = Reply(f"{CODE_REPLY}{uuid.uuid4().hex}", message.address, UNKNOWN.format(code=code), reply_to=message.id)
+    text = "\n\n".join(filter(None, [first, UNKNOWN.format(code=code)]))
+    reply = Reply(f"{CODE_REPLY}{uuid.uuid4().hex}", message.address, text, reply_to=message.id)
     await context.outbox.post(reply)
     return "no rule names this person, who was given a pairing code"
 
@@ -48,10 +61,7 @@ async def approve_pairing(
     Raises:
         AccessError: nobody has the code, or the role is not theirs to give or to take.
     """
-    if role == "owner" and by != HOST_OPERATOR:
-        raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
-    if rank_of(role) > rank_of(giver):
-        raise AccessError(f"you are {giver} here, and nobody gives more than they have")
+    check_role(role, by, giver)
     before = context.access.pairings.find_person(code)
     if before and rank_of(before.role) > rank_of(giver):
         raise AccessError(f"{describe_guest(before)} is {before.role} here, which is more than you are")
@@ -59,15 +69,7 @@ async def approve_pairing(
         guest = await context.access.pairings.approve_number(int(numbered[1]), role)
     else:
         guest = await context.access.pairings.approve(code, by, role)
-    context.registry.emit(
-        "access:paired",
-        platform=guest.platform,
-        user_id=guest.user_id,
-        chat_id=guest.chat_id,
-        role=guest.role,
-        reason=f"approved by {by}",
-    )
-    await context.registry.recorders.settled()
+    await report_guest(context, guest, f"approved by {by}")
     if before is None:
         await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
     return guest
@@ -85,17 +87,90 @@ async def remove_pairing(context: DispatcherContext, platform: str, user_id: str
     return await context.access.pairings.revoke(platform, user_id)
 
 
+async def make_invitation(
+    context: DispatcherContext, role: Role, lifetime: float, by: str, giver: Role
+) -> tuple[PairingInvitation, list[tuple[str, str]]]:
+    """An invitation, and for each network what is passed on, with the code in it.
+
+    Raises:
+        AccessError: the role is not theirs to give, or the invitation cannot be made.
+    """
+    check_role(role, by, giver)
+    code, made = await context.access.pairings.invitations.make(role, lifetime, by)
+    return made, [(name, text.format(code=code)) for name, text in context.reports.ways_in()] or [
+        ("", ANYWHERE.format(code=code))
+    ]
+
+
+def check_role(role: Role, by: str, giver: Role) -> None:
+    """Raises AccessError: the role is not theirs to give."""
+    if role == "owner" and by != HOST_OPERATOR:
+        raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
+    if rank_of(role) > rank_of(giver):
+        raise AccessError(f"you are {giver} here, and nobody gives more than they have")
+
+
+async def use_invitation(context: DispatcherContext, message: Message, role: Role | None) -> tuple[str, bool]:
+    """What is said to somebody who came with the code of an invitation, and whether they are let in by it.
+
+    `role`: as what they may speak already. Nothing is said where this is no such message, or no invitation is open.
+    """
+    typed, invitations = parse_command(message.text), context.access.pairings.invitations
+    is_alone = message.address.chat_type == "dm" and message.kind in ("text", "command") and bool(message.user_id)
+    if not (typed and typed.word == "start" and typed.args and is_alone and invitations.open):
+        return "", False
+
+    def may_give(made: PairingInvitation) -> bool:
+        if made.by == HOST_OPERATOR:
+            return True
+        platform, _, user_id = made.by.partition(":")
+        giver = context.access.find_role(Message("", Address(platform, user_id), user_id, ""))
+        return giver is not None and made.role != "owner" and rank_of(made.role) <= rank_of(giver)
+
+    def has(given: Role) -> bool:
+        return role is not None and rank_of(role) >= rank_of(given)
+
+    try:
+        guest = await invitations.use(typed.args, message, may_give, has)
+    except AccessError as error:
+        return f"{str(error)[:1].upper()}{str(error)[1:]}.", False
+    await report_guest(context, guest, "invited")
+    who = f"{guest.platform}:{guest.user_id}"
+    await context.activity.write(ActivityRecord(what="pairing.use", on=f"{who} {guest.role}", who=who, place=who))
+    return WELCOME, True
+
+
+async def report_guest(context: DispatcherContext, guest: PairingUser, reason: str) -> None:
+    """Hooks are told that somebody was let in."""
+    context.registry.emit(
+        "access:paired",
+        platform=guest.platform,
+        user_id=guest.user_id,
+        chat_id=guest.chat_id,
+        role=guest.role,
+        reason=reason,
+    )
+    await context.registry.recorders.settled()
+
+
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
-    """Returns everybody who was let in and everybody who has asked, without the marks of their codes."""
+    """Returns who was let in, who has asked, and which invitations are open, without the marks of their codes."""
     pairings, of_askers = context.access.pairings, {"number", "told"}
     return {
         "people": [list_fields(one, {"mark", *of_askers}) for one in pairings.people],
         "asking": [list_fields(one, {"mark"}) for one in pairings.asking],
+        "invited": [describe_invitation(context, one) for one in pairings.invitations.open],
     }
 
 
 def list_fields(guest: PairingUser, without: set[str]) -> dict[str, Any]:
     return {name: value for name, value in msgspec.to_builtins(guest).items() if name not in without}
+
+
+def describe_invitation(context: DispatcherContext, made: PairingInvitation) -> dict[str, Any]:
+    """What is shown of it; `left` are the seconds for which it is good."""
+    left = max(0.0, made.until - context.engine.clock.latest_possible())
+    return {"number": made.number, "role": made.role, "by": made.by, "left": left}
 
 
 async def run_pairing_command(
@@ -105,16 +180,19 @@ async def run_pairing_command(
     verb, _, rest = args.partition(" ")
     try:
         if verb == "approve" and (asked := APPROVED_AS.fullmatch(rest.strip())):
-            role = next((one for one in GIVEN_ROLES if one == (asked["role"] or "user").lower()), None)
-            if role is None:
-                return CommandResult(f"There is no role {asked['role'][:20]}; there is {', '.join(GIVEN_ROLES)}.")
-            guest = await approve_pairing(context, asked["code"], role, by, giver)
+            guest = await approve_pairing(context, asked["code"], _find_role(asked["role"]), by, giver)
             return _tell_done(verb, guest, f"may speak now, as {guest.role}.")
+        if verb == "invite" and (asked := INVITED.fullmatch(rest)):
+            return await _invite(context, asked, by, giver)
+        if verb == "uninvite" and (numbered := NUMBER.fullmatch(f"#{rest.strip().removeprefix('#')}")):
+            taken = await context.access.pairings.invitations.take_back(int(numbered[1]))
+            done = ActivityRecord(what="pairing.uninvite", on=f"#{taken.number} {taken.role}")
+            return CommandResult(f"Invitation #{taken.number} is good no more.", activity=done)
         if verb == "revoke" and rest:
             gone = await remove_pairing(context, platform, rest.strip(), giver)
             return _tell_done(verb, gone, "may speak no more.")
         if verb:
-            return CommandResult("/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, or nothing.")
+            return CommandResult(TAKES)
         found = list_pairings(context)
     except AccessError as error:
         refused = ActivityRecord(what=f"pairing.{verb}", outcome="refused")
@@ -123,7 +201,27 @@ async def run_pairing_command(
     rows += [
         f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
     ]
+    rows += [f"invitation #{one['number']} is open, as {one['role']}, made by {one['by']}" for one in found["invited"]]
     return CommandResult("\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code.")
+
+
+async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giver: Role) -> CommandResult:
+    lifetime = parse_duration(asked["lifetime"]) if asked["lifetime"] else LIFETIME
+    if lifetime is None:
+        raise AccessError(f"{asked['lifetime'][:20]!r} is no duration: write 30m, 2h or 1d")
+    made, ways = await make_invitation(context, _find_role(asked["role"]), lifetime, by, giver)
+    told = INVITATION.format(number=made.number, role=made.role, lifetime=format_duration(lifetime))
+    rows = [f"{name}: {text}" if name else text for name, text in ways]
+    done = ActivityRecord(what="pairing.invite", on=f"#{made.number} {made.role}")
+    return CommandResult("\n".join([told, *rows]), activity=done)
+
+
+def _find_role(name: str | None) -> Role:
+    """Raises AccessError: there is none of this name."""
+    role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
+    if role is None:
+        raise AccessError(f"there is no role {(name or '')[:20]}; there is {', '.join(GIVEN_ROLES)}")
+    return role
 
 
 def _tell_done(verb: str, guest: PairingUser, what: str) -> CommandResult:

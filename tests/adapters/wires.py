@@ -29,6 +29,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "nobody but the owner reaches its socket": (
         "test_a_stranger_is_denied_by_every_way_in",
         "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
+        "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
         "test_who_writes_too_fast_is_slowed_down",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
     ),
@@ -61,6 +62,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
     "the port lets in nobody without a role, and nobody is paired there": (
         "test_a_stranger_is_denied_by_every_way_in",
         "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
+        "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
     ),
     "it has no groups, no bots and no reactions": (
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",

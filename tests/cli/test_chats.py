@@ -130,3 +130,25 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     await wire.write("what is it?", by=STRANGER)
     await until(lambda: "pairing code" in wire.shown[-1].text, "the door")
     assert "may speak now" in (await cli(gateway, "pairing", "approve", "#2")).stdout
+
+
+async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWire, gateway: GatewayProcess) -> None:
+    gateway.environ |= wire.environ
+    await to_thread.run_sync(gateway.start)
+    await until(lambda: "up" in str(gateway.call("platform.list")), "the network")
+    for lasts in ("8d", "10s"):
+        refused = await cli(gateway, "pairing", "invite", "--for", lasts)
+        assert (refused.returncode, "from a minute to seven days" in refused.stderr) == (1, True)
+    wrong = await cli(gateway, "pairing", "invite", "--for", "soon")
+    assert (wrong.returncode, "how long it is good" in wrong.stderr) == (2, True)
+    gone = json.loads((await cli(gateway, "pairing", "invite", "--json")).stdout)
+    assert "good no more" in (await cli(gateway, "pairing", "uninvite", f"#{gone['number']}")).stdout
+    made = await cli(gateway, "pairing", "invite", "--as", "admin", "--for", "7d")
+    code = made.stdout.split("telegram: https://t.me/gate_bot?start=")[1].split()[0]
+    assert "an invitation as admin, by whoever runs this gateway" in (await cli(gateway, "pairing", "list")).stdout
+    await wire.write(f"/start {gone['ways'][0]['text'].rpartition('=')[2]}", by=STRANGER)
+    await until(lambda: "not good any more" in str(wire.shown), "the refusal")
+    await wire.write(f"/start {code}", by=STRANGER)
+    await until(lambda: "You are let in" in str(wire.shown), "the door")
+    assert "was let in as admin" in (listed := (await cli(gateway, "pairing", "list")).stdout)
+    assert "invitation" not in listed

@@ -55,6 +55,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "sessions.search": {"query": WORD},
     **{f"sessions.{one}": {"session": "agent:main:terminal:dm:main"} for one in ("show", "export", "stop", "delete")},
     "pairing.approve": {"code": WORD},
+    "pairing.uninvite": {"number": 1},
     "pairing.revoke": {"platform": "telegram", "user_id": WORD},
     "approvals.answer": {"id": WORD, "allowed": True},
     "questions.answer": {"id": WORD, "text": WORD},

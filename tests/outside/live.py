@@ -217,6 +217,8 @@ def strangers(tour: Tour, portal: BlockingPortal, wire: TelegramWire) -> None:
         tour.gateway.until(lambda number=number: len(wire.shown) >= number)  # type: ignore[misc]
         codes.append(wire.shown[-1].text.split("code is ")[1][:8])
     tour.show("pairing list")
+    tour.show("pairing invite")
+    tour.show("pairing uninvite", "#3")
     tour.show("status")
     tour.verb("pairing.list")
     tour.verb("pairing.approve", code=codes[0])

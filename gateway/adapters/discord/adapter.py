@@ -100,6 +100,7 @@ class DiscordAdapter:
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()
             presence.probe = partial(probe, line)
+            presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
             presence.up(detail_of(line))
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
             tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.parts.registry)

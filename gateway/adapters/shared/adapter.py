@@ -83,6 +83,7 @@ class Presence:
         self._on_up = on_up
         self._redact = redact  # takes secrets out of an error
         self._unreadable = unreadable
+        self.way_in = ""  # how somebody with a code comes in, for which `{code}` stands; known once it was connected
         self._told_unreadable = -UNREADABLE_PAUSE  # by the steady clock
         self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
 

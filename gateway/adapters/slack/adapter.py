@@ -106,6 +106,7 @@ class SlackAdapter:
         carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
         presence.complain(*complaints)
         presence.probe = partial(probe, web)
+        presence.way_in = f"write `!start {{code}}` to {me.name}, in a direct message"
         if url:
             hearing = self._connected(url, app, web, presence, me.name, complaints)
         else:

@@ -70,6 +70,7 @@ class TelegramAdapter:
             complaints = self._complaints(bot)
             presence.complain(*complaints)
             presence.probe = partial(probe, bot)
+            presence.way_in = f"https://t.me/{bot.username}?start={{code}}"
             if is_called:
                 why_not = await webhook.serve(receiver)
                 presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not))

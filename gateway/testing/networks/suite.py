@@ -5,6 +5,7 @@ A file of tests that imports all of this module and has a fixture `wire` runs it
 
 import dataclasses
 import random
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from gateway.errors import AdapterError
 from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
-from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
+from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
 
 LETTER = b"%PDF-1.4 a letter"
 
@@ -109,6 +110,47 @@ async def test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else(wire:
         await until(lambda: len(house.told("access:denied")) == denied + 1, "the denial")
         await wire.write("/pairing approve NOTACODE")
         await house.shows("Nobody has this code")
+
+
+@pytest.mark.row("T18")
+async def test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else(wire: Wire, tmp_path: Path) -> None:
+    """What is passed on is what the network's own people can use: a link, or what they write to the bot."""
+    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
+    async with housed(wire, tmp_path / "home", settings=admins) as house:
+        await wire.write("/pairing invite --as owner")
+        await house.shows("An owner is made where the gateway runs")
+        await wire.mention("!pairing invite")
+        await house.shows("ask me for it in a direct message")
+        await wire.write("/pairing invite --for 2h")
+        (told,) = await house.shows("Invitation #1")
+        code, said = invitation_in(told.text)
+        await wire.write(said.replace(code, "ANOTHER"), by=STRANGER)
+        (turned_away,) = await house.shows("This invitation is not good any more")
+        assert "pairing code is" in turned_away.text
+        await wire.write(said, by=STRANGER)
+        await house.shows("You are let in")
+        (paired,) = await house.hears("access:paired")
+        assert (paired["user_id"], paired["role"]) == (wire.known_as(STRANGER), "user")
+        await wire.write("what is it?", by=STRANGER)
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == STRANGER
+        await wire.write(said, by=SECOND_STRANGER)
+        await house.hears("access:denied", 2)
+        rows, _ = await house.gateway.activity.read(0, 0.0)
+        done = [(row["what"], row["outcome"], row["who"]) for row in rows if row["what"].startswith("pairing.")]
+        ann, stranger = (f"{wire.network}:{wire.known_as(one)}" for one in (ANN, STRANGER))
+        assert done == [
+            ("pairing.invite", "refused", ann),
+            ("pairing.invite", "done", ann),
+            ("pairing.use", "done", stranger),
+        ]
+
+
+def invitation_in(told: str) -> tuple[str, str]:
+    """The code, and what its network has whoever follows the invitation say to the bot."""
+    found = re.search(r"\?start=(\w+)|([!/]start (\w+))", told)
+    assert found, told
+    return (found[1], f"/start {found[1]}") if found[1] else (found[3], found[2])
 
 
 @pytest.mark.row("T34")

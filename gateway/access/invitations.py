@@ -1,0 +1,91 @@
+"""Invitations: whoever comes first with the code of one is let in with its role, once, before its time is over.
+
+They are made by whoever may give that role, and good only as long as these still may: who is shut out takes theirs
+along. The code is told once and not kept; who tries wrong ones is made to wait, as with codes of strangers.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
+from gateway.errors import AccessError
+from gateway.messages import Message
+from gateway.records import PairingInvitation, PairingUser
+from gateway.roles import Role
+
+LIFETIME = 3600.0
+LONGEST = 7 * 86400.0
+SHORTEST = 60.0
+MOST_OPEN = 20
+CODE_LENGTH = 20  # a hundred bits: nobody types it
+NOT_GOOD = "this invitation is not good any more: it was used, taken back, or its time is over"
+
+MayGive: TypeAlias = Callable[[PairingInvitation], bool]
+"""Whether whoever made it may still give that."""
+
+
+class Invitations:
+    """Those that are open."""
+
+    def __init__(self, journal: PairingJournal) -> None:
+        self._journal = journal
+
+    @property
+    def open(self) -> tuple[PairingInvitation, ...]:
+        return self._journal.invitations
+
+    async def make(self, role: Role, lifetime: float, by: str) -> tuple[str, PairingInvitation]:
+        """A new one, and its code.
+
+        Raises:
+            AccessError: it would last too long or not at all, or too many are open.
+        """
+        if not SHORTEST <= lifetime <= LONGEST:
+            raise AccessError("an invitation lasts from a minute to seven days")
+        async with self._journal.changing() as kept:
+            if len(self.open) >= MOST_OPEN:
+                raise AccessError(f"{MOST_OPEN} invitations are open: take one back, or wait until its time is over")
+            code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
+            number = kept.numbered + 1
+            end = self._journal.find_end(lifetime)
+            made = PairingInvitation(number=number, mark=mark_of(code), role=role, until=end, by=by)
+            await self._journal.write(invitations=(*self.open, made), numbered=number)
+            return code, made
+
+    async def use(self, code: str, message: Message, may_give: MayGive, may: Callable[[Role], bool]) -> PairingUser:
+        """Let in whoever wrote this. One that gives them no more than they have (`may`) stays as it is.
+
+        Raises:
+            AccessError: it is not good, or gives them nothing, or they tried too many.
+        """
+        by = message.sender
+        async with self._journal.changing():
+            wrong = self._journal.find_wrong(by)
+            mark = mark_of(code.strip().upper())
+            found = next((one for one in self.open if secrets.compare_digest(one.mark, mark)), None)
+            if found is None or not may_give(found):
+                await self._journal.write_wrong(by, wrong)
+                raise AccessError(NOT_GOOD)
+            if may(found.role):
+                raise AccessError("this invitation gives you nothing that you do not have; it is still open")
+            at = message.address
+            who, name = (at.platform, message.user_id), message.user_name[:LONGEST_NAME]
+            asked = [one for one in self._journal.asking if (one.platform, one.user_id) == who]
+            guest = PairingUser(*who, name, at.chat_id, self._journal.clock(), role=found.role)
+            left = {who: tries for who, tries in wrong.items() if who != by}
+            await self._journal.let_in(guest, left, found, *asked)
+            return guest
+
+    async def take_back(self, number: int) -> PairingInvitation:
+        """It is good no more.
+
+        Raises:
+            AccessError: there is none of this number.
+        """
+        async with self._journal.changing():
+            gone = next((one for one in self.open if one.number == number), None)
+            if gone is None:
+                raise AccessError(f"no invitation has the number {number}: see `hermes-gateway pairing list`")
+            await self._journal.write(invitations=tuple(one for one in self.open if one is not gone))
+            return gone

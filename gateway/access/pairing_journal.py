@@ -1,0 +1,116 @@
+"""The one record of who was let in, who asks and who is invited: changed by compare-and-set, the last one counts."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from msgspec.structs import replace
+
+from gateway import record_subjects, records
+from gateway.engine import Engine, NewRecord
+from gateway.errors import AccessError, Conflict
+from gateway.records import PairingInvitation, PairingUser
+
+CODE_LIFETIME = 3600.0
+MOST_WRONG = 5  # codes in an hour, of one who tries
+ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
+LONGEST_NAME = 60
+MOST_TRYING = 200  # people whose wrong codes are counted; who tried last stays
+
+
+class PairingJournal:
+    """Reads and writes it. What has had its time is not there any more, and goes with the next change."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self.kept = records.PairingState()
+        self._engine = engine
+        self._lock = anyio.Lock()
+        self._seq = 0
+
+    @property
+    def asking(self) -> tuple[PairingUser, ...]:
+        """Those whose code is still good."""
+        return tuple(one for one in self.kept.asking if one.at + CODE_LIFETIME > self.clock())
+
+    @property
+    def invitations(self) -> tuple[PairingInvitation, ...]:
+        """Those that are still good, by the journal's clock."""
+        now = self._engine.clock.latest_possible()
+        return tuple(one for one in self.kept.invitations if one.until > now)
+
+    def find_end(self, lifetime: float) -> float:
+        """When what begins now is over, by the same clock."""
+        return self._engine.clock.latest_possible() + lifetime
+
+    async def load(self) -> None:
+        seq, kept = await records.read_last(self._engine, record_subjects.ACCESS_SUBJECT, records.PairingState)
+        if kept:
+            self.kept, self._seq = kept, seq
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[records.PairingState]:
+        """As it is now; nobody else here changes it while inside."""
+        async with self._lock:
+            await self.load()
+            yield self.kept
+
+    async def write(self, **changes: Any) -> None:
+        """Inside `changing`.
+
+        Raises:
+            AccessError: somebody else was faster.
+        """
+        current = replace(self.kept, asking=self.asking, invitations=self.invitations, at=self.clock())
+        kept = replace(current, **changes)
+        put = NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept), expect=self._seq)
+        try:
+            self._seq = (await self._engine.append(put))[0]
+        except Conflict:
+            await self.load()
+            raise AccessError("somebody else changed this at the same moment; try again") from None
+        self.kept = kept
+        await self._engine.purge(record_subjects.ACCESS_SUBJECT, self._seq - 1)
+
+    def find_wrong(self, by: str) -> Mapping[str, tuple[float, ...]]:
+        """When wrong codes were tried in the last hour, by whom.
+
+        Raises:
+            AccessError: this one tried too many.
+        """
+        now = self.clock()
+        wrong = {who: recent for who, tries in self.kept.wrong.items() if (recent := _keep_recent(tries, now))}
+        if len(tried := wrong.get(by, ())) >= MOST_WRONG:
+            left = (tried[0] + CODE_LIFETIME - now) / 60
+            raise AccessError(f"too many wrong codes were tried; the next try is possible in {left:.0f} min")
+        return wrong
+
+    async def write_wrong(self, by: str, wrong: Mapping[str, tuple[float, ...]]) -> None:
+        """One more of theirs."""
+        others = {who: tries for who, tries in wrong.items() if who != by}
+        counted = [*others.items(), (by, (*wrong.get(by, ()), self.clock()))]
+        await self.write(wrong=dict(counted[-MOST_TRYING:]))
+
+    async def let_in(
+        self, guest: PairingUser, wrong: Mapping[str, tuple[float, ...]], *gone: PairingUser | PairingInvitation
+    ) -> None:
+        """Somebody may speak from now on; what they asked or were invited by is `gone`, in the same append."""
+        who = (guest.platform, guest.user_id)
+        await self.write(
+            people=(*(one for one in self.kept.people if (one.platform, one.user_id) != who), guest),
+            asking=tuple(one for one in self.asking if one not in gone),
+            invitations=tuple(one for one in self.invitations if one not in gone),
+            wrong=dict(wrong),
+        )
+
+
+def mark_of(code: str) -> str:
+    """What is kept of a code."""
+    return record_subjects.token_of(f"pairing:{code}")
+
+
+def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:
+    """Those of the last hour; one that lies ahead was made by a clock that was wrong."""
+    return tuple(at for at in tries if 0 <= now - at < CODE_LIFETIME)
