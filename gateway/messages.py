@@ -25,11 +25,28 @@ class Address:
     chat_id: str
     chat_type: ChatType = "dm"
     thread_id: str = ""
+    account: str = ""  # which of several bots of the platform; empty: the one without a name
+
+    @property
+    def served_as(self) -> str:
+        """The name of the bot that serves it: `telegram`, or `telegram:work`."""
+        return name_of_account(self.platform, self.account)
 
     def find_folder(self, files: Path, user_id: str) -> Path:
         """Where the files lie of the conversation that somebody has here."""
         at = {"chat_type": self.chat_type, "chat_id": self.chat_id, "thread_id": self.thread_id}
-        return find_file_folder(files, self.platform, user_id, **at)
+        return find_file_folder(files, self.served_as, user_id, **at)
+
+
+def name_of_account(platform: str, account: str) -> str:
+    """How the bot is called everywhere: `telegram:work`, or `telegram` where it has no name of its own."""
+    return f"{platform}:{account}" if account else platform
+
+
+def address_of(served_as: str, chat_id: str, thread_id: str = "") -> Address:
+    """A chat of the bot of this name."""
+    platform, _, account = served_as.partition(":")
+    return Address(platform, chat_id, thread_id=thread_id, account=account)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,9 @@ def platform_token_of(platform: str) -> str:
 
 
 def place_of(address: Address) -> str:
-    """`<platform>.<token>`: where replies have one order."""
+    """`<platform>.<token>`: where replies have one order. An account of a platform is one of its own here."""
     at = f"{address.chat_id}\0{address.thread_id}"
-    return f"{platform_token_of(address.platform)}.{token_of(at)}"
+    return f"{platform_token_of(address.served_as)}.{token_of(at)}"
 
 
 def reply_subject_of(address: Address, session_key: str) -> str:

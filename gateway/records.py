@@ -18,7 +18,7 @@ from gateway import record_subjects
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
-from gateway.messages import Address, Message, Reply
+from gateway.messages import Address, Message, Reply, name_of_account
 from gateway.roles import Role
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
@@ -317,6 +317,11 @@ class PairingUser(msgspec.Struct, frozen=True):
     role: Role = "user"
     number: int = 0
     told: bool = True
+    account: str = ""  # the bot to which they wrote: what they are there, they are with no other
+
+    @property
+    def served_as(self) -> str:
+        return name_of_account(self.platform, self.account)
 
 
 class PairingInvitation(msgspec.Struct, frozen=True, kw_only=True):

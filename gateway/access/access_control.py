@@ -14,7 +14,7 @@ from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
 from gateway.agent import Tool
 from gateway.errors import AccessError, EngineError
-from gateway.messages import Address, Message
+from gateway.messages import Message, address_of
 from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)
@@ -117,16 +117,25 @@ class AccessControl:
         return role is not None and self.can_approve(role, is_own=True)
 
     def list_approvers(self) -> list[tuple[str, str]]:
-        """Platform and id of everybody whose yes counts for others, owners first."""
+        """Platform and id of everybody whose yes counts for others, owners first.
+
+        Who was let in by one of several bots is named by that: `telegram:work`.
+        """
         rules, paired = self.rules, self.pairings.people
         people = (*rules.named, *(person for group in rules.groups.values() for person in group.people))
         grouped = (person.partition(":")[0] for person in people)
         platforms = {*rules.owners, *rules.admins, *rules.users, *grouped}
         named = {(platform, user) for platform in platforms for user in rules.list_people(platform)}
-        named |= {(one.platform, one.user_id) for one in paired}
-        roles = {who: self.find_role(Message("", Address(*who), who[1], "")) for who in sorted(named)}
+        named |= {(one.served_as, one.user_id) for one in paired}
+        roles = {who: self.find_role(Message("", address_of(*who), who[1], "")) for who in sorted(named)}
         found = [who for who, role in roles.items() if role and self.can_approve(role, is_own=False)]
         return sorted(found, key=lambda who: roles[who] != "owner")
+
+    def find_highest_role(self, platform: str, user: str) -> Role | None:
+        """Returns the highest of the roles that somebody has in direct chats with the bots of a platform."""
+        let_in = {one.served_as for one in self.pairings.people if (one.platform, one.user_id) == (platform, user)}
+        found = (self.find_role(Message("", address_of(name, user), user, "")) for name in {platform, *let_in})
+        return max((role for role in found if role), key=rank_of, default=None)
 
     def find_role(self, message: Message) -> Role | None:
         """Returns the role of a message's sender, the highest of those that they have; None: a stranger."""
@@ -139,10 +148,10 @@ class AccessControl:
             return self._find_program_role(user)
         network, colon, on_network = user.partition(":")
         if platform == WEB and colon:  # they were given a link there, and are what they are there
-            return self.find_role(Message("", Address(network, on_network), on_network, ""))
+            return self.find_highest_role(network, on_network)
         if user in self.rules.owners.get(platform, ()) or user == self.owners.get(platform):
             return "owner"
-        by_rule, by_code = self.rules.find_role(message), self.pairings.find_role(platform, user)
+        by_rule, by_code = self.rules.find_role(message), self.pairings.find_role(message.address.served_as, user)
         if by_code == "user" and message.address.chat_type != "dm":
             by_code = None  # as a user they were let in for direct messages alone
         return max((role for role in (by_rule, by_code) if role), key=rank_of, default=None)

@@ -70,9 +70,9 @@ class Invitations:
             if may(found.role):
                 raise AccessError("this invitation gives you nothing that you do not have; it is still open")
             at = message.address
-            who, name = (at.platform, message.user_id), message.user_name[:LONGEST_NAME]
-            asked = [one for one in self._journal.asking if (one.platform, one.user_id) == who]
-            guest = PairingUser(*who, name, at.chat_id, self._journal.clock(), role=found.role)
+            who, name, now = message.user_id, message.user_name[:LONGEST_NAME], self._journal.clock()
+            asked = [one for one in self._journal.asking if (one.served_as, one.user_id) == (at.served_as, who)]
+            guest = PairingUser(at.platform, who, name, at.chat_id, now, role=found.role, account=at.account)
             left = {who: tries for who, tries in wrong.items() if who != by}
             await self._journal.let_in(guest, left, found, *asked)
             return guest

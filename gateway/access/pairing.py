@@ -1,9 +1,10 @@
 """Strangers who ask to be let in: each gets a code, which they show to whoever runs the gateway.
 
 A code is given in direct messages alone, is good for an hour and for one approval, and lets one person speak on one
-network: as a user in direct messages alone, with a higher role wherever they write. Of a stranger nothing but this one
-small record is written, so many people at most, each once in a while. Codes themselves are not kept, only what tells
-them again; people are kept by id. Who tries wrong ones is made to wait, and nobody else with them.
+network, there with the bot to which they wrote: as a user in direct messages alone, with a higher role wherever they
+write. Of a stranger nothing but this one small record is written, so many people at most, each once in a while. Codes
+themselves are not kept, only what tells them again; people are kept by id. Who tries wrong ones is made to wait, and
+nobody else with them.
 
 All of it is one record, changed by compare-and-set: the last one counts.
 """
@@ -49,9 +50,9 @@ class Pairings:
         """Those who were kept as the owner of their platform."""
         return self._journal.kept.owners
 
-    def find_role(self, platform: str, user_id: str) -> Role | None:
+    def find_role(self, served_as: str, user_id: str) -> Role | None:
         """Returns as what somebody was let in; None: they were not."""
-        found = (one.role for one in self.people if (one.platform, one.user_id) == (platform, user_id))
+        found = (one.role for one in self.people if (one.served_as, one.user_id) == (served_as, user_id))
         return next(found, None)
 
     async def load(self) -> None:
@@ -62,8 +63,8 @@ class Pairings:
         if message.address.chat_type != "dm" or message.kind not in ("text", "command") or not message.user_id:
             return ""
         async with self._journal.changing() as kept:
-            platform, now = message.address.platform, self._journal.clock()
-            there = [one for one in self.asking if one.platform == platform]
+            at, now = message.address, self._journal.clock()
+            there = [one for one in self.asking if one.served_as == at.served_as]
             before = next((one for one in there if one.user_id == message.user_id), None)
             if (before and before.told and now - before.at < CODE_PAUSE) or (
                 before is None and len(there) >= MOST_ASKING
@@ -72,8 +73,10 @@ class Pairings:
             code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
             name = message.user_name[:LONGEST_NAME]
             number = (before and before.number) or kept.numbered + 1
-            chat, numbered = message.address.chat_id, max(number, kept.numbered)
-            guest = PairingUser(platform, message.user_id, name, chat, now, mark_of(code), number=number)
+            numbered, mark = max(number, kept.numbered), mark_of(code)
+            guest = PairingUser(
+                at.platform, message.user_id, name, at.chat_id, now, mark, number=number, account=at.account
+            )
             try:
                 asking = (*(one for one in self.asking if one is not before), guest)
                 await self._journal.write(asking=asking, numbered=numbered)
@@ -81,12 +84,12 @@ class Pairings:
                 return ""  # their next message asks again
             return code
 
-    async def note_untold(self, platform: str, chat_id: str) -> None:
+    async def note_untold(self, served_as: str, chat_id: str) -> None:
         """The code could not be sent: whoever asks there is told another one as soon as they write again."""
         with suppress(AccessError, EngineError):  # then they are told another one a while later
             async with self._journal.changing():
-                there = (platform, chat_id)
-                now = [replace(one, told=one.told and (one.platform, one.chat_id) != there) for one in self.asking]
+                there = (served_as, chat_id)
+                now = [replace(one, told=one.told and (one.served_as, one.chat_id) != there) for one in self.asking]
                 await self._journal.write(asking=tuple(now))
 
     async def approve_number(self, number: int, role: Role = "user") -> PairingUser:
@@ -105,7 +108,7 @@ class Pairings:
 
     def find_person(self, name: str) -> PairingUser | None:
         """Who was let in and is called so, as `telegram:1002`."""
-        return next((one for one in self.people if f"{one.platform}:{one.user_id}" == name.strip()), None)
+        return next((one for one in self.people if f"{one.served_as}:{one.user_id}" == name.strip()), None)
 
     async def approve(self, code: str, by: str, role: Role = "user") -> PairingUser:
         """Let in whoever was given this code, with this role; or give it to somebody who was let in, by their name.
@@ -133,17 +136,17 @@ class Pairings:
         await self._journal.let_in(known, wrong, guest)
         return known
 
-    async def revoke(self, platform: str, user_id: str) -> PairingUser:
+    async def revoke(self, served_as: str, user_id: str) -> PairingUser:
         """Let somebody in no more.
 
         Raises:
             AccessError: nobody of this id was let in by a code.
         """
         async with self._journal.changing():
-            gone = next((one for one in self.people if (one.platform, one.user_id) == (platform, user_id)), None)
+            gone = next((one for one in self.people if (one.served_as, one.user_id) == (served_as, user_id)), None)
             if gone is None:
                 raise AccessError(
-                    f"nobody with the id {user_id!r} was let in by a code on {platform}; "
+                    f"nobody with the id {user_id!r} was let in by a code on {served_as}; "
                     "whom the configuration names is removed there"
                 )
             await self._journal.write(people=tuple(one for one in self.people if one is not gone))

@@ -97,9 +97,9 @@ class PairingJournal:
         self, guest: PairingUser, wrong: Mapping[str, tuple[float, ...]], *gone: PairingUser | PairingInvitation
     ) -> None:
         """Somebody may speak from now on; what they asked or were invited by is `gone`, in the same append."""
-        who = (guest.platform, guest.user_id)
+        who = (guest.served_as, guest.user_id)
         await self.write(
-            people=(*(one for one in self.kept.people if (one.platform, one.user_id) != who), guest),
+            people=(*(one for one in self.kept.people if (one.served_as, one.user_id) != who), guest),
             asking=tuple(one for one in self.asking if one not in gone),
             invitations=tuple(one for one in self.invitations if one not in gone),
             wrong=dict(wrong),

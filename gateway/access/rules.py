@@ -44,7 +44,7 @@ class AccessRules:
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups; by bot
     everybody: frozenset[str] = frozenset()
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     names_owners: bool = False
@@ -91,7 +91,7 @@ class AccessRules:
             return "user"
         if in_group and user in self.group_users.get(platform, ()):
             return "user"
-        if in_group and not self.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
+        if in_group and not self.roles.get(message.address.served_as, frozenset()).isdisjoint(roles_of(message)):
             return "user"
         is_open = platform in self.everybody or (in_group and message.address.chat_id in self.chats.get(platform, ()))
         return "guest" if is_open else None

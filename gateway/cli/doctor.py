@@ -31,6 +31,7 @@ from gateway.cli.output import (
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
+from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS, list_other_urls
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
@@ -263,11 +264,12 @@ def _check_model(place: SourceLocation, name: str, model: ModelSettings, home: H
 def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
     """Networks that are wanted and cannot be served, and those that are served and not well."""
     if found.configuration is not None:
-        for name, network in asdict(found.configuration.settings.platforms).items():
-            reason = why_not_served(network)
-            if network.enabled and reason:
-                what = f"{name} is switched on and not served: {reason}"
-                yield Finding(found.place_of(f"platforms.{name}.enabled"), what, "set it up, or say enabled: false")
+        for one in list_accounts(found.configuration.settings.platforms):
+            reason = why_not_served(one.settings)
+            if one.settings.enabled and reason:
+                what = f"{one.name} is switched on and not served: {reason}"
+                place = found.place_of(".".join((*one.path, "enabled")))
+                yield Finding(place, what, "set it up, or say enabled: false")
     for name, fares in (found.facts or {}).get("platforms", {}).items():
         if not fares["up"]:
             yield Finding(GATEWAY_PLACE, f"{name} is down: {fares['detail']}", "mend that; it is tried again by itself")

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway.addresses import split_address
 from gateway.config.node_paths import find_node
-from gateway.config.platform_settings import PlatformSettings, PlatformSpec
+from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSpec, list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Settings, WebSettings
@@ -57,6 +57,7 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
     yield from _check_voice(settings, tree)
+    yield from _check_accounts(settings, tree, schema)
     yield from _check_platforms(settings, tree, schema)
     yield from _check_shell_rules(settings, tree)
     yield from _check_web(settings.web, tree)
@@ -266,26 +267,57 @@ def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
             yield Finding(place, f"the agent `{to_printable(name)}` lists itself", "remove it from its `agents`")
     if any(route.agent not in known for route in settings.routes):
         yield _make_unknown_name_finding(tree, ("routes",), known)
+    accounts = {one.account for one in list_accounts(settings.platforms) if one.account}
+    if any(route.account not in {"", *accounts} for route in settings.routes):
+        yield _make_unknown_name_finding(tree, ("routes",), accounts)
 
 
 def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
     """A network that is switched on lacks a token, or has one of several."""
-    variables = dict(schema.list_platform_secrets())
-    for network in schema.platforms:
-        section: PlatformSettings = getattr(settings.platforms, network)
+    for one in list_accounts(settings.platforms):
+        section, name = one.settings, to_printable(one.name)
         if section.is_called and section.enabled is not False and not (settings.web.enabled and settings.web.url):
-            place = _find_nearest_place(tree, ("platforms", network, "mode"))
-            what = f"{network} cannot call the gateway: `web.url` does not say at which address"
-            what = what if settings.web.enabled else f"{network} cannot call the gateway: `web.enabled` is false"
+            place = _find_nearest_place(tree, (*one.path, "mode"))
+            what = f"{name} cannot call the gateway: `web.url` does not say at which address"
+            what = what if settings.web.enabled else f"{name} cannot call the gateway: `web.enabled` is false"
             yield Finding(place, what, "set `web.url` to the https address that leads to the port, or take `mode` away")
-        missing = [variables["platforms", network, token] for token in section.missing_tokens]
+        variables = dict(schema.list_platform_secrets(one.platform, one.account))
+        missing = [variables[*one.path, token] for token in section.missing_tokens]
         is_begun = len(missing) < sum(name.endswith("token") for name in section.__struct_fields__)
         if section.enabled is False or not missing or not (section.enabled or is_begun):
             continue
         severity: Severity = "error" if section.enabled else "warning"
-        place = _find_nearest_place(tree, ("platforms", network, "enabled"))
-        what = f"{network} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
-        yield Finding(place, what, f"run: hermes-gateway setup {network}, or write it into .env", severity)
+        place = _find_nearest_place(tree, (*one.path, "enabled"))
+        what = f"{name} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+        account = f" --account {to_printable(one.account)}" if one.account else ""
+        remedy = f"run: hermes-gateway setup {one.platform}{account}, or write it into .env"
+        yield Finding(place, what, remedy, severity)
+
+
+def _check_accounts(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
+    """Each has a name that can be written everywhere, and a bot that no other one has."""
+    usual = {name.variable for name in (*schema.own_variables, *schema.hermes_variables)}
+    seen: dict[tuple[str, str], str] = {}
+    for one in list_accounts(settings.platforms):
+        place, name = _find_nearest_place(tree, one.path), to_printable(one.name, 100)
+        if one.account and not ACCOUNT_NAME.fullmatch(one.account):
+            remedy = "write small letters, digits, - and _, the first a letter, 31 at the most; and no type of a chat"
+            yield Finding(place, f"`{name}` is no name for a bot", remedy)
+        elif one.account:
+            variables = {name.variable for name in schema.list_account_variables(one.platform, one.account)}
+            if taken := min(variables & usual, default=""):
+                what = f"`{name}` is no name for a bot: {taken} means something else already"
+                yield Finding(place, what, "give it another name")
+            usual |= variables
+        for shared in one.settings.SHARED if one.account else ():
+            if find_node(tree, (*one.path, shared)) is not None:
+                what = f"`{'.'.join((*one.path, shared))}` is the same for all bots there"
+                yield Finding(place, to_printable(what, 200), f"write it into `platforms.{one.platform}`")
+        for path, _ in schema.list_platform_secrets(one.platform, one.account):
+            secret = getattr(one.settings, path[-1]).reveal()
+            is_token = bool(secret) and path[-1].endswith("token")
+            if is_token and (other := seen.setdefault((one.platform, secret), name)) != name:
+                yield Finding(place, f"{name} has the same token as {other}", "give each bot one of its own")
 
 
 def _find_nearest_place(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation:

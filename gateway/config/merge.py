@@ -12,7 +12,7 @@ from gateway.config.checks import find_invalid_ids
 from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
 from gateway.config.node_paths import find_node, node_of, put_node, remove_node
 from gateway.config.providers import PROVIDERS, find_provider
-from gateway.config.schema import PREFIX, KeyPath, SettingsSchema
+from gateway.config.schema import PREFIX, KeyPath, SettingsSchema, SettingVariable
 from gateway.config.settings import HooksSettings
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 from gateway.yaml_source.tree import as_bool
@@ -25,17 +25,17 @@ def merge_sources(
     schema: SettingsSchema, root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]
 ) -> YamlNode:
     """The file's tree with everything laid over it that counts more."""
-    tree = _expand_hook_shorthand(root)
+    tree = _name_accounts(schema, _expand_hook_shorthand(root), outside)
     tree = _expand_secrets(schema, tree, outside, findings)
     shapes = {".".join(name.path): name.shape for name in schema.own_variables}
-    for name in (*schema.hermes_variables, *schema.own_variables):
+    for name in (*schema.hermes_variables, *schema.own_variables, *_list_account_variables(schema, tree)):
         if name.variable in outside.values:
             tree = put_node(tree, name.path, node_of(outside.values[name.variable], name.shape))
     tree = _apply_allow_all(schema, tree, outside, findings)
     for dotted, text in chosen.items():
         node = node_of(SourcedValue(text, COMMAND_LINE), shapes.get(dotted, "text"))
         tree = put_node(tree, tuple(dotted.split(".")), node)
-    findings += _check_unused_variables(schema, outside)
+    findings += _check_unused_variables(schema, tree, outside)
     return _fill_in_models(_clean_ids(schema, tree, root.place.source, findings), outside, findings)
 
 
@@ -46,6 +46,28 @@ def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
         if key.text not in HooksSettings.__struct_fields__ and isinstance(node, YamlMapping):
             tree = put_node(remove_node(tree, ("hooks", key.text)), ("hooks", "each", key.text), node)
     return tree
+
+
+def _name_accounts(schema: SettingsSchema, tree: YamlNode, outside: Environment) -> YamlNode:
+    """Accounts that a variable names are there too, even if the file says nothing of them."""
+    for platform, variable in schema.account_lists.items():
+        if (value := outside.values.get(variable)) is not None:
+            for name in value.text.replace(",", " ").split():
+                path = ("platforms", platform, "accounts", name)
+                if find_node(tree, path) is None:
+                    tree = put_node(tree, path, YamlMapping(value.place))
+    return tree
+
+
+def _list_accounts(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[str, str]]:
+    for platform in schema.platforms:
+        for account in _list_keys(tree, "platforms", platform, "accounts"):
+            yield platform, account
+
+
+def _list_account_variables(schema: SettingsSchema, tree: YamlNode) -> Iterator[SettingVariable]:
+    for platform, account in _list_accounts(schema, tree):
+        yield from schema.list_account_variables(platform, account)
 
 
 def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
@@ -69,7 +91,10 @@ def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment
 
 def _list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
     """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
-    yield from schema.list_platform_secrets()
+    for platform in schema.platforms:
+        yield from schema.list_platform_secrets(platform)
+    for platform, account in _list_accounts(schema, tree):
+        yield from schema.list_platform_secrets(platform, account)
     yield ("model", "api_key"), "GATEWAY_MODEL_API_KEY"
     for name in _list_keys(tree, "models"):
         yield ("models", name, "api_key"), "MODEL_API_KEY"
@@ -156,14 +181,13 @@ def _make_demo_finding(place: SourceLocation, because: str) -> Finding:
     return Finding(place, f"the built-in demo model answers: {because}", remedy, "warning")
 
 
-def _check_unused_variables(schema: SettingsSchema, outside: Environment) -> Iterator[Finding]:
+def _check_unused_variables(schema: SettingsSchema, tree: YamlNode, outside: Environment) -> Iterator[Finding]:
     """Variables that somebody set for us, and that do nothing."""
     for variable, reason in schema.unsupported_variables.items():
         if variable in outside.values:
             yield Finding(outside.values[variable].place, reason, "remove it, if nothing else needs it", "warning")
-    known = {name.variable for name in (*schema.own_variables, *schema.hermes_variables)} | {
-        *schema.allow_all_variables
-    }
+    named = (*schema.own_variables, *schema.hermes_variables, *_list_account_variables(schema, tree))
+    known = {*(name.variable for name in named), *schema.allow_all_variables, *schema.account_lists.values()}
     for variable in outside.values:
         close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85) if variable.startswith(PREFIX) else []
         if close and variable not in known:

@@ -1,18 +1,28 @@
-"""What the configuration has to know of a chat network. Each says it in a module of its own, and they are handed in."""
+"""What the configuration has to know of a chat network. Each says it in a module of its own, and they are handed in.
 
-from collections.abc import Mapping
+A network may have several bots here. One has no name of its own, and its settings are the network's section; each of
+the others is an account, with a section of the same shape under `accounts`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gateway.config.fields import Secret, describe
 from gateway.logs.redaction import TokenShape
+from gateway.messages import ChatType, name_of_account
+
+ACCOUNT_NAME: Final = re.compile(rf"(?!({'|'.join(get_args(ChatType))})$)[a-z][a-z0-9_-]{{0,30}}")
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):
-    """What all networks have."""
+    """What all networks have. What is `SHARED` the bots of a network have from its section alone."""
+
+    SHARED: ClassVar[tuple[str, ...]] = ()
 
     enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
     home_channel: Annotated[
@@ -40,6 +50,33 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     def missing_tokens(self) -> list[str]:
         """The names of the tokens that the network needs and that are not set."""
         return [name for name, value in asdict(self).items() if name.endswith("token") and not value]
+
+
+class PlatformAccount(NamedTuple):
+    """One bot of a network, with its settings."""
+
+    platform: str
+    account: str  # empty: the one without a name
+    settings: PlatformSettings
+
+    @property
+    def name(self) -> str:
+        """How it is called everywhere: `telegram`, or `telegram:work`."""
+        return name_of_account(self.platform, self.account)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Where its settings stand."""
+        return ("platforms", self.platform, *(("accounts", self.account) if self.account else ()))
+
+
+def list_accounts(platforms: Struct) -> Iterator[PlatformAccount]:
+    """Every bot that the settings know, whether or not it is served: of each network first the one without a name."""
+    for platform, section in asdict(platforms).items():
+        yield PlatformAccount(platform, "", section)
+        for account, settings in section.accounts.items():
+            shared = {name: getattr(section, name) for name in section.SHARED}
+            yield PlatformAccount(platform, account, replace(settings, **shared))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from gateway.config.fields import Secret
 from gateway.config.loading import Configuration
+from gateway.config.platform_settings import PlatformSettings
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
 from gateway.yaml_source.scalars import format_value
@@ -40,6 +41,7 @@ def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
     for name in (*schema.hermes_variables, *schema.own_variables):
         variables.setdefault(".".join(name.path), []).append(name.variable)
     variables["access.everybody"] += schema.allow_all_variables
+    variables |= {f"platforms.{name}.accounts": [variable] for name, variable in schema.account_lists.items()}
     for row in _list_settings(_struct_of(schema.settings), "", ""):
         yield row._replace(variables=tuple(variables.get(row.name, ())))
 
@@ -57,9 +59,8 @@ def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Itera
         inner = _unwrap_metadata(
             getattr(bare, "value_type", None) or getattr(bare, "item_type", None) or inspect.AnyType()
         )
-        if (
-            isinstance(inner, inspect.StructType) and inner.cls is not ModelSettings
-        ):  # whose settings stand under `model`
+        # The settings of a model stand under `model`, those of a network's further bots under the network.
+        if isinstance(inner, inspect.StructType) and not issubclass(inner.cls, ModelSettings | PlatformSettings):
             yield from _list_settings(
                 inner, f"{name}.{NAME_PLACEHOLDER}." if isinstance(bare, inspect.DictType) else f"{name}[].", ""
             )

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from gateway.config.fields import describe
-from gateway.config.platform_settings import PlatformSpec
+from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
 
@@ -21,6 +21,10 @@ Shape: TypeAlias = Literal["text", "list", "flag"]
 S = TypeVar("S", bound=msgspec.Struct)
 
 PREFIX = "GATEWAY_"
+ACCOUNTS = (
+    "further bots of this network, by a name of your choice; each has the settings above for itself alone, and their "
+    "variables with its name behind them, as in `_WORK`"
+)
 
 
 class SettingVariable(NamedTuple):
@@ -81,22 +85,36 @@ class SettingsSchema:
         """The loggers of the networks' libraries that say too much."""
         return [name for spec in self.platforms.values() for name in spec.noisy_loggers]
 
-    def list_platform_secrets(self) -> Iterator[tuple[KeyPath, str]]:
-        """Where the networks' secrets stand, each with the variable that it should be in."""
-        variables = {name.path: name.variable for name in (*self.own_variables, *self.hermes_variables)}
-        for platform, spec in self.platforms.items():
-            for secret in spec.secrets:
-                path = ("platforms", platform, secret)
-                yield path, variables[path]
+    @cached_property
+    def account_lists(self) -> Mapping[str, str]:
+        """The variable that names further bots of a network, by network; `setup --account` writes it."""
+        return {platform: _variable_of(("platforms", platform, "accounts")) for platform in self.platforms}
+
+    def list_account_variables(self, platform: str, account: str) -> Iterator[SettingVariable]:
+        """Those of one account: the network's, with the account's name behind. What Hermes calls, is called so here."""
+        usual = {name.path: name for name in (*self.own_variables, *self.hermes_variables)}
+        for path, name in usual.items():
+            if path[:2] == ("platforms", platform):
+                variable = f"{name.variable}{ending_of(account)}"
+                yield SettingVariable(variable, (*path[:2], "accounts", account, *path[2:]), name.shape)
+
+    def list_platform_secrets(self, platform: str, account: str = "") -> Iterator[tuple[KeyPath, str]]:
+        """Where a network's secrets stand, each with the variable that it should be in."""
+        names = (
+            self.list_account_variables(platform, account) if account else (*self.own_variables, *self.hermes_variables)
+        )
+        variables = {name.path: name.variable for name in names}
+        above = ("platforms", platform, *(("accounts", account) if account else ()))
+        for secret in self.platforms[platform].secrets:
+            yield (*above, secret), variables[*above, secret]
 
 
 def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]:
     """`Settings`, with a section and a list of ids for each network."""
     annotated: Any = Annotated  # the type checker wants to see what stands within it
     literal: Any = Literal
-    sections = _extend(
-        AllPlatformSettings, {name: (spec.settings, spec.settings()) for name, spec in platforms.items()}
-    )
+    networks = {name: _add_accounts(spec.settings) for name, spec in platforms.items()}
+    sections = _extend(AllPlatformSettings, {name: (section, section()) for name, section in networks.items()})
     looks = {name: spec.ids for name, spec in platforms.items()} | {"all": "ids of any network"}
     ids = _extend(PlatformIds, {name: (annotated[tuple[str, ...], describe(text)], ()) for name, text in looks.items()})
     choices: Any = tuple[literal[tuple(platforms)], ...]  # type: ignore[misc]
@@ -109,6 +127,13 @@ def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]
             lists[field.name] = (annotated[(choices, *described)], ())
     access = _extend(AccessSettings, lists)
     return _extend(Settings, {"platforms": (sections, sections()), "access": (access, access())})
+
+
+def _add_accounts(section: type[PlatformSettings]) -> type[PlatformSettings]:
+    """A network's section, with further bots of the same shape."""
+    annotated: Any = Annotated
+    accounts = annotated[dict[str, section], describe(ACCOUNTS)]  # type: ignore[valid-type]
+    return _extend(section, {"accounts": (accounts, {})})
 
 
 def _extend(struct: type[S], fields: Mapping[str, tuple[Any, Any]]) -> type[S]:
@@ -133,6 +158,11 @@ def _list_variables(struct: inspect.StructType, path: KeyPath) -> Iterator[Setti
             yield SettingVariable(_variable_of(here), here, "list")
         elif not isinstance(kind, inspect.VarTupleType | inspect.DictType):
             yield SettingVariable(_variable_of(here), here, "flag" if isinstance(kind, inspect.BoolType) else "text")
+
+
+def ending_of(account: str) -> str:
+    """What stands behind the name of a network's variable where it means an account: `_WORK`."""
+    return f"_{account.upper().replace('-', '_')}"
 
 
 def _variable_of(path: KeyPath) -> str:

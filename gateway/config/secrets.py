@@ -15,6 +15,7 @@ from msgspec import inspect
 
 from gateway.config.environment import Environment, SourcedValue
 from gateway.config.fields import Secret
+from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
@@ -30,20 +31,23 @@ def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchem
     """Every value that must never be shown, each perhaps more than once."""
     yield from _list_settings(settings)
     yield from (outside.environ.get(webhook.secret_env, "") for webhook in settings.webhooks.values())
-    public = list_public_variables(schema)
+    public = list_public_variables(schema, settings)
     for name, value in outside.values.items():
         if name not in public and _is_secret_variable(name, value):
             yield value.text
 
 
-def list_public_variables(schema: SettingsSchema) -> frozenset[str]:
+def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozenset[str]:
     """The variables of settings that are no secrets: a name of a model, an id of a person, an address."""
-    named = (*schema.own_variables, *schema.hermes_variables)
     secret = _secret_paths(schema)
+    public = {one.variable for one in (*schema.own_variables, *schema.hermes_variables) if one.path not in secret}
+    for one in list_accounts(settings.platforms):
+        if one.account:
+            own = dict(schema.list_platform_secrets(one.platform, one.account))
+            named = schema.list_account_variables(one.platform, one.account)
+            public |= {name.variable for name in named if name.path not in own}
     addresses = {offer.url_variable for offer in PROVIDERS.values()}
-    return frozenset(
-        {one.variable for one in named if one.path not in secret} | {*schema.allow_all_variables} | addresses
-    )
+    return frozenset({*public, *schema.allow_all_variables, *schema.account_lists.values()} | addresses)
 
 
 def is_public_value(text: str) -> bool:

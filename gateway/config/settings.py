@@ -86,6 +86,7 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
 
     agent: Annotated[str, describe("a name under `agents`")]
     platform: Annotated[str, describe("only on this platform")] = ""
+    account: Annotated[str, describe("only by the bot of this name, one of `platforms.NAME.accounts`")] = ""
     chat: Annotated[str, describe("only in the chat with this id")] = ""
     user: Annotated[str, describe("only for the person with this id")] = ""
 

@@ -129,19 +129,21 @@ class Agents:
         """The first route that fits says which agent, unless one is named; the session may have a model of its own."""
         at = message.address
         agent = self._agents.get(named or message.agent)
-        agent = agent or self._follow_routes(at.platform, at.chat_id, message.user_id)
+        agent = agent or self._follow_routes(at.platform, at.account, at.chat_id, message.user_id)
         model = self._models.get(session.model)
         return replace(agent, model=model) if model else agent
 
     def find(self, place: Mapping[str, str]) -> Agent:
         """The agent that these fields of an event name, or that answers in this place."""
         named = self._agents.get(place.get("agent", ""))
-        return named or self._follow_routes(*(place.get(name, "") for name in ("platform", "chat_id", "user_id")))
+        where = (place.get(name, "") for name in ("platform", "account", "chat_id", "user_id"))
+        return named or self._follow_routes(*where)
 
-    def _follow_routes(self, platform: str, chat_id: str, user_id: str) -> Agent:
+    def _follow_routes(self, *place: str) -> Agent:
+        """By the platform, the account, the chat and the person."""
         for route in self._settings.routes:
-            wanted = ((route.platform, platform), (route.chat, chat_id), (route.user, user_id))
-            if all(want in ("", given) for want, given in wanted):
+            wanted = (route.platform, route.account, route.chat, route.user)
+            if all(want in ("", given) for want, given in zip(wanted, place, strict=True)):
                 return self._agents[route.agent]
         return self._agents[MAIN]
 

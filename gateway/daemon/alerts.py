@@ -20,7 +20,7 @@ from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
 from gateway.engine import Engine
 from gateway.errors import describe_error
 from gateway.hooks import HookRegistry
-from gateway.messages import Address, Message, Reply
+from gateway.messages import Address, Message, Reply, address_of, name_of_account
 from gateway.outbox import Outbox
 
 ALERT_AFTER = 14.0
@@ -62,7 +62,7 @@ class Alerts:
             remove()
 
     def _note(self, event_type: str, fields: Mapping[str, Any]) -> None:
-        name = str(fields["platform"])
+        name = name_of_account(str(fields["platform"]), str(fields["account"]))
         if event_type == "platform:up" or fields["reason"] == PAUSED_REASON:
             self._down.pop(name, None)
         else:
@@ -84,7 +84,7 @@ class Alerts:
         for network in self._platforms:
             home = network.home_channel
             if network.name != about and home and network.presence.facts.up:
-                await self._outbox.post(Reply(uuid.uuid4().hex, Address(network.name, home), text))
+                await self._outbox.post(Reply(uuid.uuid4().hex, address_of(network.name, home), text))
 
     def _next(self) -> float | None:
         """Until the next network has been down for so long; None: nothing is to be waited for."""
@@ -134,5 +134,5 @@ class JournalAlerts:
             with anyio.fail_after(SEND_SECONDS):
                 await self._outbox.say_now(Reply(uuid.uuid4().hex, address, text))
         except Exception as error:  # noqa: BLE001 - a network's library may raise anything, and the next look tries again
-            log.info("chat %s of %s is not told now: %s", address.chat_id, address.platform, describe_error(error))
+            log.info("chat %s of %s is not told now: %s", address.chat_id, address.served_as, describe_error(error))
             self._told.discard(address)

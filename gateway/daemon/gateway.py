@@ -34,6 +34,7 @@ from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
@@ -239,8 +240,9 @@ class Gateway:
         self.tool_servers.update(mcp_specs_from(settings, self.home, self.parser, self.tool_journal.inherited))
         self.agents = self._build_agents(configuration)
         await self.access.apply_rules(access_rules_from(configuration))
+        homes = {one.name: one.settings.home_channel for one in list_accounts(settings.platforms)}
         for platform in self.platforms:
-            platform.home_channel = getattr(settings.platforms, platform.name).home_channel
+            platform.home_channel = homes.get(platform.name, "")
         self.configuration = configuration
         self.usage.totals.apply_settings(settings)
         self._report_unknown_names()
@@ -298,7 +300,7 @@ class Gateway:
 
     def _build_folder_hooks(self, registry: HookRegistry, fork_server: ForkServerClient) -> FolderHooks:
         settings, files = self.settings, (self.state_follower, self.session_list)
-        served = (PLATFORM, *list_enabled(settings.platforms))
+        served = (PLATFORM, *{one.platform for one in list_enabled(settings.platforms)})
         around = hooks.build_hook_environment(
             self.home,
             self.configuration,

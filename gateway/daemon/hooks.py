@@ -11,6 +11,7 @@ from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
 from gateway.errors import HookError
@@ -47,6 +48,7 @@ def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
     """What of ours can stand in the fields that hooks are filtered by."""
     return {
         "platform": (*configuration.schema.platforms, TERMINAL, PAGE),
+        "account": tuple(one.account for one in list_accounts(configuration.settings.platforms)),
         "chat_type": get_args(ChatType),
         "role": ROLES,
         "scope": ("all", *ROLES),
@@ -72,7 +74,7 @@ def build_hook_environment(
         platforms=platforms,
         packages=[place for place in sys.path if place],
         redactor=configuration.redactor,
-        public=list_public_variables(configuration.schema),
+        public=list_public_variables(configuration.schema, configuration.settings),
         mark=mark_of(home.lock),
         known_values=list_own_values(configuration),
         file_writer=FileWriters(*file_writers),

@@ -60,7 +60,7 @@ def list_notices(access: AccessControl, configuration: Configuration, is_new: bo
     """For `status`."""
     return [
         *(
-            f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
+            f"{one.served_as} user {one.user_id} asks to be let in: hermes-gateway pairing list"
             for one in access.pairings.asking
         ),
         *([FEWER] if has_changed_tools(access, configuration, is_new) else []),

@@ -12,6 +12,7 @@ from gateway.agent.mcp import McpSpec
 from gateway.agent.mcp.message_limiter import MessageParser
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
     DEFAULT_RATE,
@@ -42,7 +43,7 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
         users=users,
         group_users=group_users,
         chats=chats,
-        roles=as_sets({name: getattr(one, "allowed_roles", ()) for name, one in asdict(platforms).items()}),
+        roles=as_sets({one.name: getattr(one.settings, "allowed_roles", ()) for one in list_accounts(platforms)}),
         everybody=frozenset(access.everybody),
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
@@ -95,8 +96,10 @@ def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
     return GatewayFacts(
         home=str(home.root),
         networks=tuple(
-            PlatformInfo(name, not why_not_served(one), one.home_channel, one.home_channel_name)
-            for name, one in asdict(settings.platforms).items()
+            PlatformInfo(
+                one.name, not why_not_served(one.settings), one.settings.home_channel, one.settings.home_channel_name
+            )
+            for one in list_accounts(settings.platforms)
         ),
         model=model.name or model.provider,
         provider=model.provider,

@@ -1,7 +1,8 @@
 """What the control socket answers about people: who there is, what is held of one, as an archive, or gone."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
@@ -66,7 +67,7 @@ async def _list(gateway: Gateway, params: PeopleListParams) -> Any:
 
 def _role_of(gateway: Gateway, person: Person) -> str:
     """As what they may speak in a direct chat; "": not at all."""
-    return gateway.access.find_role(person.as_sender()) or ""
+    return gateway.access.find_highest_role(*person) or ""
 
 
 async def _show(gateway: Gateway, params: PersonParams) -> Any:
@@ -92,7 +93,7 @@ async def _show(gateway: Gateway, params: PersonParams) -> Any:
 
 async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     person = parse_person(params.person)
-    role = gateway.access.find_role(person.as_sender())
+    role = gateway.access.find_highest_role(*person)
     if role and rank_of(role) > rank_of(CALLER.get(OWNER).role):
         raise AccessError(f"{person} is an {role}: nobody forgets whoever may do more than they")
     remover = PersonRemoval(
@@ -121,7 +122,7 @@ async def export_person(gateway: Gateway, params: PersonParams, notify: Notify) 
             await notify("piece", {"name": name, "text": text[at : at + PIECE]})
     for path in await anyio.to_thread.run_sync(traces.list_files, person):
         count += 1
-        name = f"files/{path.relative_to(traces.find_folder(person))}"
+        name = f"files/{archive_name_of(path, traces.find_folders(person))}"
         await notify("file", {"name": name, "path": str(path)})
     said = {"person": str(person), "parts": count}
     await write_verb(gateway.activity, "people.export", params, said)
@@ -141,6 +142,13 @@ async def _write_archive(gateway: Gateway, traces: PersonTraces, person: Person)
     yield "records.jsonl", "".join(f"{row}\n" for row in rows)
     notes = await traces.memory.recall(str(person), "")
     yield "memory.json", json.dumps(list(notes), indent=2, ensure_ascii=False) + "\n"
+
+
+def archive_name_of(path: Path, folders: Sequence[Path]) -> str:
+    """As it is called in the archive; what lies with a bot that has a name, below that."""
+    folder = next(one for one in folders if path.is_relative_to(one))
+    within = "" if folder == folders[0] else f"{folder.parent.name}/"
+    return f"{within}{path.relative_to(folder)}"
 
 
 def _without_others(session: Session, person: Person) -> Session:

@@ -109,7 +109,7 @@ async def _revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
 
 def describe_guest(guest: records.PairingUser) -> dict[str, str]:
     return {
-        "platform": guest.platform,
+        "platform": guest.served_as,
         "user_id": guest.user_id,
         "user_name": guest.user_name,
         "role": guest.role,
@@ -140,7 +140,7 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
     tail = gateway.engine.tail(record_subjects.send_subject_of(record_subjects.place_of(address)))
     await gateway.outbox.post(reply)
-    is_paused = any(one.name == address.platform and one.part.is_paused for one in gateway.platforms)
+    is_paused = any(one.name == address.served_as and one.part.is_paused for one in gateway.platforms)
     with anyio.move_on_after(0 if is_paused else asked.wait):
         return {"state": "sent", "message_ids": await wait_until_sent(tail, reply.id)}
     return {"state": "owed", "message_ids": []}

@@ -1,5 +1,7 @@
 """The chat networks that are switched on, each a part of its own: none waits for another, and the start for none.
 
+Of a network that has several bots each is a part, called `telegram` or, by its account, `telegram:work`.
+
 A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
 """
 
@@ -9,11 +11,10 @@ from collections.abc import Sequence
 import anyio
 import anyio.abc
 from anyio import to_thread
-from msgspec.structs import asdict
 
 from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
 from gateway.adapters.shared.folder import load_part
-from gateway.config.platform_settings import PlatformSettings
+from gateway.config.platform_settings import PlatformAccount, PlatformSettings, list_accounts
 from gateway.config.settings import AllPlatformSettings
 from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, unwrap_error
@@ -23,16 +24,16 @@ PROBE_SECONDS = 10.0
 
 
 class PlatformPart:
-    """One network that is switched on: its part, and how it fares."""
+    """One network that is switched on, or one bot of it: its part, and how it fares."""
 
-    def __init__(self, name: str, settings: PlatformSettings, context: AdapterContext) -> None:
-        self.name = name
-        self.part = Part(name, self._serve)
+    def __init__(self, served: PlatformAccount, context: AdapterContext) -> None:
+        self.name = served.name
+        self.part = Part(self.name, self._serve)
         redact, folder = context.parts.redact, context.unreadable
-        self.presence = Presence(name, context.parts.registry, self.part.up, redact, folder)
-        self.home_channel = settings.home_channel
-        self._settings = settings
-        self._context = context
+        self.presence = Presence(served.platform, context.parts.registry, self.part.up, redact, folder, served.account)
+        self.home_channel = served.settings.home_channel
+        self._served = served
+        self._context = context.bind(served.name)
 
     @property
     def state(self) -> str:
@@ -57,8 +58,8 @@ class PlatformPart:
         return time.monotonic() - began
 
     async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
-        module = await to_thread.run_sync(load_part, self.name, "adapter")
-        adapter: Adapter = module.ADAPTER(self._settings, self._context)
+        module = await to_thread.run_sync(load_part, self._served.platform, "adapter")
+        adapter: Adapter = module.ADAPTER(self._served.settings, self._context)
         try:
             await adapter.serve(self.presence)
         except Exception as error:
@@ -72,12 +73,12 @@ class PlatformPart:
 
 def build_platforms(platforms: AllPlatformSettings, context: AdapterContext) -> list[PlatformPart]:
     """The networks that are served."""
-    return [PlatformPart(name, getattr(platforms, name), context) for name in list_enabled(platforms)]
+    return [PlatformPart(one, context) for one in list_enabled(platforms)]
 
 
-def list_enabled(platforms: AllPlatformSettings) -> list[str]:
-    """The names of the networks that are switched on."""
-    return [name for name, network in asdict(platforms).items() if not why_not_served(network)]
+def list_enabled(platforms: AllPlatformSettings) -> list[PlatformAccount]:
+    """The bots that are switched on."""
+    return [one for one in list_accounts(platforms) if not why_not_served(one.settings)]
 
 
 def why_not_served(network: PlatformSettings) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from gateway import __version__
 from gateway.access import AccessControl
 from gateway.agent.mcp import McpServers
+from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
@@ -87,7 +88,7 @@ async def ask_journal(asked: Awaitable[T], otherwise: T) -> T:
 def list_owners(access: AccessControl) -> list[dict[str, str]]:
     """Who owns this gateway on which network, and why it is they; the person at the terminal does anyway."""
     named = {(network, user): NAMED for network, users in access.rules.owners.items() for user in sorted(users)}
-    named |= {(one.platform, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
+    named |= {(one.served_as, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
     named |= dict.fromkeys(access.owners.items(), ALONE)
     return [
         {"platform": name, "user_id": user, "why": why}
@@ -111,8 +112,8 @@ async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
 
 def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
     """The networks that are not served, and why."""
-    platforms = msgspec.structs.asdict(gateway.settings.platforms)
-    return {name: reason for name, network in platforms.items() if (reason := why_not_served(network))}
+    known = list_accounts(gateway.settings.platforms)
+    return {one.name: reason for one in known if (reason := why_not_served(one.settings))}
 
 
 def list_gateway_problems(gateway: Gateway) -> list[str]:

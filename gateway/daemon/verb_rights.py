@@ -72,8 +72,18 @@ _STATUS: dict[str, Shown] = {
 }
 # Neither `id` nor `cause`: the names that a model gave are in them.
 _EVENT: dict[str, Shown] = {
-    **_name("time", "resumed", "platform", "platforms", "user_id", "chat_id", "thread_id", "chat_type", "message_id"),
-    **_name("message_ids", "role", "scope", "session_id", "session_key", "new_session_id", "old_session_id", "turn_id"),
+    **_name("time", "resumed", "platform", "account", "platforms", "user_id", "chat_id", "thread_id", "chat_type"),
+    **_name(
+        "message_id",
+        "message_ids",
+        "role",
+        "scope",
+        "session_id",
+        "session_key",
+        "new_session_id",
+        "old_session_id",
+        "turn_id",
+    ),
     **_name("agent", "hook", "iteration", "hop", "index", "tokens", "duration", "completed", "interrupted", "attempts"),
     **_name("in_place", "compression_count", "sent_at", "due", "late_by", "webhook"),
     "usage": _name("input_tokens", "output_tokens", "calls", "cost"),

@@ -75,7 +75,7 @@ class ApprovalRequests:
         async for seq, request in self._read_all():
             for shown in await self._shown.list(seq, request):
                 to = shown.reply.address
-                is_here = to.platform == at.platform and to.chat_id in (at.chat_id, message.user_id)
+                is_here = to.served_as == at.served_as and to.chat_id in (at.chat_id, message.user_id)
                 is_meant = not message.reply_to or any(
                     message.reply_to in ids for ids in (await self._shown.find_ids(shown) if is_here else ())
                 )
@@ -162,7 +162,7 @@ class ApprovalRequests:
         while True:
             turn = await self._find_turn(request)
             for number, place in list(waiting.items()):
-                if turn and place.address.platform in self._context.outbox.platforms:
+                if turn and place.address.served_as in self._context.outbox.platforms:
                     del waiting[number]
                     reply = make_question(request, turn, place, f"{KIND}:{request.mark}:{seq}:{number}")
                     if await self._shown.show(reply, request, owed.get(reply.id)):

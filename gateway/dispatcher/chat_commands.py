@@ -115,7 +115,7 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
 async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord) -> None:
     """It is recorded as done by whoever wrote this."""
     at = message.address
-    who, place = f"{at.platform}:{message.user_id}", f"{at.platform}:{at.chat_id}"
+    who, place = f"{at.platform}:{message.user_id}", f"{at.served_as}:{at.chat_id}"
     await context.activity.write(structs.replace(done, who=who, place=place))
 
 
@@ -237,7 +237,7 @@ async def show_status(call: CommandCall) -> CommandResult:
 
 async def show_person(call: CommandCall) -> CommandResult:
     at = call.message.address
-    return CommandResult(f"{at.platform} user {call.message.user_id}, {call.role}; session {call.session.key}")
+    return CommandResult(f"{at.served_as} user {call.message.user_id}, {call.role}; session {call.session.key}")
 
 
 async def stop_turn(call: CommandCall) -> CommandResult:
@@ -296,7 +296,7 @@ async def run_pairing(call: CommandCall) -> CommandResult:
     if at.chat_type != "dm" and call.args.startswith("invite"):
         return CommandResult(INVITED_ALONE)
     by = f"{at.platform}:{call.message.user_id}"
-    return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.platform)
+    return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.served_as)
 
 
 async def restart_gateway(call: CommandCall) -> CommandResult:

@@ -1,6 +1,6 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
-from gateway.messages import Address, Message
+from gateway.messages import Address, Message, address_of
 from gateway.outbox import Outbox
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
@@ -109,16 +109,28 @@ class DispatcherContext:
     def list_homes(self) -> list[Address]:
         """The home channels of the networks that are served."""
         networks = self.reports.about().networks
-        return [Address(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
+        return [address_of(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
 
     def list_admins(self) -> list[Address]:
         """The direct chats of those who decide for others; where no network has one, the home channels."""
-        served = self.outbox.platforms.keys() - set(OWN_PLATFORMS)
-        direct = [Address(*who) for who in self.access.list_approvers() if who[0] in served]
+        direct = [at for at in self.list_direct_chats() if at.served_as in self.outbox.platforms]
         return direct or self.list_homes()
+
+    def list_direct_chats(self) -> list[Address]:
+        """Where approvers may be reached on networks: whom a list names, by each bot of their network, for it is not
+        known to which of them they have written."""
+        bots = [one.name for one in self.reports.about().networks]
+        return [
+            address_of(bot, user)
+            for name, user in self.access.list_approvers()
+            if name not in OWN_PLATFORMS
+            for bot in ([name] if ":" in name else [one for one in bots if one.partition(":")[0] == name])
+        ]
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
+
+        A bot with a name of its own stands for a platform: `telegram:work`.
 
         `why_not` says of platforms that are not served what the reason is.
 
@@ -126,19 +138,32 @@ class DispatcherContext:
             AdapterError: the platform is not served, or has no home channel.
         """
         facts = self.reports.about()
-        platform, _, rest = to.partition(":")
-        chat, _, thread = rest.partition(":")
         served = {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
+        platform, chat, thread = split_place(to, {one.name for one in facts.networks}, served)
         if platform not in served and to != HOME:
             why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
             others = ", ".join(sorted(served - {INTERNAL})) or "none"
             remedy = "set one up with: hermes-gateway setup --help"
             raise AdapterError(f"{platform[:60]!r} is not served here{why}; served: {others}\n{remedy}")
         if chat:
-            return Address(platform, chat, thread_id=thread)
+            return address_of(platform, chat, thread)
         found = facts.home_of("" if to == HOME else platform)
         if found is None:
-            what = "no platform that is served has a home channel" if to == HOME else f"{to} has no home channel"
-            name = "PLATFORM" if to == HOME else to
-            raise AdapterError(f"{what}\nwrite {name}:CHAT, or set platforms.{name}.home_channel in config.yaml")
-        return Address(found.name, found.home_channel)
+            what = "no platform that is served has a home channel" if to == HOME else f"{platform} has no home channel"
+            name = "PLATFORM" if to == HOME else platform
+            section = f"platforms.{name.replace(':', '.accounts.')}"
+            raise AdapterError(f"{what}\nwrite {name}:CHAT, or set {section}.home_channel in config.yaml")
+        return address_of(found.name, found.home_channel)
+
+
+def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
+    """The name of the bot, the chat and the thread. Of a network whose one bot has a name, its own name means that."""
+    platform, _, rest = to.partition(":")
+    account, _, behind = rest.partition(":")
+    accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]
+    if account and (name := f"{platform}:{account}") in known:
+        platform, rest = name, behind
+    elif platform not in served and len(accounts) == 1:
+        platform = accounts[0]
+    chat, _, thread = rest.partition(":")
+    return platform, chat, thread

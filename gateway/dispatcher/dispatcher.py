@@ -119,7 +119,7 @@ class Dispatcher:
         if owed.reply.literals:
             self._tasks.start_soon(self._refuse_unshown, owed)
         elif owed.reply.id.startswith(CODE_REPLY):
-            self._tasks.start_soon(self._context.access.pairings.note_untold, at.platform, at.chat_id)
+            self._tasks.start_soon(self._context.access.pairings.note_untold, at.served_as, at.chat_id)
 
     async def _refuse_unshown(self, owed: records.OwedReply) -> None:
         turn = (await self._context.sessions.open(owed.session_key)).turn

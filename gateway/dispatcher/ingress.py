@@ -232,6 +232,7 @@ class Ingress:
                 self._context.registry.emit(
                     f"reaction:{name}",
                     platform=message.address.platform,
+                    account=message.address.account,
                     user_id=message.user_id,
                     chat_id=message.address.chat_id,
                     role=role,
@@ -246,10 +247,11 @@ class Ingress:
             await self._say("", message, said)
             return Receipt("", settled=said, decision="settled")
         why = await pairing_commands.refuse_stranger(self._context, message, said)
-        log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
+        log.info("%s user %s may not speak here: %s", at.served_as, message.user_id, why)
         self._context.registry.emit(
             "access:denied",
             platform=at.platform,
+            account=at.account,
             user_id=message.user_id,
             chat_id=at.chat_id,
             role="guest",  # nobody is less

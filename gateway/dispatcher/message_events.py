@@ -77,6 +77,7 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
     at = message.address
     return {
         "platform": at.platform,
+        "account": at.account,
         "user_id": message.user_id,
         "user_name": message.user_name,
         "person": message.payer,
@@ -300,6 +301,7 @@ def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, A
     at = reply.address
     return {
         "platform": at.platform,
+        "account": at.account,
         "chat_id": at.chat_id,
         "thread_id": at.thread_id,
         "session_id": "",

@@ -10,7 +10,7 @@ from gateway.access.invitations import LIFETIME
 from gateway.commands import CommandResult, parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
-from gateway.messages import Address, Message, Reply
+from gateway.messages import Message, Reply, address_of
 from gateway.records import ActivityRecord, PairingInvitation, PairingUser
 from gateway.roles import ROLES, Role, rank_of
 from gateway.yaml_source.units import format_duration, parse_duration
@@ -71,7 +71,7 @@ async def approve_pairing(
         guest = await context.access.pairings.approve(code, by, role)
     await report_guest(context, guest, f"approved by {by}")
     if before is None:
-        await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
+        await context.outbox.post(Reply(uuid.uuid4().hex, address_of(guest.served_as, guest.chat_id), WELCOME))
     return guest
 
 
@@ -124,7 +124,7 @@ async def use_invitation(context: DispatcherContext, message: Message, role: Rol
         if made.by == HOST_OPERATOR:
             return True
         platform, _, user_id = made.by.partition(":")
-        giver = context.access.find_role(Message("", Address(platform, user_id), user_id, ""))
+        giver = context.access.find_highest_role(platform, user_id)
         return giver is not None and made.role != "owner" and rank_of(made.role) <= rank_of(giver)
 
     def has(given: Role) -> bool:
@@ -135,8 +135,8 @@ async def use_invitation(context: DispatcherContext, message: Message, role: Rol
     except AccessError as error:
         return f"{str(error)[:1].upper()}{str(error)[1:]}.", False
     await report_guest(context, guest, "invited")
-    who = f"{guest.platform}:{guest.user_id}"
-    await context.activity.write(ActivityRecord(what="pairing.use", on=f"{who} {guest.role}", who=who, place=who))
+    who, place = f"{guest.platform}:{guest.user_id}", f"{guest.served_as}:{guest.user_id}"
+    await context.activity.write(ActivityRecord(what="pairing.use", on=f"{place} {guest.role}", who=who, place=place))
     return WELCOME, True
 
 
@@ -145,6 +145,7 @@ async def report_guest(context: DispatcherContext, guest: PairingUser, reason: s
     context.registry.emit(
         "access:paired",
         platform=guest.platform,
+        account=guest.account,
         user_id=guest.user_id,
         chat_id=guest.chat_id,
         role=guest.role,
@@ -164,7 +165,8 @@ def list_pairings(context: DispatcherContext) -> dict[str, Any]:
 
 
 def list_fields(guest: PairingUser, without: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.to_builtins(guest).items() if name not in without}
+    found = msgspec.to_builtins(guest) | {"platform": guest.served_as}
+    return {name: value for name, value in found.items() if name not in {"account", *without}}
 
 
 def describe_invitation(context: DispatcherContext, made: PairingInvitation) -> dict[str, Any]:
@@ -225,9 +227,9 @@ def _find_role(name: str | None) -> Role:
 
 
 def _tell_done(verb: str, guest: PairingUser, what: str) -> CommandResult:
-    done = ActivityRecord(what=f"pairing.{verb}", on=f"{guest.platform}:{guest.user_id} {guest.role}")
+    done = ActivityRecord(what=f"pairing.{verb}", on=f"{guest.served_as}:{guest.user_id} {guest.role}")
     return CommandResult(f"{describe_guest(guest)} {what}", activity=done)
 
 
 def describe_guest(guest: PairingUser) -> str:
-    return f"{guest.user_name or guest.user_id} ({guest.platform} {guest.user_id})"
+    return f"{guest.user_name or guest.user_id} ({guest.served_as} {guest.user_id})"

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from gateway import records
 from gateway.access import WEB
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
-from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
+from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
 from gateway.logs.signs import show_signs
-from gateway.messages import Address, Button, LiteralText, Reply
+from gateway.messages import Address, Button, LiteralText, Reply, address_of
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
@@ -35,13 +35,16 @@ class Place(NamedTuple):
 
 def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
     """The places for a request, the first one first."""
-    here, networks = request.address.platform, context.reports.about().networks
-    approvers = context.access.list_approvers()
-    direct = [Address(*who) for who in approvers if who[0] not in OWN_PLATFORMS]
-    homes = [Address(one.name, one.home_channel) for one in networks if one.home_channel]
-    places = [Place(address, is_private=True) for address in sorted(direct, key=lambda at: at.platform != here)]
+    here, networks = request.address, context.reports.about().networks
+    approvers, direct = context.access.list_approvers(), context.list_direct_chats()
+    homes = [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
+
+    def is_far(at: Address) -> tuple[bool, bool]:
+        return at.platform != here.platform, at.served_as != here.served_as
+
+    places = [Place(address, is_private=True) for address in sorted(direct, key=is_far)]
     named = [Address(*who) for who in approvers if who[0] == WEB and who[1] != "owner"]  # they have no other place
-    others = sorted(set(homes) - set(direct), key=lambda at: (at.platform != here, at.platform))
+    others = sorted(set(homes) - set(direct), key=lambda at: (is_far(at), at.served_as))
     public = (Place(address, is_private=False) for address in others)
     return [*places, *public, *(Place(address, is_private=True) for address in named)]
 

@@ -12,7 +12,7 @@ from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.dispatcher.question_text import to_code_line
 from gateway.engine import Engine, NewRecord
-from gateway.messages import Address, Message
+from gateway.messages import Message
 from gateway.sessions import Session
 
 SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
@@ -85,7 +85,7 @@ async def expire_approvals(engine: Engine, access: AccessControl) -> None:
         if mark != OWNER or person.startswith(f"{SESSION}/"):
             continue  # one for a session is not used where whoever speaks is no approver, and runs out by itself
         platform, _, user = person.partition(":")
-        role = access.find_role(Message("", Address(platform, user), user, ""))
+        role = access.find_highest_role(platform, user)
         if role is None or not access.can_approve(role, is_own=True):
             log.warning("%s may approve nothing (tools.approvers): what stood for good ends: %s", person, kept.key)
             await engine.purge(record.subject, record.seq)

@@ -54,6 +54,7 @@ COMMON_FIELDS = (
 )
 
 PLATFORM = EventField("platform", "string", "the chat network, as the configuration calls it; or terminal, or web")
+ACCOUNT = EventField("account", "string", "which of several bots of the network, by its name; empty: it has none")
 USER = EventField("user_id", "string?", "the person, by the network's own id")
 CHAT = EventField("chat_id", "string", "the chat, by the network's own id")
 THREAD = EventField("thread_id", "string", "the thread or topic, or empty")
@@ -78,6 +79,7 @@ RETRY = frozenset({"retry"})
 TURN_FIELDS = (
     EventField("turn_id", "string", "the turn, the same when it is resumed"),
     PLATFORM,
+    ACCOUNT,
     USER,
     EventField("user_name", "string", "how the person is called there"),
     EventField("person", "string", "who is charged with it, as `platform:id`: who wrote, or for whom a hook did"),

@@ -1,6 +1,7 @@
 """What happens around the turns: the gateway itself, the chats, access, sessions, commands."""
 
 from gateway.events.fields import (
+    ACCOUNT,
     CHAT,
     CHAT_NAME,
     CHAT_TYPE,
@@ -24,6 +25,7 @@ _SESSION = (PLATFORM, USER, SESSION, SESSION_KEY)
 _ENDED = (*_SESSION, REASON, EventField("new_session_id", "string?", "the conversation that took its place"))
 _SEND = (
     PLATFORM,
+    ACCOUNT,
     CHAT,
     THREAD,
     SESSION,
@@ -32,16 +34,18 @@ _SEND = (
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size")
 _REACTION = (
     PLATFORM,
+    ACCOUNT,
     USER,
     CHAT,
     ROLE,
     EventField("message_id", "string", "the message reacted to"),
     EventField("reaction", "string", "the emoji or its name"),
 )
-_ACCESS = (PLATFORM, USER, CHAT, ROLE, REASON)
+_ACCESS = (PLATFORM, ACCOUNT, USER, CHAT, ROLE, REASON)
 
 _AUDIO = (
     PLATFORM,
+    ACCOUNT,
     USER,
     CHAT,
     CHAT_TYPE,
@@ -70,13 +74,14 @@ GATEWAY_EVENTS = (
         (EventField("platforms", "string[]", "the platforms that are connected"),),
     ),
     EventSpec("gateway:shutdown", "The gateway begins to stop.", (REASON,)),
-    EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, REASON)),
-    EventSpec("platform:down", "A chat network cannot be reached any more.", (PLATFORM, REASON)),
+    EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, ACCOUNT, REASON)),
+    EventSpec("platform:down", "A chat network cannot be reached any more.", (PLATFORM, ACCOUNT, REASON)),
     EventSpec(
         "platform:unreadable",
         "A chat network sent something that could not be read, and was passed over. At most once a minute a network.",
         (
             PLATFORM,
+            ACCOUNT,
             EventField("kind", "string", "what it was, by the network's own word"),
             REASON,
             EventField("file", "string", "where it is kept for a while, masked; empty: it could not be kept"),
@@ -90,6 +95,7 @@ GATEWAY_EVENTS = (
         "A person who may speak here wrote something. Once for every message, edit, button and file.",
         (
             PLATFORM,
+            ACCOUNT,
             USER,
             EventField("user_name", "string", "how the person is called there"),
             CHAT,

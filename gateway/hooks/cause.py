@@ -32,7 +32,7 @@ RIGHTS: ContextVar[Role] = ContextVar("gateway_rights", default="guest")
 
 # Of which agent, in which chat and for whom a hook acts that asks for something now; nothing where that is not known.
 PLACE: ContextVar[Mapping[str, str]] = ContextVar("gateway_place", default=MappingProxyType({}))
-PLACE_FIELDS = ("agent", "platform", "chat_id", "user_id", "person")
+PLACE_FIELDS = ("agent", "platform", "account", "chat_id", "user_id", "person")
 
 OWNER = "terminal:owner"  # whoever starts the gateway, makes its timetables, and sits at its terminal
 OWNERS_EVENTS = ("gateway:", "schedule:")  # a start and a timetable are the owner's own doing, and nobody else's

@@ -23,7 +23,8 @@ class Transport(Protocol):
     """
 
     @property
-    def platform(self) -> str: ...
+    def platform(self) -> str:
+        """The name of the bot that sends: an account of a platform stands beside it as one of its own."""
 
     @property
     def doubt(self) -> DoubtPolicy: ...

@@ -71,7 +71,7 @@ class Outbox:
         Raises:
             AdapterError: its platform does not take it now.
         """
-        transport = self._find_sender(reply.address.platform).transport
+        transport = self._find_sender(reply.address.served_as).transport
         for part in range(transport.parts(reply)):
             await transport.send(reply, part, nonce_of(reply.id, part))
 
@@ -81,7 +81,7 @@ class Outbox:
         Raises:
             AdapterError: its platform does not take that now.
         """
-        sender = self._find_sender(reply.address.platform)
+        sender = self._find_sender(reply.address.served_as)
         parts = sender.transport.parts
         last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
         words = (LiteralText(SETTLED, text),) if reply.literals else ()
@@ -102,7 +102,7 @@ class Outbox:
 
         Nobody need close it: the delivery of the reply does.
         """
-        sender = self.platforms.get(reply.address.platform)
+        sender = self.platforms.get(reply.address.served_as)
         return sender.stream(reply) if sender else None
 
     async def depths(self) -> dict[str, int]:

@@ -14,7 +14,6 @@ from gateway import record_subjects, records
 from gateway.access import INTERNAL
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AccessError, Conflict
-from gateway.messages import Address, Message
 
 LONGEST = 300
 WEBHOOK = "webhook"
@@ -36,10 +35,6 @@ class Person(NamedTuple):
     def payers(self) -> tuple[str, ...]:
         """The names under which their usage is counted."""
         return (str(self), self.user_id) if self.platform == INTERNAL else (str(self),)
-
-    def as_sender(self) -> Message:
-        """A direct message of theirs, for those who judge people by what they write."""
-        return Message("", Address(self.platform, self.user_id), self.user_id, "")
 
 
 def parse_person(written: str) -> Person:

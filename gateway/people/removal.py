@@ -115,9 +115,10 @@ class PersonRemoval:
         return purged
 
     def _remove_files(self, person: Person) -> int:
-        count, folder = len(self._traces.list_files(person)), self._traces.find_folder(person)
-        _remove_tree(folder)
-        for path in self._unreadable.glob(f"{person.platform}-*.json"):
+        count = len(self._traces.list_files(person))
+        for folder in self._traces.find_folders(person):
+            _remove_tree(folder)
+        for path in self._unreadable.glob(f"{person.platform}[-:]*.json"):
             if has_word(path.read_text("utf-8", "replace"), person.user_id):
                 path.unlink(missing_ok=True)
                 count += 1

@@ -6,7 +6,7 @@ journal says who spoke: what was written by an older version does not.
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +19,8 @@ from gateway.dispatcher.reminders import OWNER as REMINDERS
 from gateway.engine import Engine
 from gateway.engine.interface import Record
 from gateway.errors import EngineTooNew
-from gateway.file_folders import find_file_folder
+from gateway.file_folders import escape_id
+from gateway.messages import ChatType
 from gateway.people.person import Person
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
@@ -39,7 +40,8 @@ SUBJECTS = (
     record_subjects.hook_store_subject_of(REMINDERS),
 )
 
-SHARED_CHATS = ("group", "forum", "channel", "thread")
+CHAT_TYPES = get_args(ChatType)
+SHARED_CHATS = tuple(kind for kind in CHAT_TYPES if kind != "dm")
 
 
 class PersonSessions(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ class PersonTraces:
         for key in dict.fromkeys(one.session_key for one in rows):
             begun_by = {one.user_id for one in rows if one.session_key == key}
             if is_direct(key):
-                if person.user_id in begun_by or key == make_direct_key(person):
+                if person.user_id in begun_by or is_direct_with(key, person):
                     own.append(key)
                 continue  # else it is with somebody else
             turns = [people for old in (await self.sessions.read_all(key)).values() for people in old.speakers]
@@ -102,27 +104,29 @@ class PersonTraces:
                         yield record, kept
 
     def list_files(self, person: Person) -> list[Path]:
-        """What lies in their own folder."""
-        return [
-            path for path in sorted(self.find_folder(person).rglob("*")) if path.is_file() and not path.is_symlink()
-        ]
+        """What lies in their own folders."""
+        found = (path for folder in self.find_folders(person) for path in sorted(folder.rglob("*")))
+        return [path for path in found if path.is_file() and not path.is_symlink()]
 
-    def find_folder(self, person: Person) -> Path:
-        """Under its real path: whoever opens a file of it by that follows no link."""
-        return find_file_folder(
-            self._files.resolve(), person.platform, person.user_id, chat_type="dm", chat_id=person.user_id, thread_id=""
-        )
+    def find_folders(self, person: Person) -> list[Path]:
+        """One with each bot of the network. Under the real path: whoever opens a file by that follows no link."""
+        files = self._files.resolve()
+        bots = [path.name for path in files.glob(f"{escape_id(f'{person.platform}:')}*")] if files.is_dir() else []
+        return [files / name / escape_id(person.user_id) for name in (escape_id(person.platform), *sorted(bots))]
 
 
-def make_direct_key(person: Person) -> str:
-    """The key of their direct chat where the network calls that by the person."""
-    return f"agent:{MAIN}:{person.platform}:dm:{person.user_id}"
+def is_direct_with(key: str, person: Person) -> bool:
+    """Is this the key of their direct chat with a bot of the network, where that calls the chat by the person?"""
+    begins, ends = f"agent:{MAIN}:{person.platform}:", f"dm:{person.user_id}"
+    return key.startswith(begins) and key.endswith(ends) and key[len(begins) : -len(ends)].count(":") in (0, 1)
 
 
 def is_direct(key: str) -> bool:
     """Whether one person alone speaks in it: in a direct chat, or by a program of theirs."""
-    parts = key.split(":")
-    return len(parts) > 3 and parts[3] not in SHARED_CHATS
+    parts = key.split(":")[3:]
+    if len(parts) > 2 and parts[0] not in CHAT_TYPES:
+        del parts[0]  # an account
+    return bool(parts) and parts[0] not in SHARED_CHATS
 
 
 def is_of(kept: records.JournalRecord, person: Person) -> bool:

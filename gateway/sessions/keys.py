@@ -1,4 +1,8 @@
-"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like."""
+"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like.
+
+A platform's account stands behind the platform, `agent:main:telegram:work:dm:<chat>`. No account is called as a type of
+chat is, so it is seen which of the two follows.
+"""
 
 import secrets
 from datetime import UTC, datetime
@@ -25,7 +29,7 @@ def session_key_of(message: Message, rules: SessionSettings) -> str:
     is_private = rules.per_user_in_groups and (rules.per_user_in_threads or not at.thread_id)
     if at.chat_type != "dm" and message.user_id and is_private:
         place.append(message.user_id)
-    return ":".join(["agent", MAIN, at.platform, at.chat_type, *place])
+    return ":".join(["agent", MAIN, at.served_as, at.chat_type, *place])
 
 
 def platform_of(key: str) -> str:

@@ -35,7 +35,7 @@ class NetworkReceiver:
         if request.query:
             raise WebRefusal(HTTPStatus.BAD_REQUEST, "nothing is taken from an address: secrets stand in headers")
         network = request.path.removeprefix(PATH)
-        route = self._routes.find(network)
+        route = self._routes.find(request.path)
         if route is None:
             raise self._refuse(network, "it is not at work, or is not called here", request, peer)
         if why_not := route.why_not_heard(request.headers):

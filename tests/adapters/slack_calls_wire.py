@@ -29,6 +29,7 @@ class SlackCallsWire(SlackWire):
 
     statuses: list[int] = field(default_factory=list)
     secret: str = SECRET
+    path: str = "/networks/slack"
     _port: int = 0
     _calling: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -88,7 +89,7 @@ class SlackCallsWire(SlackWire):
     ) -> tuple[int, dict[str, Any]]:
         """One call, signed as Slack signs; the answer's status, and what was said to the caller."""
         signed = sign(body, str(int(time.time()) if stamp is None else stamp), secret or self.secret)
-        to = f"{self.called}/networks/slack"
+        to = f"{self.called}{self.path}"
         async with http.post(to, data=io.BytesIO(body), headers={"Content-Type": kind, **signed}) as answer:
             said = await answer.read()
             self.statuses.append(answer.status)

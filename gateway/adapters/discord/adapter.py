@@ -19,7 +19,7 @@ import discord
 from gateway.adapters.discord import menu
 from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
-from gateway.adapters.discord.connection import ERRORS, PLATFORM, configure_library
+from gateway.adapters.discord.connection import ERRORS, configure_library
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.receiver import DiscordReceiver
@@ -103,7 +103,8 @@ class DiscordAdapter:
             presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
             presence.up(detail_of(line))
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.parts.registry)
+            sign = TypingIndicator(self._context.served_as, show_typing, TYPING_PAUSE)
+            tasks.start_soon(sign.run, self._context.parts.registry)
             show = partial(menu.send_menu, line, self._context.parts.commands)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)

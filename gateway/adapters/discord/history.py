@@ -132,7 +132,7 @@ class DiscordHistory:
 async def fetch_member(guild: discord.Guild | None, user: int, access: AccessControl) -> discord.Member | None:
     """Asks Discord for the roles of somebody where they decide who may speak; None: they are not known."""
     member = None
-    if guild and access.rules.roles.get(PLATFORM):
+    if guild and access.rules.roles:
         with ERRORS.logged(log.debug, "the roles of %s are not known", user, only=discord.HTTPException):
             member = await retry_request(partial(guild.fetch_member, user))
     return member

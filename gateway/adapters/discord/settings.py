@@ -10,7 +10,9 @@ SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one 
 
 
 class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
-    """Discord, by its gateway."""
+    """Discord, by its gateway. The library keeps the addresses of one place for all bots."""
+
+    SHARED = ("api_url", "gateway_url")
 
     token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
     allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()

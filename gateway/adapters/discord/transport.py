@@ -10,7 +10,7 @@ from typing import Any
 import discord
 
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
-from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS, as_adapter_error
 from gateway.adapters.discord.format import LIMIT, render_messages, show_literals
 from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
@@ -32,7 +32,6 @@ LONGEST_LABEL = 80
 class DiscordTransport(NetworkTransport[str]):
     """Fills `Transport`."""
 
-    platform = PLATFORM
     doubt: DoubtPolicy = "nonce"
 
     def __init__(

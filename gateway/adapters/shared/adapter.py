@@ -8,12 +8,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
@@ -21,7 +22,7 @@ from gateway.dispatcher import CompleteMessage, DispatcherContext
 from gateway.engine import NewRecord
 from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
-from gateway.messages import Message, Receipt
+from gateway.messages import Message, Receipt, name_of_account
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,18 @@ class AdapterContext:
     files: Path
     unreadable: Path
     routes: NetworkRoutes
+    served_as: str = ""  # the name of the bot that is served: `telegram`, or `telegram:work`
+
+    def bind(self, served_as: str) -> "AdapterContext":
+        """The same for one bot: what it receives bears the name of its account."""
+        receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
+        return replace(self, receive=receive, served_as=served_as)
+
+
+async def _receive_for_account(
+    receive: ReceiveMessage, account: str, message: Message, *extra: NewRecord, **how: Any
+) -> Receipt:
+    return await receive(replace(message, address=replace(message.address, account=account)), *extra, **how)
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):
@@ -76,8 +89,10 @@ class Presence:
         on_up: Callable[[str], None],
         redact: Callable[[str], str] = str,
         unreadable: Path | None = None,
+        account: str = "",
     ) -> None:
-        self.platform = platform
+        self.name = name_of_account(platform, account)
+        self._place = {"platform": platform, "account": account}
         self.facts = PresenceFacts()
         self._registry = registry
         self._on_up = on_up
@@ -90,18 +105,18 @@ class Presence:
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
         is_news = not self.facts.up
-        self.facts = replace(self.facts, up=True, detail=detail)
+        self.facts = structs.replace(self.facts, up=True, detail=detail)
         if is_news:
             self._on_up(detail)
-            self._registry.emit("platform:up", platform=self.platform, reason=detail)
+            self._registry.emit("platform:up", **self._place, reason=detail)
 
     def down(self, reason: str) -> None:
         """It does not work; told once, however often it is tried in vain."""
         reason = self._redact(reason)
         is_news = self.facts.up or reason != self.facts.detail
-        self.facts = replace(self.facts, up=False, detail=reason)
+        self.facts = structs.replace(self.facts, up=False, detail=reason)
         if is_news:
-            self._registry.emit("platform:down", platform=self.platform, reason=reason)
+            self._registry.emit("platform:down", **self._place, reason=reason)
 
     def complain(self, *what: str) -> None:
         """It works, but not as it was meant to: what is missing (a scope, an intent), with the remedy.
@@ -109,22 +124,22 @@ class Presence:
         These take the place of earlier complaints; none: all is well. They are shown until then.
         """
         new = [one for one in what if one not in self.facts.complaints]
-        self.facts = replace(self.facts, complaints=what)
+        self.facts = structs.replace(self.facts, complaints=what)
         for one in new:
-            log.warning("%s: %s", self.platform, one)
+            log.warning("%s: %s", self.name, one)
 
     def received(self) -> None:
         """Something came in."""
         now = time.time()
-        self.facts = replace(self.facts, last_event=now, last_probe=now)
+        self.facts = structs.replace(self.facts, last_event=now, last_probe=now)
 
     def sent(self) -> None:
         """Something went out, and was taken."""
-        self.facts = replace(self.facts, last_send=time.time())
+        self.facts = structs.replace(self.facts, last_send=time.time())
 
     def answered(self) -> None:
         """The network answered, though it had nothing for us."""
-        self.facts = replace(self.facts, last_probe=time.time())
+        self.facts = structs.replace(self.facts, last_probe=time.time())
 
     @contextmanager
     def skipping(self, kind: str, payload: Callable[[], Any]) -> Iterator[None]:
@@ -143,12 +158,12 @@ class Presence:
     def skip(self, kind: str, payload: Callable[[], Any], error: Exception) -> None:
         """Something that came in cannot be read: it is passed over, counted, kept in a file, and told."""
         reason = self._redact(describe_error(error))[:LONGEST_REASON]
-        self.facts = replace(self.facts, unreadable=self.facts.unreadable + 1)
+        self.facts = structs.replace(self.facts, unreadable=self.facts.unreadable + 1)
         path = self._keep(kind, payload, reason)
         if time.monotonic() - self._told_unreadable >= UNREADABLE_PAUSE:
-            log.warning("%s sent what cannot be read (%s), passed over: %s; %s", self.platform, kind, reason, path)
+            log.warning("%s sent what cannot be read (%s), passed over: %s; %s", self.name, kind, reason, path)
             self._told_unreadable = time.monotonic()
-            self._registry.emit("platform:unreadable", platform=self.platform, kind=kind, reason=reason, file=path)
+            self._registry.emit("platform:unreadable", **self._place, kind=kind, reason=reason, file=path)
 
     def _keep(self, kind: str, payload: Callable[[], Any], reason: str) -> str:
         """Where it is kept; empty: it could not be."""
@@ -156,9 +171,9 @@ class Presence:
             return ""
         try:
             text = self._redact(format_unreadable(kind, reason, payload()))
-            return str(write_unreadable(self._unreadable, self.platform, text))
+            return str(write_unreadable(self._unreadable, self.name, text))
         except Exception as error:  # noqa: BLE001 - a library's object may not let itself be described
-            log.warning("%s: what could not be read is not kept: %s", self.platform, describe_error(error))
+            log.warning("%s: what could not be read is not kept: %s", self.name, describe_error(error))
             return ""
 
 

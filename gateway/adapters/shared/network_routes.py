@@ -42,27 +42,33 @@ class NetworkRoute(Protocol):
         """What was believed. A status of success says that it is in the journal, or settled."""
 
 
-def network_url_of(public_url: str, network: str) -> str:
+def route_of(served_as: str) -> str:
+    """Where on the port a network calls this bot: `/networks/telegram`, or `/networks/telegram/work`."""
+    return f"{PATH}{served_as.replace(':', '/')}"
+
+
+def network_url_of(public_url: str, served_as: str) -> str:
     """Where a network calls a port that is reached at this address."""
-    return f"{public_url.rstrip('/')}{PATH}{network}"
+    return f"{public_url.rstrip('/')}{route_of(served_as)}"
 
 
 class NetworkRoutes:
-    """Those that are open, by the names of networks. `public_url` leads to the port, which shows `certificate`."""
+    """Those that are open, by the paths of their bots. `public_url` leads to the port, which shows `certificate`."""
 
     def __init__(self, web: WebSettings) -> None:
         self.public_url = web.url
         self.certificate = web.tls.cert
         self._open: dict[str, NetworkRoute] = {}
 
-    def find(self, network: str) -> NetworkRoute | None:
-        return self._open.get(network)
+    def find(self, path: str) -> NetworkRoute | None:
+        return self._open.get(path)
 
     @contextmanager
-    def serving(self, network: str, route: NetworkRoute) -> Iterator[None]:
+    def serving(self, served_as: str, route: NetworkRoute) -> Iterator[None]:
         """Open while inside."""
-        self._open[network] = route
+        path = route_of(served_as)
+        self._open[path] = route
         try:
             yield
         finally:
-            del self._open[network]
+            del self._open[path]

@@ -38,6 +38,7 @@ class NetworkTransport(Generic[TextT]):
         settings: PlatformSettings,
         presence: Presence,
     ) -> None:
+        self.platform = presence.name
         self.can_edit = settings.streaming != "off"
         self._render = render
         self._show = show

@@ -15,10 +15,10 @@ ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
 
 
 class TypingIndicator:
-    """Watches the turns of one platform. `show` makes one sign, which lasts for about `pause` seconds."""
+    """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds."""
 
-    def __init__(self, platform: str, show: ShowTyping, pause: float) -> None:
-        self._platform = platform
+    def __init__(self, served_as: str, show: ShowTyping, pause: float) -> None:
+        self._platform, _, self._account = served_as.partition(":")
         self._show = show
         self._pause = pause
         self._working: dict[str, tuple[Address, float]] = {}
@@ -26,7 +26,8 @@ class TypingIndicator:
 
     async def run(self, registry: HookRegistry) -> None:
         """Until cancelled."""
-        remove = registry.watch(["agent:start", "agent:end"], self._note, when={"platform": self._platform})
+        when = {"platform": self._platform, "account": self._account}
+        remove = registry.watch(["agent:start", "agent:end"], self._note, when=when)
         try:
             while True:
                 if not self._working:
@@ -44,9 +45,8 @@ class TypingIndicator:
         if event_type == "agent:end":
             self._working.pop(turn, None)
             return
-        address = Address(
-            self._platform, str(fields["chat_id"]), fields["chat_type"] or "dm", str(fields["thread_id"] or "")
-        )
+        chat, thread = str(fields["chat_id"]), str(fields["thread_id"] or "")
+        address = Address(self._platform, chat, fields["chat_type"] or "dm", thread, self._account)
         self._working[turn] = (address, time.monotonic() + LONGEST_SHOWN)
         self._news.set()
 

@@ -25,7 +25,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
-from gateway.adapters.shared.network_routes import PATH
+from gateway.adapters.shared.network_routes import route_of
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
     ERRORS,
@@ -84,10 +84,11 @@ class SlackAdapter:
         me, complaints = await fetch_identity(web)
         url = await fetch_socket_url(web, self._settings) if self._settings.mode == "socket" else ""
         bot = f"{me.team}:{me.user}"
+        account = self._context.served_as.partition(":")[2]
         marks, recent, sign = (
             ReadMarks(self._context.parts.engine, PLATFORM, bot),
             RecentMessages(),
-            WorkingIndicator(web),
+            WorkingIndicator(web, account),
         )
         await marks.load()
         reader = SlackReader(me.user, me.bot, self._settings, self._context.parts.commands.__contains__, marks.knows)
@@ -125,14 +126,14 @@ class SlackAdapter:
         """Slack calls while inside. It says nothing while nobody writes; so it is asked whether it answers."""
 
         async def watch() -> None:
-            presence.up(f"{name}, by its calls to {PATH}{PLATFORM}")
+            presence.up(f"{name}, by its calls to {route_of(self._context.served_as)}")
             while True:
                 await anyio.sleep(self._times.alive)
                 await web.auth_test()
                 presence.answered()
 
         route = SlackRoute(app, presence, self._settings.signing_secret.reveal())
-        with self._context.routes.serving(PLATFORM, route):
+        with self._context.routes.serving(self._context.served_as, route):
             yield watch
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from gateway.adapters.shared.files import LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
-from gateway.adapters.slack.connection import ERRORS, PLATFORM, code_of, fetch_messages
+from gateway.adapters.slack.connection import ERRORS, code_of, fetch_messages
 from gateway.adapters.slack.format import LIMIT, SlackQuestion, build_body, render_messages, show_literals
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
@@ -35,7 +35,6 @@ UPLOAD = aiohttp.ClientTimeout(total=120)
 class SlackTransport(NetworkTransport[str | SlackQuestion]):
     """Fills `Transport`."""
 
-    platform = PLATFORM
     doubt: DoubtPolicy = "lookup"
 
     def __init__(

@@ -26,8 +26,9 @@ MOST = 2000
 class WorkingIndicator:
     """Watches the turns. `note` tells which message of a place is the last one."""
 
-    def __init__(self, web: AsyncWebClient) -> None:
+    def __init__(self, web: AsyncWebClient, account: str = "") -> None:
         self._web = web
+        self._when = {"platform": PLATFORM, "account": account}
         self._began = time.time()
         self._last: dict[tuple[str, str], str] = {}
         self._shown: dict[str, tuple[str, str]] = {}  # by turn: channel and message
@@ -45,7 +46,7 @@ class WorkingIndicator:
 
     async def run(self, registry: HookRegistry) -> None:
         """Until cancelled."""
-        remove = registry.watch(["agent:start", "agent:end"], self._note, when={"platform": PLATFORM})
+        remove = registry.watch(["agent:start", "agent:end"], self._note, when=self._when)
         try:
             with self._send, self._changes:
                 async for change in self._changes:

@@ -14,7 +14,7 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
-from gateway.adapters.telegram.connection import ERRORS, PLATFORM, make_bot
+from gateway.adapters.telegram.connection import ERRORS, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
 POLLED_INSTEAD = (
     "Telegram's calls do not arrive, so it is asked for news instead: {why}; "
-    "when that is mended: hermes-gateway platform restart telegram"
+    "when that is mended: hermes-gateway platform restart {name}"
 )
 
 
@@ -58,7 +58,7 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
+        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE)
         webhook = TelegramWebhook(bot, self._settings, self._context, presence)
         is_called = self._settings.mode == "webhook"
         receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, presence)
@@ -73,7 +73,7 @@ class TelegramAdapter:
             presence.way_in = f"https://t.me/{bot.username}?start={{code}}"
             if is_called:
                 why_not = await webhook.serve(receiver)
-                presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not))
+                presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not, name=presence.name))
                 receiver = await self._begin_polls(bot, webhook, presence)
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()

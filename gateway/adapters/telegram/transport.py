@@ -18,7 +18,7 @@ from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.answers import watch_answer
 from gateway.adapters.telegram.buttons import make_keyboard
-from gateway.adapters.telegram.connection import ERRORS, PLATFORM
+from gateway.adapters.telegram.connection import ERRORS
 from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
@@ -43,7 +43,6 @@ T = TypeVar("T")
 class TelegramTransport(NetworkTransport[TelegramText]):
     """Fills `Transport`."""
 
-    platform = PLATFORM
     doubt: DoubtPolicy = "resend"
 
     def __init__(self, bot: Bot, settings: TelegramSettings, presence: Presence) -> None:

@@ -17,8 +17,7 @@ from telegram import Bot, WebhookInfo
 from telegram.error import BadRequest
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.network_routes import PATH, Headers, RouteAnswer, network_url_of
-from gateway.adapters.telegram.connection import PLATFORM
+from gateway.adapters.shared.network_routes import Headers, RouteAnswer, network_url_of, route_of
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.updates import UPDATE_KINDS, PendingUpdates
@@ -70,7 +69,7 @@ class TelegramWebhook:
         self._context = context
         self._presence = presence
         self._held = PendingUpdates(context.parts.engine, str(bot.id))
-        self._url = network_url_of(context.routes.public_url, PLATFORM)
+        self._url = network_url_of(context.routes.public_url, context.served_as)
 
     def make_receiver(self) -> TelegramReceiver:
         return TelegramReceiver(self._bot, self._settings, self._context, self._presence, self._held, CURSOR)
@@ -78,11 +77,11 @@ class TelegramWebhook:
     async def serve(self, receiver: TelegramReceiver) -> str:
         """As long as its calls arrive; then why they do not."""
         route = TelegramRoute(self._held, self._presence, self._settings.token.reveal())
-        with self._context.routes.serving(PLATFORM, route):
+        with self._context.routes.serving(self._context.served_as, route):
             await receiver.begin()
             if why_not := await self._ask_for_calls(route.secret):
                 return why_not
-            self._presence.up(f"@{self._bot.username}, by its calls to {PATH}{PLATFORM}")
+            self._presence.up(f"@{self._bot.username}, by its calls to {route_of(self._context.served_as)}")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(receiver.run)
                 why_not = await self._watch()
@@ -92,7 +91,7 @@ class TelegramWebhook:
     async def end(self) -> None:
         """It does not call any more, where it was we whom it called; what came is read."""
         info = await self._bot.get_webhook_info()
-        if info.url == self._url or info.url.endswith(f"{PATH}{PLATFORM}"):
+        if info.url == self._url or info.url.endswith(route_of(self._context.served_as)):
             await self._bot.delete_webhook()
         receiver = self.make_receiver()
         await receiver.begin()

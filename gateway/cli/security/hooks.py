@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults
 from gateway.cli.security.tools import is_plain_http
+from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import MIN_LENGTH
 from gateway.config.settings import PLUGIN_PREFIX, HookOverrides
 from gateway.hooks.folders.inspection import read_code
@@ -94,7 +95,8 @@ def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
     """A token of a network lets whoever has it be the bot."""
     if target.doctor.configuration is None:
         return
-    tokens = {variable for _, variable in target.doctor.configuration.schema.list_platform_secrets()}
+    schema, known = target.doctor.configuration.schema, list_accounts(target.settings.platforms)
+    tokens = {variable for one in known for _, variable in schema.list_platform_secrets(one.platform, one.account)}
     for version, manifest, overrides in _list_hooks(target):
         for name in sorted(tokens & {*manifest.env, *manifest.requires.env, *overrides.env}):
             what = f"{version.called} is given {name}"

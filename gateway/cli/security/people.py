@@ -12,6 +12,7 @@ from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.rules import EVERY_TOOL, AccessRules
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
 from gateway.config.checks import find_open_networks
+from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import DEFAULT_RATE, GUEST_TOOLS
 from gateway.daemon.part_settings import access_rules_from
 from gateway.dispatcher.chat_commands import BUILT_IN
@@ -39,11 +40,11 @@ def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
-    for network, settings in asdict(target.settings.platforms).items():
-        if getattr(settings, "allowed_roles", ()):
-            what = f"whoever gives roles on {network} decides who may speak"
-            remedy = f"name people instead: access: {{group_users: {{{network}: [ID]}}}}"
-            yield AuditFault(target.place_of(f"platforms.{network}.allowed_roles"), what, remedy)
+    for one in list_accounts(target.settings.platforms):
+        if getattr(one.settings, "allowed_roles", ()):
+            what = f"whoever gives roles on {one.name} decides who may speak"
+            remedy = f"name people instead: access: {{group_users: {{{one.platform}: [ID]}}}}"
+            yield AuditFault(target.place_of(".".join((*one.path, "allowed_roles"))), what, remedy)
 
 
 def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from getpass import getpass
 from typing import Any
 
@@ -29,12 +30,14 @@ from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
-from gateway.config.schema import SettingsSchema
+from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSettings, list_accounts
+from gateway.config.schema import SettingsSchema, ending_of
 from gateway.config.settings import SandboxSettings
 from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, NotRunning
 from gateway.logs.text import to_one_line
+from gateway.messages import name_of_account
 from gateway.worker.sandbox import find_support
 
 SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
@@ -47,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         setup = load_setup(name)
         one = networks.add_parser(name, help=setup.summary, description=setup.summary)
         for ask in setup.questions:
-            one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
+            one.add_argument(ask.flag, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
+        one.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
         one.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
         one.add_argument(
             "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
@@ -61,18 +65,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     setup, schema = load_setup(args.network), load_settings_schema()
+    if args.account and not ACCOUNT_NAME.fullmatch(args.account):
+        raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
     before = load_configuration(schema, home, get_process_environment())
-    url = find_network_url(before, args.network)
+    url = find_network_url(before, args)
     if setup.manifest and args.manifest:
         print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
         return
     questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
-    values = collect_answers(setup.before, questions, args, before.environ)
+    values = add_account(before, args)
+    values |= collect_answers(setup.before, make_account_questions(questions, args, schema), args, before.environ)
     values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
     values |= ask_shell(args, load_configuration(schema, home, get_process_environment()), schema)
     values |= ask_model(load_configuration(schema, home, get_process_environment()), home)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
-    settings = getattr(configuration.settings.platforms, args.network)
+    settings = find_settings(configuration, args)
     check: PlatformCheck = load_part(args.network, "check")
     if not args.no_check:
         check_tokens(check, settings)
@@ -84,10 +91,40 @@ def run(args: argparse.Namespace, home: Home) -> None:
     print_next_step(args.network, home, configuration)
 
 
-def find_network_url(configuration: Configuration, network: str) -> str:
+def find_settings(configuration: Configuration, args: argparse.Namespace) -> PlatformSettings:
+    """Those of the bot that is set up; it may be new."""
+    known = {(one.platform, one.account): one.settings for one in list_accounts(configuration.settings.platforms)}
+    return known.get((args.network, args.account)) or configuration.schema.platforms[args.network].settings()
+
+
+def add_account(configuration: Configuration, args: argparse.Namespace) -> dict[str, str]:
+    """The variable that names the further bots, with this one among them; nothing where the file names it."""
+    known = [one for one in list_accounts(configuration.settings.platforms) if one.platform == args.network]
+    if not args.account or any(one.account == args.account for one in known):
+        return {}
+    variable = configuration.schema.account_lists[args.network]
+    named = configuration.environ.get(variable, "").replace(",", " ").split()
+    return {variable: ",".join([*named, args.account])}
+
+
+def make_account_questions(
+    questions: Sequence[SetupQuestion], args: argparse.Namespace, schema: SettingsSchema
+) -> list[SetupQuestion]:
+    """The questions with the variables of the bot that is set up; who may speak is the network's matter."""
+    if not args.account:
+        return [*questions]
+    own = {name.variable for name in schema.list_account_variables(args.network, args.account)}
+    ending = ending_of(args.account)
+    return [
+        replace(ask, variable=f"{ask.variable}{ending}") if f"{ask.variable}{ending}" in own else ask
+        for ask in questions
+    ]
+
+
+def find_network_url(configuration: Configuration, args: argparse.Namespace) -> str:
     """Where the network calls us; empty: it does not."""
-    is_called = getattr(configuration.settings.platforms, network).is_called
-    return network_url_of(configuration.settings.web.url, network) if is_called else ""
+    name, url = name_of_account(args.network, args.account), configuration.settings.web.url
+    return network_url_of(url, name) if find_settings(configuration, args).is_called else ""
 
 
 def collect_answers(
@@ -102,7 +139,7 @@ def collect_answers(
     if sys.stdin.isatty():
         print(before)
     for ask in questions:
-        value = getattr(args, ask.variable) or ""
+        value = getattr(args, ask.flag.removeprefix("--").replace("-", "_")) or ""
         if not value and sys.stdin.isatty():
             value = prompt_for(ask, known.get(ask.variable, ""))
         value = (value or known.get(ask.variable, "")).strip()

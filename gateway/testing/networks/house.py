@@ -10,10 +10,12 @@ from gateway.adapters.shared.adapter import PresenceFacts
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
+from gateway.config.schema import ending_of
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
+from gateway.messages import name_of_account
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.wire import ANN, BEN, Shown, Wire
@@ -28,14 +30,20 @@ class House:
     wire: Wire
     gateway: Gateway
     events: list[tuple[str, dict[str, Any]]]
+    account: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the bot is called."""
+        return name_of_account(self.wire.network, self.account)
 
     @property
     def presence(self) -> PresenceFacts:
-        return next(one.presence.facts for one in self.gateway.platforms if one.name == self.wire.network)
+        return next(one.presence.facts for one in self.gateway.platforms if one.name == self.name)
 
     @property
     def part(self) -> PartStatus:
-        return next(one.part.facts for one in self.gateway.platforms if one.name == self.wire.network)
+        return next(one.part.facts for one in self.gateway.platforms if one.name == self.name)
 
     def told(self, name: str) -> list[dict[str, Any]]:
         """The events of a name, of this network."""
@@ -57,11 +65,21 @@ class House:
 
     async def is_up(self) -> None:
         """Wait until the network is connected, where there is one behind the wire."""
-        if any(one.name == self.wire.network for one in self.gateway.platforms):
+        if any(one.name == self.name for one in self.gateway.platforms):
             await until(lambda: self.presence.up, "the network")
 
     def _is_ours(self, fields: Mapping[str, Any]) -> bool:
         return fields.get("platform") == self.wire.network
+
+
+def variables_of(wire: Wire, account: str) -> dict[str, str]:
+    """The variables of a wire, for a bot that has this name beside the network's own."""
+    schema = load_settings_schema()
+    shared, ending = schema.platforms[wire.network].settings.SHARED, ending_of(account)
+    named = schema.list_account_variables(wire.network, account)
+    theirs = {one.variable for one in named if one.path[-1] not in shared}
+    found = {f"{name}{ending}" if f"{name}{ending}" in theirs else name: it for name, it in wire.environ.items()}
+    return {**found, schema.account_lists[wire.network]: account}
 
 
 @asynccontextmanager
@@ -72,10 +90,11 @@ async def housed(
     settings: str = "",
     environ: Mapping[str, str] | None = None,
     beside: Sequence[Wire] = (),
+    account: str = "",
 ) -> AsyncIterator[House]:
     """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's.
 
-    It serves the wires `beside` too, and does not wait for them.
+    It serves the wires `beside` too, and does not wait for them. The wire's bot is the network's `account`.
     """
     started = GatewayProcess(root)
     settings += "".join(one.settings for one in (wire, *beside))
@@ -86,13 +105,14 @@ async def housed(
     served = dict(started.environ)
     for one in (wire, *beside):
         people = ",".join(one.known_as(person) for person in (ANN, BEN))
-        served |= {f"{one.network.upper()}_ALLOWED_USERS": people, **one.environ}
+        found = variables_of(one, account) if account and one is wire else one.environ
+        served |= {f"{one.network.upper()}_ALLOWED_USERS": people, **found}
     configuration = load_configuration(load_settings_schema(), started.home, {**served, **(environ or {})})
     prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
     async with open_gateway(started.home, configuration, Shutdown(2.5), build_verbs) as gateway:
         remove = gateway.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
-        house = House(wire, gateway, events)
+        house = House(wire, gateway, events, account)
         await house.is_up()
         yield house
         remove()
