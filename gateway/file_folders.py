@@ -19,9 +19,11 @@ from urllib.parse import quote
 LONGEST_NAME = 100
 EMPTY_ID = "%"  # no other id is written so
 UNCLAIMED = ".unclaimed"  # what came in before there were such folders, and nobody knows by whom
-# A file that came in, as we call it. So it is known from what the agent wrote beside it, which does not go by itself.
-RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(\.[a-z0-9]{1,8})?")
+# A file that came in, as we call it, and what was made of it for a model. So these are known from what the agent wrote
+# beside them, which does not go by itself.
+RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(-[0-9]{1,2})?(\.[a-z0-9]{1,8})?")
 OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
 
 
@@ -39,6 +41,16 @@ def escape_id(written: str) -> str:
     if len(name) > LONGEST_NAME:
         return f"{name[:LONGEST_NAME]}.{hashlib.sha256(name.encode()).hexdigest()}"
     return name or EMPTY_ID
+
+
+def find_shown_path(received: Path, number: int) -> Path:
+    """Where a picture lies that was made of a file that came in: of it, or of its page of this number."""
+    return received.with_name(f"{received.stem}-{number}.jpg")
+
+
+def list_shown_files(received: Path) -> list[Path]:
+    """All of these that there are."""
+    return list(received.parent.glob(f"{received.stem}-*.jpg")) if RECEIVED_NAME.fullmatch(received.name) else []
 
 
 def open_received_file(path: Path) -> BinaryIO:
@@ -83,3 +95,28 @@ def read_whole(file: BinaryIO, largest: int) -> bytes:
     if max(size, len(data)) > largest:
         raise OverflowError(max(size, len(data)))
     return data
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """The whole file or none of it, for the owner's eyes."""
+    with open_new_file(path) as file:
+        file.write(data)
+        put_in_place(file, path)
+
+
+def open_new_file(path: Path) -> BinaryIO:
+    """A new file, which is put in place when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = find_new_path(path)
+    beside.unlink(missing_ok=True)
+    return os.fdopen(os.open(beside, OPEN_NEW, 0o600), "wb")
+
+
+def put_in_place(file: BinaryIO, path: Path) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    find_new_path(path).replace(path)
+
+
+def find_new_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")

@@ -44,6 +44,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "nats": (),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
+    "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
+    "pypdfium2": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
 }
 for network, spec in load_settings_schema().platforms.items():
     for library in spec.libraries:
@@ -62,7 +64,6 @@ SHORT = {
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
-    "gateway/agent/libraries.py": "the only one that may load what models and tools need",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
@@ -77,10 +78,10 @@ IMPORTED_LATE = {
 }
 # Who else loads a module by its name, and why.
 LOADED_BY_NAME = {
-    "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
+    "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/public.py": "what an old name is called now, for the program that asks for it",

@@ -2,19 +2,23 @@
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gateway.errors import ConfigError
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic", "httpx2"),
+    "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
     "openai": ("openai", "httpx2"),
     "web": ("aiohttp", "yarl"),
 }
 
-EXTRAS = frozenset({"anthropic"})  # those that are not installed with the gateway itself
+# Those that are not installed with the gateway itself, and the packages that bring them.
+EXTRAS: Mapping[str, tuple[str, ...]] = {"anthropic": ("anthropic",), "media": ("pillow", "pypdfium2")}
 
 
 def is_installed(name: str) -> bool:
@@ -35,3 +39,18 @@ def load_library(name: str) -> tuple[Any, ...]:
         raise ConfigError(
             f"{missing} is needed and cannot be loaded ({error}): install hermes-gateway{extra}"
         ) from error
+
+
+def describe_install(name: str) -> str:
+    """What brings an extra, for whoever runs the gateway: the line that fits how it was installed itself."""
+    packages, here = EXTRAS[name], Path(sys.prefix)
+    if "pipx" in here.parts:
+        line = f"pipx inject {here.name} {' '.join(packages)}"
+    elif here.parent.name == "tools" and "uv" in here.parts:
+        line = f"uv tool install {here.name} {' '.join(f'--with {one}' for one in packages)}"
+    elif importlib.util.find_spec("pip") is not None:
+        line = f"{sys.executable} -m pip install {' '.join(packages)}"
+    else:
+        own = here.parent / ".uv/bin/uv"  # as `./x` puts it beside its environment
+        line = f"{own if own.exists() else 'uv'} pip install --python {sys.executable} {' '.join(packages)}"
+    return f"that needs the extra `{name}`, which whoever runs the gateway installs with: {line}"

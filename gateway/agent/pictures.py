@@ -20,7 +20,7 @@ from gateway.transcript import Entry, Picture
 LARGEST = 1_500_000  # bytes of one picture
 WIDEST = 4096  # pixels a side
 LARGEST_SUM = 12_000_000  # bytes of all pictures of one request; endpoints refuse more than about twice of it
-SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".ico", ".heic")
 NOT_TAKEN = "it is no JPEG, PNG, GIF or WebP"
 NOT_READABLE = "it cannot be read"
 

@@ -90,6 +90,7 @@ from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.outbox.interface import JournalTransport
+from gateway.parser.media_process import MediaProcess
 from gateway.parser.parser_process import ParserProcess
 from gateway.records import OwedReply
 from gateway.roles import Role
@@ -153,7 +154,7 @@ class Gateway:
         self.trouble = ""
         self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
-        self._tasks, self._run_command = tasks, fork_server.run
+        self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
         settings = configuration.settings
 
         self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
@@ -344,6 +345,7 @@ class Gateway:
             run_id=uuid.uuid4().hex,
             files=self.home.files,
             find_workspace=lambda facts: self.agents.reach.find_workspace(facts),  # noqa: PLW0108 - others come
+            media=self._media,
             keys=sessions,
             on_skill=self.skill_hooks.changed,
             reach=REACH,

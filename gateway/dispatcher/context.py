@@ -10,6 +10,7 @@ import msgspec
 from gateway.access import API, INTERNAL, WEB, AccessControl
 from gateway.activity import Activity
 from gateway.agent import Agent, Skill
+from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
@@ -102,6 +103,7 @@ class DispatcherContext:
     unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved
     activity: Activity
     usage: UsageJournal
+    media: MediaReader
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
     transcriber: Transcriber | None = None  # makes words of audio

@@ -36,6 +36,7 @@ from gateway.dispatcher.chat_commands import (
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
+from gateway.dispatcher.message_parts import make_entry
 from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
@@ -53,6 +54,7 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES
+from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
@@ -231,7 +233,7 @@ class Dispatcher:
                     self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
                 ),
             )
-            result = await run_turn(agent, session.entries, await message_events.make_entry(message), ports)
+            result = await run_turn(agent, session.entries, await self._make_entry(message), ports)
         if is_approver:
             await approvals.keep(known, allowed)
         if result.questions:
@@ -249,6 +251,9 @@ class Dispatcher:
         return LaneResult(
             result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
         )
+
+    async def _make_entry(self, message: Message) -> Entry:
+        return await make_entry(message, self._context.media) if message.attachments else Entry("user", message.text)
 
     def _make_budget_port(self, session: Session, message: Message, role: Role, view: HookScope) -> BudgetPort:
         """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""

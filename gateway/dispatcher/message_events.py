@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
-from anyio import to_thread
 
 from gateway import records
 from gateway.agent.invocation import HERMES_TEXT_LIMIT
 from gateway.agent.operation import error_as_fields
-from gateway.agent.pictures import find_picture, is_picture
 from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
 from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
 from gateway.engine import NewRecord
@@ -31,7 +29,7 @@ from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
 from gateway.sessions.session import SENDING
 from gateway.steps import TurnStatus
-from gateway.transcript import Entry, Picture, Usage
+from gateway.transcript import Usage
 
 log = logging.getLogger(__name__)
 
@@ -136,21 +134,6 @@ def join_messages(messages: Sequence[Message]) -> Message:
         text="\n\n".join(message.text for message in messages if message.text),
         attachments=tuple(one for message in messages for one in message.attachments),
     )
-
-
-async def make_entry(message: Message) -> Entry:
-    """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures."""
-    lines = [message.text] if message.text else []
-    parts: list[Picture] = []
-    for one in message.attachments:
-        about = f"{one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}"
-        found = await to_thread.run_sync(find_picture, one) if is_picture(one) else ""
-        if isinstance(found, Picture):
-            parts.append(found)
-        elif found:
-            about += f"; you are not shown it: {found}"
-        lines.append(f"[attached {one.kind}: {about}]")
-    return Entry("user", "\n".join(lines), parts=tuple(parts))
 
 
 def outcome_text_of(event: Event) -> str:

@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict, EngineTooNew, RecordDamage, SessionError
+from gateway.file_folders import list_shown_files
 from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
@@ -143,7 +145,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
             for file in kept.message.attachments:
-                await _remove_file(kept.message, Path(file.path))
+                await remove_received_file(kept.message, Path(file.path))
     await purge_chain(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
     await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
@@ -160,9 +162,14 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
-async def _remove_file(message: Message, path: Path) -> None:
-    """Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`."""
+async def remove_received_file(message: Message, path: Path) -> None:
+    """A file that came with this message, and what was made of it.
+
+    Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`.
+    """
     place = anyio.Path(path)
+    for made in await anyio.to_thread.run_sync(list_shown_files, path):
+        await anyio.Path(made).unlink(missing_ok=True)
     if await place.is_symlink():
         moved = message.address.find_folder(path.parents[1], message.user_id)
         await anyio.Path(moved / path.name).unlink(missing_ok=True)

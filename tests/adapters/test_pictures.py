@@ -4,15 +4,20 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from http.server import ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from PIL import Image
 
+from gateway.agent.media import SIDE
+from gateway.sessions.removal import forget_sessions
 from gateway.testing.networks.house import House, housed
 from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
+from tests.parser.media_files import noisy_jpeg, picture, scanned_pdf, text_pdf
 from tests.spine import until
 
 NETWORKS = ("telegram", "discord", "slack", "web")
@@ -88,6 +93,57 @@ async def test_an_album_is_seen_by_the_model_and_outlives_a_restart(
             assert seen == [url_of(PNG, "image/png"), url_of(GIF, "image/gif")]
 
 
+def decoded(url: str) -> Image.Image:
+    """A picture that the model was shown."""
+    return Image.open(BytesIO(b64decode(url.partition(",")[2])))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_what_models_do_not_take_is_made_such(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
+    """A photograph of many pixels, and a picture of a kind that no model knows."""
+    wire = WIRES[network](tmp_path / "home")
+    files = (("barn.jpg", noisy_jpeg(5000, 1200)), ("roof.bmp", picture("BMP", 300, 200)))
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
+        await wire.upload(*files, caption="what is this?")
+        first = (await asked(house, model))[-1]
+        barn, *others = [decoded(one) for one in shown(first)]
+        assert (barn.format, barn.size) == ("JPEG", (SIDE, 376))
+        received = house.told("message:received")[-1]["attachments"]
+        (roof,) = others
+        assert roof.size == (300, 200)
+        assert "you are not shown" not in first["content"][0]["text"]
+        parts = house.told("llm:before")[-1]["messages"][-1]["parts"]
+        folder = Path(received[0]["path"]).parent
+        assert {Path(part["path"]).parent for part in parts} == {folder}
+        key = house.told("message:received")[-1]["session_key"]
+        assert await forget_sessions(house.gateway.engine, house.gateway.sessions, key)
+        await until(lambda: not [one for one in folder.iterdir() if one.is_file()], "the end of the files")
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_documents_are_read(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
+    wire = WIRES[network](tmp_path / "home")
+    files = (
+        ("letter.pdf", text_pdf("Dear Ann,", "yours, Ben")),
+        ("scan.pdf", scanned_pdf(1)),
+        ("notes.txt", "Zwölf Äpfel".encode()),
+        ("tool.bin", bytes(range(256))),
+    )
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
+        await wire.upload(*files, caption="what is this?")
+        first = (await asked(house, model))[-1]
+        text = first["content"][0]["text"]
+        letter, scan, notes, tool = [one["path"] for one in house.told("message:received")[-1]["attachments"]]
+        assert "; 2 pages, of which you are shown the first 2 as pictures; its text:]\n[page 1]\nDear Ann,\n\n" in text
+        assert "[page 2]\nyours, Ben\n[end of letter.pdf]\n" in text
+        assert f"in {scan}; 1 pages, of which you are shown the first as pictures; it has no text of its own]\n" in text
+        assert f"in {notes}; its text:]\nZwölf Äpfel\n[end of notes.txt]\n" in text
+        assert text.endswith(f"in {tool}]")
+        assert [decoded(one).size[1] for one in shown(first)] == [SIDE] * 3
+        parts = house.told("llm:before")[-1]["messages"][-1]["parts"]
+        assert parts[0]["path"] == letter.replace(".pdf", "-1.jpg")
+
+
 async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
     tmp_path: Path, model: ThreadingHTTPServer
 ) -> None:
@@ -97,4 +153,5 @@ async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
         first = (await asked(house, model))[-1]
         (file,) = house.told("message:received")[-1]["attachments"]
         assert first["content"].startswith("what is this?\n[attached image: photo.jpg")
-        assert first["content"].endswith(f"in {file['path']}; you are not shown it: it is no JPEG, PNG, GIF or WebP]")
+        why = "the picture could not be read: it is no picture of a kind that can be read here"
+        assert first["content"].endswith(f"in {file['path']}; you are not shown it: {why}]")

@@ -14,6 +14,7 @@ import anyio
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.activity import Activity
 from gateway.agent import Agent, Tool
+from gateway.agent.media import DocumentText
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
@@ -146,6 +147,21 @@ def make_reports(restart: Callable[..., None], about: Any) -> GatewayReports:
     )
 
 
+class WithoutMedia:
+    """Reads no pictures."""
+
+    missing = "that needs what is not installed here"
+
+    async def fit_picture(self, data: bytes) -> bytes:
+        raise AssertionError("nobody asks whom something is missing")
+
+    async def read_document(self, data: bytes, limit: int) -> DocumentText:
+        raise AssertionError("nobody asks whom something is missing")
+
+    async def render_page(self, data: bytes, number: int) -> bytes:
+        raise AssertionError("nobody asks whom something is missing")
+
+
 @asynccontextmanager
 async def chat(
     *turns: Any,
@@ -178,7 +194,7 @@ async def chat(
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
-    given |= house_facts
+    given |= {"media": WithoutMedia()} | house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,

@@ -8,25 +8,23 @@ for one between then and now leads nowhere.
 """
 
 import logging
-import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import anyio
 import anyio.to_thread
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
-from gateway.file_folders import open_plain_file, read_whole
+from gateway.file_folders import find_new_path, open_new_file, open_plain_file, put_in_place, read_whole, write_file
 from gateway.messages import Attachment, AttachmentKind
 from gateway.record_subjects import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 PATIENCE = 60.0  # seconds for one file to come in
-OPEN_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)
 
@@ -85,42 +83,18 @@ def file_name_of(identity: str, name: str) -> str:
     return f"{token_of(identity)}{suffix.group() if suffix else ''}"
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """The whole file or none of it, for the owner's eyes."""
-    with _open_beside(path) as file:
-        file.write(data)
-        _settle(file, path)
-
-
 async def write_pieces(path: Path, pieces: AsyncIterator[bytes]) -> int:
-    """As `write_file`, of what comes piece by piece; returns how many bytes came. Nobody else writes it meanwhile."""
+    """A whole file, or none, of what comes piece by piece; returns how many bytes came. Nobody else writes it then."""
     size = 0
-    with await anyio.to_thread.run_sync(_open_beside, path) as file:
+    with await anyio.to_thread.run_sync(open_new_file, path) as file:
         try:
             async for piece in pieces:
                 size += await anyio.to_thread.run_sync(file.write, piece)
-            await anyio.to_thread.run_sync(_settle, file, path)
+            await anyio.to_thread.run_sync(put_in_place, file, path)
         except BaseException:
-            _find_beside(path).unlink(missing_ok=True)
+            find_new_path(path).unlink(missing_ok=True)
             raise
     return size
-
-
-def _open_beside(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = _find_beside(path)
-    beside.unlink(missing_ok=True)
-    return os.fdopen(os.open(beside, OPEN_NEW, 0o600), "wb")
-
-
-def _settle(file: BinaryIO, path: Path) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    _find_beside(path).replace(path)
-
-
-def _find_beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.new")
 
 
 async def read_attachment(attachment: OutboundFile, largest: int, network: str) -> tuple[str, bytes]:

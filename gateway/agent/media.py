@@ -1,0 +1,93 @@
+"""Pictures that no model takes as they are, made such; and what PDFs say.
+
+The work is done elsewhere (`MediaReader`), with libraries that not everybody has installed. What is made of a picture
+lies beside it under a name of its own, so that it is made once, and goes when the picture goes.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from anyio import to_thread
+
+from gateway.agent.pictures import NOT_READABLE, find_picture
+from gateway.errors import AgentError
+from gateway.file_folders import find_shown_path, open_received_file, read_whole, write_file
+from gateway.messages import Attachment
+from gateway.transcript import Picture
+
+SIDE = 1568  # pixels; models that are shown more make it that many themselves
+LARGEST_READ = 64_000_000  # bytes of a picture or a PDF
+
+
+class DocumentText(NamedTuple):
+    """What a PDF says, or the beginning of it; and how many pages it has."""
+
+    text: str
+    pages: int
+
+
+class MediaReader(Protocol):
+    """Reads what people send. Each raises AgentError, in words, where that cannot be done."""
+
+    @property
+    def missing(self) -> str:
+        """What it needs to do so, in words for people; empty: it has all."""
+        ...
+
+    async def fit_picture(self, data: bytes) -> bytes:
+        """The same as a JPEG that is small enough."""
+        ...
+
+    async def read_document(self, data: bytes, limit: int) -> DocumentText:
+        """Its text, of which there are more than so many characters where it was cut."""
+        ...
+
+    async def render_page(self, data: bytes, number: int) -> bytes:
+        """One of its pages, from 0, as a JPEG that is small enough."""
+        ...
+
+
+async def show_picture(one: Attachment, media: MediaReader) -> Picture | str:
+    """The picture as a model can be shown it, or in words why it cannot."""
+    found = await to_thread.run_sync(find_picture, one)
+    if isinstance(found, Picture) or found == NOT_READABLE:
+        return found
+    path, made = Path(one.path), find_shown_path(Path(one.path), 1)
+    if isinstance(known := await to_thread.run_sync(find_shown_picture, made), Picture):
+        return known
+    if media.missing:
+        return f"{found}; {media.missing}"
+    try:
+        return await keep_picture(await media.fit_picture(await read_received(path)), made, path)
+    except AgentError as error:
+        return str(error)
+
+
+def find_shown_picture(made: Path) -> Picture | str:
+    return find_picture(Attachment("image", str(made)))
+
+
+async def keep_picture(data: bytes, made: Path, received: Path) -> Picture | str:
+    """Write down what was made of a file; it is as old as that, so both go together."""
+
+    def write() -> Picture | str:
+        write_file(made, data)
+        age = received.stat().st_mtime
+        os.utime(made, (age, age))
+        return find_shown_picture(made)
+
+    try:
+        return await to_thread.run_sync(write)
+    except OSError as error:
+        return f"what was made of it cannot be kept: {error.strerror}"
+
+
+async def read_received(path: Path) -> bytes:
+    """Raises AgentError: it is too large, or not to be had."""
+    try:
+        return await to_thread.run_sync(lambda: read_whole(open_received_file(path), LARGEST_READ))
+    except OverflowError:
+        raise AgentError(f"it has more than {LARGEST_READ / 1e6:.0f} MB") from None
+    except OSError:
+        raise AgentError(NOT_READABLE) from None

@@ -1,0 +1,124 @@
+"""What an agent is asked: a message's text, and of its files what a model can be shown.
+
+Behind the text stands of each file what it is called here. A picture goes beside it as a part; a text stands in the
+text, as far as there is room; of a PDF both, where the libraries for it are installed. Whatever is not shown is named
+with the reason, so that the agent can say it, or read the file with its tools.
+"""
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyio import to_thread
+
+from gateway.agent.media import MediaReader, find_shown_picture, keep_picture, read_received, show_picture
+from gateway.agent.pictures import NOT_READABLE, is_picture
+from gateway.errors import AgentError
+from gateway.file_folders import find_shown_path, open_received_file
+from gateway.messages import Attachment, Message
+from gateway.transcript import Entry, Picture
+
+MOST_TEXT = 30_000  # characters of all files of a message
+MOST_PAGES = 4  # of a PDF, as pictures
+BINARY = bytes((*range(7), *range(14, 27), *range(28, 32)))  # no sign of any text
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """What of a file the model is shown: words about it, its text, pictures."""
+
+    about: str = ""
+    text: str = ""
+    parts: tuple[Picture, ...] = ()
+
+
+async def make_entry(message: Message, media: MediaReader) -> Entry:
+    """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures."""
+    lines = [message.text] if message.text else []
+    parts: list[Picture] = []
+    room = MOST_TEXT
+    for one in message.attachments:
+        shown = await show_file(one, media, room)
+        room -= len(shown.text)
+        parts += shown.parts
+        lines.append(describe_file(one, shown.about))
+        if shown.text:
+            lines += [shown.text, f"[end of {one.name or 'it'}]"]
+    return Entry("user", "\n".join(lines), parts=tuple(parts))
+
+
+def describe_file(one: Attachment, about: str) -> str:
+    """The line that names it."""
+    where = f"{one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}"
+    return f"[attached {one.kind}: {where}{f'; {about}' if about else ''}]"
+
+
+async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile:
+    """`room`: so many characters may still stand in the text."""
+    if is_picture(one):
+        found = await show_picture(one, media)
+        return ShownFile(parts=(found,)) if isinstance(found, Picture) else ShownFile(f"you are not shown it: {found}")
+    if one.kind != "document":
+        return ShownFile()
+    try:
+        begin = await to_thread.run_sync(_read_beginning, Path(one.path), 4 * room)
+    except OSError:
+        return ShownFile(f"you are not shown it: {NOT_READABLE}")
+    if begin.startswith(b"%PDF-"):
+        return await _show_pdf(one, media, room)
+    text = text_of(begin)
+    return _show_text(text, room, is_whole=len(begin) == one.size) if text else ShownFile()
+
+
+def text_of(data: bytes) -> str:
+    """What a text file says that begins so, or is that; empty: it is none."""
+    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    if encoding != "utf-16" and data.translate(None, BINARY) != data:
+        return ""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data).replace("\r\n", "\n").strip()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _show_text(text: str, room: int, *, is_whole: bool = True) -> ShownFile:
+    if room <= 0:
+        return ShownFile("there is no room for its text here: read it with your tools")
+    if is_whole and len(text) <= room:
+        return ShownFile("its text:", text)
+    return ShownFile(f"the first {min(room, len(text))} characters of its text:", text[:room])
+
+
+async def _show_pdf(one: Attachment, media: MediaReader, room: int) -> ShownFile:
+    if media.missing:
+        return ShownFile(f"you are not shown what is in it: {media.missing}")
+    path = Path(one.path)
+    try:
+        data = await read_received(path)
+        found = await media.read_document(data, max(room, 0))
+        pages = [await _show_page(path, data, number, media) for number in range(min(found.pages, MOST_PAGES))]
+    except AgentError as error:
+        return ShownFile(f"you are not shown what is in it: {error}")
+    text = _show_text(found.text, room) if found.text else ShownFile("it has no text of its own")
+    count = f"{found.pages} pages, of which you are shown {_range_of(pages)} as pictures; " if pages else ""
+    return ShownFile(f"{count}{text.about}", text.text, tuple(pages))
+
+
+async def _show_page(path: Path, data: bytes, number: int, media: MediaReader) -> Picture:
+    made = find_shown_path(path, number + 1)
+    found = await to_thread.run_sync(find_shown_picture, made)
+    if not isinstance(found, Picture):
+        found = await keep_picture(await media.render_page(data, number), made, path)
+    if not isinstance(found, Picture):
+        raise AgentError(found)
+    return found
+
+
+def _range_of(pages: Sequence[Picture]) -> str:
+    return "the first" if len(pages) == 1 else f"the first {len(pages)}"
+
+
+def _read_beginning(path: Path, length: int) -> bytes:
+    with open_received_file(path) as file:
+        return file.read(max(length, 1000))

@@ -1,0 +1,160 @@
+"""A process in which files of others are read: a worker of the fork server, one for each handler.
+
+What others wrote can be written so that reading it takes for ever, or too much. On the loop that would hold up
+everybody. So it is done in a worker, which has no network, no file of anybody's, no secret and bounded memory, and is
+killed when it has run for its time: who asked is told so, and the next who asks gets a new one. It is started when it
+is first wanted, and ends when nobody has wanted it for a while.
+
+What is asked is done one after the other: a file that takes its time must not use up that of another one.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from gateway.errors import AgentError, HookError
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.process_handle import write_memory_file
+from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.process_tree import read_process
+from gateway.worker.protocol import CallMeta, WorkerSpec
+from gateway.worker.sandbox import Sandbox, find_needed_paths
+
+LOOK_PAUSE = 0.1  # seconds between two looks at how long it has run
+IDLE_LIMIT = 60.0  # seconds that it lives after it was last wanted
+LARGE_INPUT = 4_000_000  # bytes from which on writing them is not done on the loop
+DECIDES = CallMeta(decides=True, writable=())
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLimits:
+    """Bytes of data that it may have; seconds that one question may run, and until it has had these on a machine that
+    is busy with other things."""
+
+    memory: int
+    time: float
+    wait: float
+
+
+class ParserWorker:
+    """Asks a handler, in a process that is made for it."""
+
+    def __init__(
+        self, fork_server: ForkServerClient, handler: Path, log: Path, limits: ParserLimits, idle: float = IDLE_LIMIT
+    ) -> None:
+        self._fork_server = fork_server
+        self._handler = handler
+        self._log = log
+        self._limits = limits
+        self._idle = idle
+        self._turn = anyio.Lock()
+        self._worker: WorkerHandle | None = None
+        self._input = -1  # the worker's: a file in memory, of which neither side has to make lines
+        self._end: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that there is now; 0: there is none."""
+        return self._worker.process.pid if self._worker and not self._worker.gone else 0
+
+    async def ask(self, verb: str, what: str, data: bytes, about: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the handler answers about this data.
+
+        Raises:
+            AgentError: in words for who asked, about `what`.
+        """
+        async with self._turn:
+            worker = await self._ready(what)
+            if len(data) > LARGE_INPUT:
+                await anyio.to_thread.run_sync(_write_anew, self._input, data)
+            else:
+                _write_anew(self._input, data)
+            try:
+                with _limiting_time(worker.process.pid, self._limits):
+                    answer = await worker.call(verb, about, DECIDES, 2 * self._limits.wait)
+            except TimeoutError:
+                raise AgentError(f"{what} could not be read within {self._limits.time:g} s") from None
+            except HookFailed as failed:
+                raise AgentError(f"{what} could not be read: {failed}") from None
+            else:
+                self._end = asyncio.get_running_loop().call_later(self._idle, self._finish)
+            finally:
+                if self._end is None:  # late, failed or given up: whatever it does now, nobody waits for it
+                    self._finish()
+        result: Mapping[str, Any] = answer.result
+        return result
+
+    async def _ready(self, what: str) -> WorkerHandle:
+        """A process that does nothing now, and will not end for idleness."""
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+        if self._worker is None or self._worker.gone:
+            self._finish()
+            self._input = write_memory_file(self._log.stem)
+            spec = WorkerSpec(
+                name=self._log.stem,
+                handler=str(self._handler),
+                env={},
+                options={},
+                path=(),
+                modules={},
+                memory=self._limits.memory,
+                plugin=None,
+                is_offline=True,
+                label="",
+                sandbox=Sandbox(read=find_needed_paths()),
+            )
+            try:
+                self._worker = await self._fork_server.start(spec, _refuse, self._log, stdin=self._input)
+            except HookFailed as failed:
+                raise AgentError(f"{what} could not be read: no process can be made for it: {failed}") from None
+        return self._worker
+
+    def _finish(self) -> None:
+        worker, self._worker, self._end = self._worker, None, None
+        if worker is not None:
+            worker.process.kill("the gateway does not need it any more")
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+
+
+def _write_anew(descriptor: int, data: bytes) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
+
+
+@contextmanager
+def _limiting_time(pid: int, limits: ParserLimits) -> Iterator[None]:
+    """Raises TimeoutError once this process has had its time, or does not get it."""
+    loop, before = asyncio.get_running_loop(), read_process(pid)
+    timers: list[asyncio.TimerHandle] = []
+
+    def look() -> None:
+        now = read_process(pid)
+        if now is None or before is None or now.ran - before.ran >= limits.time - LOOK_PAUSE:
+            scope.cancel()
+        else:
+            timers[:] = [loop.call_later(LOOK_PAUSE, look)]
+
+    timers.append(loop.call_later(limits.time, look))
+    with anyio.move_on_after(limits.wait) as scope:
+        try:
+            yield
+        finally:
+            timers[0].cancel()
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
+async def _refuse(verb: str, _params: dict[str, Any], _during: str) -> Any:
+    raise HookError(f"the parser asks for nothing, and wanted {verb!r}")
