@@ -23,7 +23,7 @@ from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
-from gateway.hooks.folders.stats import CallEvent, HookState
+from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.patterns import EventSelector
 from gateway.web.event_stream import cut_field
 
@@ -47,11 +47,15 @@ class HookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at."""
+    """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at.
+
+    `text` stands in their name, their description, or in the names of what they are told of.
+    """
 
     limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
     first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
     by: Literal["name", "worst"] = "name"
+    text: str = ""
 
 
 class ListedHooksParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,7 +103,7 @@ class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def _list(gateway: Gateway, params: HookListParams) -> Any:
-    known = await gateway.folder_hooks.status()
+    known = [one for one in await gateway.folder_hooks.status() if has_text(one, params.text.strip().casefold())]
     if params.by == "worst":
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
@@ -111,6 +115,11 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
         "calls": sum(one.calls for one in known),
         "failures": sum(one.failures for one in known),
     }
+
+
+def has_text(hook: HookStatus, text: str) -> bool:
+    said = (hook.name, hook.label, hook.description, *hook.intercepts, *hook.events)
+    return not text or any(text in one.casefold() for one in said)
 
 
 async def _info(gateway: Gateway, params: HookParams) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gateway.testing import GatewayProcess
-from tests.browser.busy_home import ACTING, start_busy
+from tests.browser.busy_home import ACTING, PASS, start_busy
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import PATIENCE, PHONE
 from tests.web.visits import send
@@ -22,12 +22,15 @@ PRINTED_MORE = """before => {
     const log = document.querySelector("[data-key^='log '] pre")
     return log.textContent.split("agent:end").length - 1 > before
 }"""
+MORE, FEW = 100, 30  # hooks beside those that have something to show; hooks on a page of a phone
 ISO = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("read") / "home") as gateway:
+        for number in range(MORE):
+            gateway.add_hook(f"hook-{number:04}", {"HOOK.yaml": "events: [gateway:stop]\n", "handler.py": PASS})
         start_busy(gateway, SETTINGS)
         yield gateway
 
@@ -56,6 +59,28 @@ def test_what_a_hook_prints_is_seen_as_it_prints_it(gateway: GatewayProcess, ope
         screen.page.route("**/api/hooks.info*", lambda route: route.abort())  # the room itself is not drawn anew
         gateway.say("good morning", session="printed")
         screen.page.wait_for_function(PRINTED_MORE, arg=before)
+
+
+def test_hundreds_of_hooks_are_a_few_screens_of_a_phone_and_each_is_found(open_screen: OpenScreen) -> None:
+    with open_screen(viewport=PHONE) as screen:
+        screen.enter("hooks", "audit")
+        rows = screen.room.locator("tbody tr")
+        shown = rows.locator("td:first-child").all_inner_texts()
+        assert len(shown) == FEW
+        assert screen.page.evaluate("document.documentElement.scrollHeight") < 6 * PHONE["height"]
+        screen.room.get_by_role("link", name="further").click()
+        expect(screen.room.get_by_role("link", name="the first")).to_be_visible(timeout=PATIENCE)
+        assert not {*shown} & {*rows.locator("td:first-child").all_inner_texts()}
+        for words, found in (("hook-0077", ["hook-0077"]), ("Keep UP", ["behind"]), ("nobody has this", [])):
+            field = screen.room.get_by_role("searchbox", name="Name, description or event")
+            field.fill(words)
+            field.press("Enter")
+            expect(screen.room.locator("h2").first).to_contain_text(f"Hooks with {words}", timeout=PATIENCE)
+            assert rows.locator("td:first-child").all_inner_texts() == found
+            assert screen.list_cut() == screen.list_barriers() == []
+        screen.enter("overview", "replies owed")
+        expect(screen.room.get_by_role("link", name="all 1")).to_be_visible()
+        assert screen.page.evaluate("document.documentElement.scrollHeight") < 6 * PHONE["height"]
 
 
 def test_a_conversation_is_known_by_its_first_words(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
@@ -87,9 +112,10 @@ def test_times_are_told_by_the_clock_of_whoever_reads(open_screen: OpenScreen) -
             assert not ISO.match(shown)
 
 
-def test_what_comes_with_the_gateway_and_is_off_is_one_line(open_screen: OpenScreen) -> None:
+def test_what_comes_with_the_gateway_and_is_off_is_one_line(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    states = [one["state"] for one in gateway.call("hooks.list", {"by": "worst"})["hooks"]]
     with open_screen(viewport=PHONE) as screen:
-        screen.enter("hooks", "quiet")
+        screen.enter(f"hooks/%3Ffirst%3D{states.index('disabled')}", "quiet")
         folded = screen.room.locator("details").filter(has_text="that come with the gateway are off")
         told = screen.room.get_by_text(SHIPPED)
         expect(told.first).to_be_hidden()

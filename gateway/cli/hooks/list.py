@@ -17,7 +17,7 @@ STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "ow
 
 def run(args: argparse.Namespace, home: Home) -> None:
     wanted = {"by": "worst", "limit": args.worst} if args.worst else {}
-    hooks = read_hooks(home, "list", **wanted)["hooks"]
+    hooks = read_hooks(home, "list", text=args.text, **wanted)["hooks"]
     shown = select_listed(hooks, args.all)
     if args.verb == "stats":
         show_stats(hooks, shown, as_json=args.json)

@@ -18,6 +18,8 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
             parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
             says = "only N, those first that somebody should look at"
             parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
+            says = "only those with this text in their name, description or events"
+            parser.add_argument("--text", default="", help=says)
         case "new":
             _add_new_options(parser)
         case "check":

@@ -2,7 +2,7 @@
 
 import { actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, el, facts, moment, number, pager, panel, table } from './dom.js'
+import { ago, bytes, column, el, facts, moment, number, pager, panel, searchFor, table } from './dom.js'
 
 export const title = 'Conversations'
 
@@ -33,22 +33,14 @@ export async function show(rest) {
   return params.get('q') ? find(params.get('q'), params.get('after') ?? '') : list(params.get('after') ?? '')
 }
 
-function searchFor(query) {
-  if (!may('sessions.search')) return ''
-  const field = el('input', { type: 'search', defaultValue: query, placeholder: 'Words in conversations', 'aria-label': 'Words in conversations' })
-  const search = event => {
-    event.preventDefault()
-    const words = event.currentTarget.querySelector('input').value.trim()
-    location.hash = words ? linkTo('', { q: words }) : '#conversations'
-  }
-  return el('form', { className: 'search', role: 'search', onsubmit: search }, field, el('button', {}, 'Search'))
-}
+const searchWords = query => (may('sessions.search')
+  ? [searchFor('Words in conversations', query, words => (words ? linkTo('', { q: words }) : '#conversations'))] : [])
 
 async function list(after) {
   const { sessions, next } = await ask('sessions.list', { limit: ROWS, after })
   const heads = [column('conversation'), column('network'), column('person'), number('turns'), number('last used')]
   const rows = sessions.map(one => [nameOf(one), one.platform, one.user_id, one.turns, ago(one.last_active)])
-  return el('div', {}, searchFor(''),
+  return el('div', {}, ...searchWords(''),
     panel('Conversations', table(heads, rows, after ? 'There are no more.' : 'Nobody has said anything yet.')),
     pager([after && ['newest', '#conversations'], next && ['older', linkTo('', { after: next })]]))
 }
@@ -56,7 +48,7 @@ async function list(after) {
 async function find(query, after) {
   const { hits, next } = await ask('sessions.search', { query, limit: ROWS, after })
   const rows = hits.map(hit => [nameOf(hit), hit.role, ago(hit.at), hit.snippet])
-  return el('div', {}, searchFor(query),
+  return el('div', {}, ...searchWords(query),
     panel(['Found: ', query], table([column('conversation'), column('who'), number('when'), column('where')], rows, 'Nothing was found.')),
     pager([['all conversations', '#conversations'], after && ['newest', linkTo('', { q: query })], next && ['older', linkTo('', { q: query, after: next })]]))
 }

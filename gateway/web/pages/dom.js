@@ -61,9 +61,34 @@ export const number = name => column(name, 'n')
 export const pager = links =>
   el('p', { className: 'pager' }, ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
 
-export const pagesFrom = (room, first, rows, count) => pager([
-  first > 0 && ['the first', `#${room}`], first > rows && ['before', `#${room}/?${first - rows}`],
-  first + rows < count && ['further', `#${room}/?${first + rows}`]])
+// A place in a list that comes page by page, maybe of what has some text alone; and what such an address says.
+export function placeIn(room, { first, text }) {
+  const place = new URLSearchParams({ ...(first && { first }), ...(text && { text }) }).toString()
+  return `#${room}${place && `/${encodeURIComponent(`?${place}`)}`}`
+}
+
+export const pagesFrom = (room, { first, text }, rows, count) => pager([
+  first > 0 && ['the first', placeIn(room, { text })], first > rows && ['before', placeIn(room, { first: first - rows, text })],
+  first + rows < count && ['further', placeIn(room, { first: first + rows, text })]])
+
+export function placeFrom(rest) {
+  const place = new URLSearchParams(rest.slice(1))
+  return { first: Number(place.get('first')) || 0, text: place.get('text') ?? '' }
+}
+
+// `addressOf` says where one finds these words.
+export function searchFor(label, text, addressOf) {
+  const field = el('input', { type: 'search', defaultValue: text, placeholder: label, 'aria-label': label })
+  const search = event => {
+    event.preventDefault()
+    location.hash = addressOf(event.currentTarget.querySelector('input').value.trim())
+  }
+  return el('form', { className: 'search', role: 'search', onsubmit: search }, field, el('button', {}, 'Search'))
+}
+
+// On a phone rows are cards, and one turns pages sooner.
+const phone = matchMedia('(max-width: 900px)')
+export const rowsOf = (wide, narrow) => (phone.matches ? narrow : wide)
 
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== '' && value != null)

@@ -3,12 +3,11 @@
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, dot, el, facts, number, pagesFrom, panel, plain, seconds, spark, table } from './dom.js'
+import { ago, bytes, column, dot, el, facts, number, pagesFrom, panel, placeFrom, placeIn, plain, rowsOf, searchFor, seconds, spark, table } from './dom.js'
 import { drawLetters } from './letters.js'
 
 export const title = 'Hooks'
 
-const ROWS = 100
 const PAUSE = 1500  // milliseconds between two looks at what a hook prints
 const LONGEST = 60  // characters of a reason, beside other things
 
@@ -21,18 +20,18 @@ function lightOf(hook) {
 const linkTo = hook => el('span', {}, dot(lightOf(hook)), el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, hook.label))
 
 // `isBrief`: beside other things, without what each listens to.
-export function drawHooks(hooks, isBrief = false) {
-  const heads = [column('hook'), column('state'), ...(isBrief ? [] : [column('listens to', 'events')]), number('calls'), column('last calls'), number('p50'), number('p95'), number('failed')]
+export function drawHooks(hooks, { isBrief = false, empty = 'There is no hook yet.' } = {}) {
+  const heads = [column('hook'), column('state'), ...(isBrief ? [] : [column('listens to', 'events')]), number('calls'), column('last calls', 'brief'), number('p50'), number('p95'), number('failed')]
   return table(heads, hooks.map(hook => [
     linkTo(hook),
-    hook.reason ? `${hook.state}: ${isBrief && hook.reason.length > LONGEST ? `${hook.reason.slice(0, LONGEST)}…` : hook.reason}` : hook.state,
+    hook.reason ? `${hook.state}: ${isBrief && hook.reason.length > LONGEST ? `${hook.reason.slice(0, LONGEST)}…` : hook.reason}` : { node: hook.state, className: 'brief' },
     ...(isBrief ? [] : [[...hook.intercepts.map(name => `◆ ${name}`), ...hook.events].join('  ')]),
     hook.calls, hook.traces.length ? spark(hook.traces) : '', seconds(hook.p50), seconds(hook.p95), hook.failures || '',
-  ]), 'There is no hook yet.')
+  ]), empty)
 }
 
 export async function show(name) {
-  if (!name || name.startsWith('?')) return showAll(Number(name.slice(1)))
+  if (!name || name.startsWith('?')) return showAll(placeFrom(name))
   const hook = await ask('hooks.info', { name })
   const { lines } = may('hooks.logs') ? await ask('hooks.logs', { name: hook.name }) : { lines: [] }
   const { letters } = hook.dead ? await ask('hooks.dead_letters', { name: hook.name }) : { letters: [] }
@@ -46,13 +45,14 @@ export async function show(name) {
     panel('At the terminal', el('pre', { tabIndex: 0 }, `hermes-gateway hooks logs ${hook.name} -f\nhermes-gateway hooks test ${hook.name}\nhermes-gateway hooks trust ${hook.name}`)))
 }
 
-async function showAll(first) {
-  const { hooks, count } = await ask('hooks.list', { by: 'worst', first, limit: ROWS })
+async function showAll({ first, text }) {
+  const rows = rowsOf(100, 30)
+  const { hooks, count } = await ask('hooks.list', { by: 'worst', first, limit: rows, text })
   const isOff = hook => hook.origin === 'built-in' && hook.state === 'disabled'
   const off = hooks.filter(isOff)
-  return el('div', {},
-    panel(['Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook))),
-      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pagesFrom('hooks', first, ROWS, count),
+  return el('div', {}, ...(count > rows || text ? [searchFor('Name, description or event', text, words => placeIn('hooks', { text: words }))] : []),
+    panel([text ? `Hooks with ${text}` : 'Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook)), text ? { empty: 'There is none.' } : {}),
+      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pagesFrom('hooks', { first, text }, rows, count),
     panel(['A new one', el('small', {}, 'at the terminal: nothing is installed from here')],
       el('pre', { tabIndex: 0 }, 'hermes-gateway hooks new NAME\nhermes-gateway hooks check NAME\nhermes-gateway hooks test NAME')))
 }

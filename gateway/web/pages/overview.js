@@ -1,18 +1,18 @@
 // Whether all is well at one look: what needs somebody, the figures, hooks, and what happens now.
 
 import { ask, may } from './asking.js'
-import { bytes, el, fact, panel } from './dom.js'
+import { bytes, el, fact, panel, rowsOf } from './dom.js'
 import { drawTail } from './events.js'
 import { drawHooks } from './hooks.js'
 import { drawAsking, drawQuestions, findOpen } from './inbox.js'
 
 export const title = 'Overview'
 
-const MOST = 30  // hooks: the worst stand first
+const MOST = 10  // lines of what needs somebody, before they are unfolded
 
 export async function show(_rest, asked) {
   const [status, { hooks, calls, failures, count }, open, usage] = await Promise.all([
-    asked, ask('hooks.list', { by: 'worst', limit: MOST }), findOpen(), ask('usage', { by: 'day', days: 1 }),
+    asked, ask('hooks.list', { by: 'worst', limit: rowsOf(30, 8) }), findOpen(), ask('usage', { by: 'day', days: 1 }),
   ])
   const owed = Object.values(status.backlog.replies).reduce((sum, count) => sum + count, 0)
   const cards = el('div', { className: 'cards' },
@@ -25,7 +25,7 @@ export async function show(_rest, asked) {
     drawCosts(usage.total))
   const running = hooks.filter(hook => hook.state !== 'disabled')
   return el('div', {}, ...drawNeeds(status, open), ...(status.notices?.length ? [panel('Good to know', listTexts(status.notices))] : []), cards,
-    el('div', { className: 'two' }, panel(['Hooks', el('small', {}, el('a', { href: '#hooks' }, `all ${count}`))], drawHooks(running, true)), panel('Events', drawTail(40))))
+    el('div', { className: 'two' }, panel(['Hooks', el('small', {}, el('a', { href: '#hooks' }, `all ${count}`))], drawHooks(running, { isBrief: true })), panel('Events', drawTail(40))))
 }
 
 // Of today; of calls whose price nobody knows the tokens count alone.
@@ -41,4 +41,9 @@ function drawNeeds({ attention }, { asked, asking }) {
   return [...(attention.length || asked.length ? [needs] : []), ...(asking.length && may('pairing.approve') ? [drawAsking(asking)] : [])]
 }
 
-const listTexts = texts => el('ul', {}, ...texts.map(text => el('li', {}, text)))
+// Where a hundred hooks are broken, what stands below is seen all the same.
+function listTexts(texts) {
+  const list = some => el('ul', {}, ...some.map(text => el('li', {}, text)))
+  const more = texts.slice(MOST)
+  return el('div', {}, list(texts.slice(0, MOST)), ...(more.length ? [el('details', {}, el('summary', {}, `${more.length} more`), list(more))] : []))
+}

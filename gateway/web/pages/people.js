@@ -1,23 +1,23 @@
 // Who may speak or has spoken, and which programs are let in. They are let in, and out, at the terminal or by a code.
 
 import { ask } from './asking.js'
-import { ago, column, el, number, pagesFrom, panel, table } from './dom.js'
+import { ago, column, el, number, pagesFrom, panel, placeFrom, rowsOf, table } from './dom.js'
 
 export const title = 'People'
 export const needs = 'people.list'
 export const calm = 10000
 
-const ROWS = 100  // whoever spoke last stands first
 
 export async function show(place) {
-  const first = Number(place.slice(1))
-  const [{ people, count }, { keys }] = await Promise.all([ask('people.list', { by: 'latest', first, limit: ROWS }), ask('keys.list')])
+  const { first } = placeFrom(place)
+  const rows = rowsOf(100, 30)  // whoever spoke last stands first
+  const [{ people, count }, { keys }] = await Promise.all([ask('people.list', { by: 'latest', first, limit: rows }), ask('keys.list')])
   const heads = [column('person'), column('name'), column('role'), number('conversations'), number('last spoke')]
-  const rows = people.map(one => [one.person, one.name, one.role || 'none', one.sessions || '', ago(one.last_active)])
+  const shown = people.map(one => [one.person, one.name, one.role || 'none', one.sessions || '', ago(one.last_active)])
   const programs = keys.map(one => [one.name, one.role, one.agent, ago(one.at)])
   return el('div', {},
-    panel('People', table(heads, rows, 'Nobody may speak, and nobody has spoken.')),
-    pagesFrom('people', first, ROWS, count),
+    panel('People', table(heads, shown, 'Nobody may speak, and nobody has spoken.')),
+    pagesFrom('people', { first }, rows, count),
     panel(['Programs', el('small', {}, 'let in at the port by a key')], table([column('key'), column('role'), column('agent'), number('made')], programs, 'No program has a key: hermes-gateway keys new NAME')),
     panel('At the terminal', el('pre', { tabIndex: 0 }, 'hermes-gateway people show|export|forget ID\nhermes-gateway keys new|revoke NAME\nhermes-gateway pairing list|approve|revoke')))
 }
