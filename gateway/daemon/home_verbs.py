@@ -39,7 +39,7 @@ class LogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str = ""
     since: float = 0.0
     text: str = ""
-    after: Annotated[str, msgspec.Meta(pattern="^([0-9]{1,20}-[0-9]{1,18})?$")] = ""
+    after: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{1,20}-[0-9]{1,18})?\Z")] = ""
 
 
 class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,7 +53,7 @@ class NewFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: MessageId
     name: Annotated[str, msgspec.Meta(max_length=1000)] = ""
-    type: Annotated[str, msgspec.Meta(pattern=f"^({MEDIA_TYPE})?$")] = ""
+    type: Annotated[str, msgspec.Meta(pattern=rf"^({MEDIA_TYPE})?\Z")] = ""
 
 
 class ShownFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ class ChatRoom:
         if self._chat.find_role(person) is None:
             raise WebRefusal(HTTPStatus.FORBIDDEN, "you may not chat here")
         try:
-            return await (self._take if request.method == "POST" else self._show)(request, person)
+            return await (self._take(request, person) if request.method == "POST" else self._show(request, login))
         except WebRefusal:
             raise
         except AdapterError as error:
@@ -108,10 +108,11 @@ class ChatRoom:
                 return await self._keep_file(request, person)
         raise WebRefusal(HTTPStatus.NOT_FOUND, NOTHING)
 
-    async def _show(self, request: HttpRequest, person: str) -> HttpResponse | HttpStream:
+    async def _show(self, request: HttpRequest, login: Login) -> HttpResponse | HttpStream:
+        person = login.person
         match request.path:
             case "/chat/live":
-                return self._open_stream(request, person)
+                return self._open_stream(request, login)
             case "/chat/past":
                 return await self._show_past(request, person)
             case "/chat/file":
@@ -128,12 +129,12 @@ class ChatRoom:
             kept = await self._chat.keep_file(person, about.id, about.name, about.type, pieces)
         return answer_json({"file": kept.path.rpartition("/")[2], "name": kept.name, "type": kept.media_type})
 
-    def _open_stream(self, request: HttpRequest, person: str) -> HttpStream:
+    def _open_stream(self, request: HttpRequest, login: Login) -> HttpStream:
         asked = read_query(request, ChatQuery)
         last = request.headers.get("last-event-id", "")
         seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else asked.seen
-        tell = partial(self._tell, person, asked.thread, seen)
-        return self._streams.open(tell, lambda: self._chat.find_role(person) is not None, self._headers)
+        tell = partial(self._tell, login.person, asked.thread, seen)
+        return self._streams.open(login, tell, lambda: self._chat.find_role(login.person) is not None, self._headers)
 
     async def _tell(self, person: str, thread: str, seen: int, send: SendPiece) -> None:
         await send(b"retry: 1000\n\n")

@@ -193,7 +193,7 @@ class EventRoom:
         seen = request.headers.get("last-event-id") or parse_qs(request.query).get("seen", [""])[0]
         await self._activity.write(ActivityRecord(what="events.tail"), is_look=True)
         tell = partial(self._tell, seen, is_admin(login.role))
-        return self._streams.open(tell, partial(self._is_still, login), self._headers)
+        return self._streams.open(login, tell, partial(self._is_still, login), self._headers)
 
     def _is_still(self, login: Login) -> bool:
         """Whether they may see as much as when they began."""

@@ -1,8 +1,10 @@
 """Server-sent events: only so many streams at a time, each with a beat in between, until somebody's login ends.
 
-Then all of them come again, and whoever is no longer let in does not.
+Then all of them come again, and whoever is no longer let in does not. Nobody but an owner has more than a few, so that
+one person shuts nobody out.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -10,11 +12,13 @@ from typing import TypeAlias
 
 import anyio
 
+from gateway.records import Login
 from gateway.web.http_request import BEAT_SECONDS, HttpStream, SendPiece, keep_stream
 from gateway.web.logins import Logins
 from gateway.web.request_body import WebRefusal
 
 MAX_STREAMS = 200
+MOST_OF_ONE = 20  # of one person
 
 TellEvents: TypeAlias = Callable[[SendPiece], Awaitable[None]]
 
@@ -24,22 +28,27 @@ class LiveStreams:
 
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
-        self._count = 0
+        self._counts = Counter[str]()  # by person
 
-    def open(self, tell: TellEvents, is_let_in: Callable[[], bool], headers: Mapping[str, str]) -> HttpStream:
+    def open(
+        self, login: Login, tell: TellEvents, is_let_in: Callable[[], bool], headers: Mapping[str, str]
+    ) -> HttpStream:
         """A stream of what `tell` sends; it ends where `is_let_in` says no, which is asked again and again.
 
         Raises:
-            WebRefusal: there are too many already.
+            WebRefusal: there are too many already, in all or of this person.
         """
-        if self._count >= MAX_STREAMS:
+        if self._counts.total() >= MAX_STREAMS:
             what = f"{MAX_STREAMS} pages watch already"
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, what, Retry_After="10")
-        run = partial(self._run, tell, is_let_in)
+        if login.role != "owner" and self._counts[login.person] >= MOST_OF_ONE:
+            what = f"{MOST_OF_ONE} pages of yours watch already"
+            raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After="10")
+        run = partial(self._run, login.person, tell, is_let_in)
         return HttpStream(run, "text/event-stream; charset=utf-8", headers)
 
-    async def _run(self, tell: TellEvents, is_let_in: Callable[[], bool], send: SendPiece) -> None:
-        self._count += 1
+    async def _run(self, person: str, tell: TellEvents, is_let_in: Callable[[], bool], send: SendPiece) -> None:
+        self._counts[person] += 1
         watcher = self._logins.watch()
 
         async def look() -> None:
@@ -54,7 +63,7 @@ class LiveStreams:
                     tasks.start_soon(keep_stream, send)
                     await tell(send)
         finally:
-            self._count -= 1
+            self._counts -= Counter([person])
             self._logins.leave(watcher)
 
 

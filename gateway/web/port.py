@@ -250,7 +250,8 @@ class PortConnection(asyncio.Protocol):
             if isinstance(answer, HttpStream):
                 self._streams = True
                 await self._write(answer.encode_headers())
-                await self._run_stream(request.path, answer)
+                if request.method != "HEAD":
+                    await self._run_stream(request.path, answer)
                 self._leave()
             else:
                 self._send(answer.encode(request.method))

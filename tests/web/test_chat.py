@@ -177,7 +177,9 @@ def test_what_is_no_message_is_refused_and_nothing_of_it_is_kept(owner: ChatVisi
     whole = {"id": "message-x1", "text": "hello"}
     refused = (
         ({**whole, "id": "../../x"}, 400),
+        ({**whole, "id": "message-x1\n"}, 400),
         ({**whole, "thread": "main"}, 400),
+        ({**whole, "thread": "c" + "2" * 15 + "\n"}, 400),
         ({**whole, "path": "/etc/passwd"}, 400),
         ({**whole, "files": [{"file": "../../etc/passwd"}]}, 400),
         ({**whole, "files": [{"file": "0" * 24}]}, 409),

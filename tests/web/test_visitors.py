@@ -2,13 +2,16 @@
 
 import json
 import re
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from gateway.testing import GatewayProcess
+from gateway.web.live_stream import MOST_OF_ONE
 from tests.web.chats import ChatVisitor
 from tests.web.visits import Visit, connect, read_answer, say, visit
 
@@ -88,6 +91,20 @@ def test_a_name_counts_before_a_login_and_links_are_good_for_nobody_there(gatewa
     assert look(gateway, "/api/status", Cookie=cookie).status == 200
     assert look(gateway, "/api/status", Cookie=cookie, X_Person="ann").status == 403
     assert look(gateway, "/", Cookie=cookie, X_Person="nobody").status == 403
+
+
+def test_one_person_holds_so_many_lines_and_shuts_nobody_out(gateway: GatewayProcess) -> None:
+    def hear(name: str) -> socket.socket:
+        line = lines.enter_context(connect(url_of(gateway)))
+        host = urlsplit(url_of(gateway)).netloc
+        line.sendall(f"GET /chat/live HTTP/1.1\r\nHost: {host}\r\nX-Person: {name}\r\n\r\n".encode())
+        return line
+
+    with ExitStack() as lines:
+        assert {hear("ann").recv(12) for _ in range(MOST_OF_ONE)} == {b"HTTP/1.1 200"}
+        assert [hear(name).recv(12) for name in ("ann", "olga")] == [b"HTTP/1.1 429", b"HTTP/1.1 200"]
+        assert {hear("boss@example.org").recv(12) for _ in range(MOST_OF_ONE + 1)} == {b"HTTP/1.1 200"}
+    gateway.until(lambda: visit(url_of(gateway), "/chat/live", "HEAD", X_Person="ann").status == 200)
 
 
 @pytest.mark.row("T4")

@@ -37,16 +37,16 @@ MOST_TAKEN = 10_000  # ids of messages whose receipts are known
 ANY_TYPE = "application/octet-stream"
 MEDIA_TYPE = r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}"
 
-MessageId = Annotated[str, Meta(pattern=f"^{MESSAGE_ID}$")]
-Thread = Annotated[str, Meta(pattern=f"^({THREAD.pattern})?$")]
+MessageId = Annotated[str, Meta(pattern=rf"^{MESSAGE_ID}\Z")]
+Thread = Annotated[str, Meta(pattern=rf"^({THREAD.pattern})?\Z")]
 
 
 class SentFile(Struct, frozen=True, forbid_unknown_fields=True):
     """A file that was kept before: `file` is the name that it has here, `name` what the person calls it."""
 
-    file: Annotated[str, Meta(pattern=f"^{RECEIVED_NAME.pattern}$")]
+    file: Annotated[str, Meta(pattern=rf"^{RECEIVED_NAME.pattern}\Z")]
     name: Annotated[str, Meta(max_length=1000)] = ""
-    type: Annotated[str, Meta(pattern=f"^({MEDIA_TYPE})?$")] = ""
+    type: Annotated[str, Meta(pattern=rf"^({MEDIA_TYPE})?\Z")] = ""
 
 
 class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +56,7 @@ class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(max_length=LARGEST_TEXT)] = ""
     thread: Thread = ""
     files: Annotated[tuple[SentFile, ...], Meta(max_length=MOST_FILES)] = ()
-    edits: Annotated[str, Meta(pattern=f"^({MESSAGE_ID})?$")] = ""
+    edits: Annotated[str, Meta(pattern=rf"^({MESSAGE_ID})?\Z")] = ""
 
 
 class ButtonPress(Struct, frozen=True, forbid_unknown_fields=True):
