@@ -20,8 +20,9 @@ from gateway.daemon.platforms import why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import EngineHealth
-from gateway.errors import EngineError
+from gateway.errors import AdapterError, EngineError
 from gateway.hooks.folders.stats import HookStatus
+from gateway.web.webhooks.receiver import Webhook
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
@@ -140,10 +141,26 @@ def check_agent_hooks(settings: Settings, found: Iterable[HookStatus]) -> list[s
 
 def list_gateway_webhooks(gateway: Gateway) -> list[WebhookStatus]:
     """What can be called from outside, and what became of it."""
-    webhooks = list_webhooks(gateway.configuration, gateway.folder_hooks)
+    known = list_webhooks(gateway.configuration, gateway.folder_hooks)
+    webhooks = {name: check_answer_place(gateway, one) for name, one in known.items()}
     if gateway.web is None:
         return list(list_webhook_statuses(webhooks, "", {}))
     return list(gateway.web.list_webhooks(webhooks, gateway.settings.web.url))
+
+
+def check_answer_place(gateway: Gateway, webhook: Webhook) -> Webhook:
+    """With a remark, where what the agent answers goes to no chat, though somebody named one."""
+    to = webhook.settings.session
+    if not to or to.startswith("agent:"):
+        return webhook
+    try:
+        gateway.context.resolve_destination(to, list_unserved_platforms(gateway))
+    except AdapterError as error:
+        why = str(error).replace("\n", "; ")
+        return webhook._replace(
+            remark="; ".join(filter(None, [webhook.remark, f"the agent's answers stay here: {why}"]))
+        )
+    return webhook
 
 
 def list_server_problems(servers: McpServers) -> list[str]:

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from gateway.daemon.status import build_status
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
 from tests.daemon.test_damage import take_away
@@ -130,6 +131,14 @@ async def test_the_configuration_alone_gives_it_a_users_rights_and_a_place(live:
     assert (await post(live, "joins", {"text": "x"})).status == 202
     started = await heard.until("agent:start")
     assert (started["session_key"], started["role"]) == ("agent:main:terminal:dm:main", "guest")
+
+
+async def test_that_answers_reach_nobody_is_said_before_anybody_calls(live: LiveGateway) -> None:
+    told = {one["name"]: one["remark"] for one in (await build_status(live.gateway))["webhooks"]}
+    assert told.pop("stays").startswith(
+        "the agent's answers stay here: 'nowhere' is not served here: there is no such network"
+    )
+    assert set(told.values()) == {""}
 
 
 @pytest.mark.row("T17")
