@@ -357,6 +357,9 @@ class BudgetSettings(Struct, frozen=True, kw_only=True):
     groups: Annotated[
         dict[str, BudgetLimit], describe("by the people of a group of `access.groups` together, by its name")
     ] = {}
+    keys: Annotated[
+        dict[str, BudgetLimit], describe("by a key of a program, for whichever `user` it calls, by the name of the key")
+    ] = {}
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

@@ -67,7 +67,8 @@ def find_unknown_prices(configuration: Configuration) -> Iterator[Finding]:
     """Those that no budget of money stops, since nobody knows what they cost."""
     settings = configuration.settings
     budgets = settings.budgets
-    limits = (budgets.all, budgets.each_person, *budgets.people.values(), *budgets.groups.values())
+    named = (budgets.people, budgets.groups, budgets.keys)
+    limits = (budgets.all, budgets.each_person, *(limit for one in named for limit in one.values()))
     if all(amount.money is None for limit in limits for amount in (limit.day, limit.month)):
         return
     for name, model in {

@@ -1,7 +1,8 @@
 """Budgets: how much of models somebody may use in a day or a month, and how much of that is used.
 
 Everybody together has one, each person has one or the one that is theirs by name, and the people of a group have one
-together. Which of them count for a person is looked up in memory, and so is what was used.
+together. Those for whom a program calls by one key have one together too: a program names them as it likes. Which of
+them count for a person is looked up in memory, and so is what was used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
 
 EVERYBODY = ""  # stands for all people together
+KEY_USERS = "keys {}"  # stands for all people for whom a program calls by this key; nobody's id is without a colon
 NO_LIMIT = UsageLimit()
 WARNED_AT = 0.8  # of a limit
 
@@ -94,6 +96,8 @@ class Budgets:
     def find(self, person: str) -> Iterator[Budget]:
         """Those that count for this person."""
         yield self._find_own(person)
+        if (key := key_of(person)) in self._settings.keys:
+            yield self._make_key_budget(key)
         for budget in self._list_groups():
             if person in budget.people:
                 yield budget
@@ -103,6 +107,7 @@ class Budgets:
         """All that stand in the settings, and those that these people have each."""
         yield self._all
         yield from self._list_groups()
+        yield from map(self._make_key_budget, self._settings.keys)
         yield from map(self._find_own, dict.fromkeys((*self._settings.people, *people)))
 
     @staticmethod
@@ -127,11 +132,27 @@ class Budgets:
         for name, limit in self._settings.groups.items():
             yield Budget(f"groups {name}", self._groups.get(name, frozenset()), limit)
 
+    def _make_key_budget(self, key: str) -> Budget:
+        name = KEY_USERS.format(key)
+        return Budget(name, frozenset((name,)), self._settings.keys[key])
+
     def _find_own(self, person: str) -> Budget:
         settings, own = self._settings, frozenset((person,))
         if person in settings.people:
             return Budget(f"people {person}", own, settings.people[person])
         return Budget(f"each_person {person}", own, settings.each_person)
+
+
+def key_of(person: str) -> str:
+    """The key by which a program calls for this person (`api:KEY`, `api:KEY:USER`); "" for all others."""
+    platform, _, rest = person.partition(":")
+    return rest.partition(":")[0] if platform == "api" else ""
+
+
+def list_total_names(person: str) -> tuple[str, ...]:
+    """Under which names it is summed up what this person uses."""
+    key = key_of(person)
+    return (EVERYBODY, person, *([KEY_USERS.format(key)] if key else ()))
 
 
 def _list_limits(

@@ -18,7 +18,7 @@ from gateway.agent.models.prices import TokenPrice, find_price_by_name
 from gateway.config.settings import Settings
 from gateway.records import UsageRow
 from gateway.transcript import Usage
-from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal
+from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal, list_total_names
 from gateway.usage.turn_usage import TurnUsage
 
 MONTH = len("2026-01")
@@ -59,7 +59,7 @@ class RunningTotals:
         """Something was used on this day."""
         for window in (day, day[:MONTH]):
             sums = self._sums.setdefault(window, {})
-            for person in (EVERYBODY, row.person):
+            for person in list_total_names(row.person):
                 sums[person] = sums.get(person, UsageTotal()).add(row.usage.tokens, row.usage.cost)
         if len(self._sums) > 4:  # yesterday, today and their months; nobody asks for more
             for window in sorted(self._sums, key=lambda one: one in self.windows())[: len(self._sums) - 4]:
@@ -73,7 +73,11 @@ class RunningTotals:
         """What these people used, and what turns of theirs that run will use, stands under another name."""
         for turn in self._turns:
             turn.rename(people, name)
-        for sums in (*self._sums.values(), self._held):
+        for one in people:  # what is held is so of others too, by whom they are
+            if held := self._held.get(one):
+                self.hold(one, -held.tokens, -held.money)
+                self.hold(name, *held)
+        for sums in self._sums.values():
             for moved in [sums.pop(one) for one in people if one in sums]:
                 sums[name] = sums.get(name, UsageTotal()).add(*moved)
         self.warned = {replace_people(mark, people, name) for mark in self.warned}
@@ -85,7 +89,7 @@ class RunningTotals:
 
     def hold(self, person: str, tokens: float, money: float) -> None:
         """A call begins that will use so much at least; with the negative, it is over."""
-        for one in (EVERYBODY, person):
+        for one in list_total_names(person):
             self._held[one] = held = self._held[one].add(tokens, money)
             if held.tokens <= 0:
                 del self._held[one]
@@ -104,7 +108,7 @@ class RunningTotals:
 
     def list_people(self, window: str) -> list[str]:
         """Everybody who used anything in it."""
-        return [one for one in self._sums.get(window, {}) if one != EVERYBODY]
+        return [one for one in self._sums.get(window, {}) if ":" in one]
 
     def get_held(self, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
         return _sum_up(self._held[one] for one in people if one in self._held)

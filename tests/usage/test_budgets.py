@@ -178,6 +178,36 @@ async def test_the_people_of_a_group_have_one_budget_and_a_limit_lowered_live_co
         assert "100 tokens of 50 tokens" in await room.hear(2)
 
 
+async def test_a_key_has_one_budget_for_whomever_its_program_calls():
+    """A program names its users as it likes, so what each of them has bounds nothing."""
+    totals = RunningTotals(time.time, budgets(each_person=tokens(600), keys={"app": tokens(200)}))
+    hooks, made = HookRegistry().scope({}), []
+    for user in ("api:app:ann", "api:app:bob", "api:app:*", "api:app", "api:other:ann", "net:app"):
+        calls = CallUsage(totals, TurnUsage(UsageOrigin(user)), BudgetPort("user", hooks.run, hooks.emit))
+        if not await calls.ask("m", 100):
+            made.append(user)
+            calls.count(Usage(100, calls=1, model="m"), "m", 100)
+    assert made == ["api:app:ann", "api:app:bob", "api:other:ann", "net:app"]
+    states = {(one.budget, one.used) for one in totals.list_budgets()}
+    assert {("keys app", 200), ("each_person api:app:ann", 100), ("each_person net:app", 100)} <= states
+    assert {one.budget for one in totals.list_budgets("api:app:ann")} == {"each_person api:app:ann", "keys app"}
+    assert totals.get_held() == (0, 0)
+
+
+async def test_whoever_is_forgotten_while_they_call_leaves_nothing_held_of_the_key():
+    totals = RunningTotals(time.time, budgets(keys={"app": tokens(250)}))
+    totals.hold("api:app:ann", 100, 0.5)
+    totals.rename(["api:app:ann"], "forgotten:1")
+    assert [totals.get_held((one,)).tokens for one in ("", "forgotten:1", "api:app:ann", "keys app")] == [
+        100,
+        100,
+        0,
+        0,
+    ]
+    totals.hold("forgotten:1", -100, -0.5)
+    assert totals.get_held() == (0, 0)
+
+
 async def test_ten_calls_at_once_near_the_limit_run_over_it_by_what_they_write_and_no_more():
     """Each would read 100 tokens and write 10; six of them fit into 600."""
     totals = RunningTotals(time.time, budgets(each_person=tokens(600)))
