@@ -33,6 +33,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
             made = call_gateway(home.socket, "keys.create", PATIENCE, name=args.name, role=args.role, agent=args.agent)
             show_result(made, made["key"], as_json=args.json)
             print_note("keep it now: it is shown once, and only what tells it again is kept")
+            if args.role == "user" and not args.agent:
+                print_note("it opens nothing yet: an agent wants `--agent NAME`, and figures want `--as operator`")
         case "revoke":
             gone = call_gateway(home.socket, "keys.revoke", PATIENCE, name=args.name)
             show_result(gone, to_one_line(f"nobody is let in by the key {gone['name']} any more"), as_json=args.json)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 import msgspec
 
+from gateway.access import API
 from gateway.activity import CALLER, OWNER
 from gateway.adapters.page.places import PLATFORM
 from gateway.agent.toolbox.memory import FileMemory
@@ -109,6 +110,8 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     left = await anyio.to_thread.run_sync(list_leftovers, gateway.home, person)
     if (twin := Person(PLATFORM, str(person))) in await _traces_of(gateway).list_speakers():
         left.append(f"{twin}: who they are on the page, by a link: hermes-gateway people forget {twin}")
+    if person.platform == API and (key := gateway.keys.find_speaker(person.user_id)):
+        left.append(f"the key {key.name}: its program may speak for them again: hermes-gateway keys revoke {key.name}")
     return {**msgspec.structs.asdict(gone), "left": left}
 
 

@@ -22,7 +22,7 @@ from gateway.web.logins import SECRET_BYTES, Logins
 from gateway.web.program_keys import mark_of
 from gateway.web.request_body import WebRefusal
 
-NOT_LET_IN = "open the link that `hermes-gateway open` prints"
+NOT_LET_IN = "open the link that `hermes-gateway open` prints; programs with a key ask below /v1"
 NOT_A_NAME = "the proxy does not say who you are, or not in a way that has one meaning"
 NOBODY = "nobody of your name is let in here: `web.people` in the configuration says who is"
 NAME = re.compile(r"[!-+\--9;-~]{1,200}")  # printable, without a space, a comma and a colon

@@ -183,6 +183,17 @@ async def test_who_is_nobody_is_said(gateway: GatewayProcess) -> None:
     assert "nothing was held of them" in gone["text"]
 
 
+async def test_whom_a_program_may_name_again_is_said(gateway: GatewayProcess) -> None:
+    made = await to_thread.run_sync(partial(gateway.cli, "keys", "new", "notes", "--as", "user"))
+    assert "it opens nothing yet" in made.stderr
+    gone = await cli(gateway, "people", "forget", "api:notes:ann", "--yes")
+    assert "keys revoke" not in gone["text"], "a key that speaks to no agent speaks for nobody"
+    for verb in (("revoke", "notes"), ("new", "notes", "--as", "user", "--agent", "main")):
+        await to_thread.run_sync(partial(gateway.cli, "keys", *verb))
+    gone = await cli(gateway, "people", "forget", "api:notes:ann", "--yes")
+    assert "hermes-gateway keys revoke notes" in gone["text"]
+
+
 async def test_what_they_said_while_another_turn_ran_is_gone_with_them(
     wire: TelegramWire, gateway: GatewayProcess
 ) -> None:

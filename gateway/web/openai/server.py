@@ -39,6 +39,7 @@ LONGEST_NAME = 255
 STOP_SECONDS = 5.0
 BEGIN_SECONDS = 10.0  # until then a stream has no status yet, and can be refused with one
 EVENTS = "text/event-stream; charset=utf-8"
+ASKED = "what can be asked: /v1/chat/completions, /v1/responses, /v1/models"
 WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
 NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
 REVOKED = "this key was revoked"
@@ -113,7 +114,8 @@ class ProgramServer:
             case ["responses", name]:
                 check_method(request, "GET", "DELETE")
                 return await self._show_response(request, key, name)
-        raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no {request.method} {request.path}", code="unknown_url")
+        what = f"there is no {request.method} {request.path}; {ASKED}"
+        raise CallRefusal(HTTPStatus.NOT_FOUND, what, code="unknown_url")
 
     async def _begin(
         self, request: HttpRequest, key: ProgramKey, kind: type[ChatRequest | ResponseRequest]

@@ -41,7 +41,7 @@ export async function show(name) {
     panel('Last calls', drawCalls(hook.traces, hook.given ?? [])),
     ...(may('hooks.logs') ? [drawLog(hook.name, lines)] : []),
     ...(letters.length ? [drawLetters(letters)] : []),
-    drawTrial(hook),
+    ...(may('hooks.fire') ? [drawTrial(hook)] : []),
     panel('At the terminal', el('pre', { tabIndex: 0 }, `hermes-gateway hooks logs ${hook.name} -f\nhermes-gateway hooks test ${hook.name}\nhermes-gateway hooks trust ${hook.name}`)))
 }
 
@@ -113,7 +113,7 @@ const linesOf = lines => lines.join('\n') || 'It has printed nothing yet.'
 
 // Of the last ones also what they were given.
 function drawCalls(traces, given) {
-  const heads = [column('when'), column('event'), number('took'), column('outcome'), column('error', 'bad-text'), column('given')]
+  const heads = [column('when'), column('event'), number('took'), column('outcome'), column('error', 'bad-text'), column(may('hooks.logs') ? 'given' : '')]
   const fieldsOf = trace => given.find(one => one.at === trace.at)?.fields
   const unfold = fields => (fields ? el('details', {}, el('summary', {}, 'show'), el('pre', { tabIndex: 0 }, JSON.stringify(fields, null, 1))) : '')
   return table(heads, [...traces].reverse().map(one => [ago(one.at), one.event, seconds(one.seconds), one.outcome ?? 'ok', one.error ?? '', unfold(fieldsOf(one))]), 'It was not called yet.')

@@ -1,6 +1,6 @@
 // The log as it is written: from some level on, of one hook, with some words; the newest last.
 
-import { ask } from './asking.js'
+import { ask, may } from './asking.js'
 import { el, panel } from './dom.js'
 
 export const title = 'Logs'
@@ -57,5 +57,5 @@ function filters({ level, hook, text }) {
     const asked = Object.entries({ level: levels.value === 'debug' ? '' : levels.value, hook: one.value.trim(), text: words.value.trim() }).filter(([, value]) => value)
     location.hash = asked.length ? `logs/${encodeURIComponent(`?${new URLSearchParams(asked)}`)}` : 'logs'
   }
-  return el('form', { className: 'search', role: 'search', onsubmit: choose }, levels, one, words, el('button', {}, 'Show'))
+  return el('form', { className: 'search', role: 'search', onsubmit: choose }, levels, one, ...(may('hooks.logs') ? [words] : []), el('button', {}, 'Show'))
 }
