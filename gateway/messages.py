@@ -160,6 +160,7 @@ class Reply:
     silent: bool = False
     literals: tuple[LiteralText, ...] = ()
     role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
+    is_spoken: bool = False  # once it has arrived it is read aloud too
 
 
 Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]

@@ -2,7 +2,7 @@
 
 Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
 `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
-The words of a message's audio stand on `gw.audio.<conv>`.
+The words of a message's audio stand on `gw.audio.<conv>`, answers that are to be spoken on `gw.voice.<conv>`.
 What the page's chat shows of a conversation stands on `gw.page.<conv>`.
 Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`; those that
 are of none on `gw.ev.<name>`.
@@ -14,11 +14,12 @@ from typing import Literal, TypeAlias
 
 from gateway.messages import Address
 
-SessionSubject: TypeAlias = Literal["in", "audio", "turn", "bell", "sum", "dead.turns", "shown", "page"]
+SessionSubject: TypeAlias = Literal["in", "audio", "voice", "turn", "bell", "sum", "dead.turns", "shown", "page"]
 
 TURN_SUBJECTS = "gw.turn.*"
 IN_SUBJECTS = "gw.in.*"
 AUDIO_SUBJECTS = "gw.audio.*"
+VOICE_SUBJECTS = "gw.voice.*"
 PAGE_SUBJECTS = "gw.page.*"
 WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"

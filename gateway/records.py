@@ -38,6 +38,7 @@ TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent, from 
 NEWEST = (1 << 63) - 1  # no sequence is higher
 EVENT_TTL = 7 * DAY
 PAGE_TTL = 90 * DAY  # what the page's chat shows
+VOICE_MARK = ":voice"  # the end of the id of a reply that is another one's text, spoken
 PAGE = 500  # records that are read at once
 
 
@@ -63,6 +64,24 @@ class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
     text: str = ""
     error: str = ""
     person: str = ""  # who said it, as `telegram:1002`
+
+
+class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
+    """What becomes of an answer that is to be spoken, by the `reply` that had arrived; the last one of a reply counts.
+
+    Its text are the words that are spoken. `begun` stands before each try, of which there are so many (`tries`) by
+    then; the audio is written to `path`, with an end that says its kind.
+    """
+
+    session_key: str
+    reply: Reply
+    turn_id: str = ""
+    state: Literal["owed", "begun", "done", "failed"] = "owed"
+    tries: int = 0
+    path: str = ""
+    error: str = ""
+    person: str = ""  # whom it answers, as `telegram:1002`
+    cause: tuple[str, int] | None = None
 
 
 class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):

@@ -59,7 +59,6 @@ CROWDED = {
 }
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
-    "gateway/adapters/discord/files.py": "files that people send: a network has its own way to fetch them",
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",

@@ -18,6 +18,10 @@ WRITTEN = {
     b'"reply_to":"","session":"","sent_at":0.0,"extra":{}}}': records.InboundMessage,
     b'{"kind":"audio","v":1,"at":0.0,"session_key":"k","on":3,"file":0,"state":"failed","tries":2,"text":"","error":"x",'
     b'"person":"net:ann"}': records.AudioTranscription,
+    b'{"kind":"voice","v":1,"at":0.0,"session_key":"k","reply":{"id":"t:reply","address":{"platform":"net","chat_id":"1",'
+    b'"chat_type":"dm","thread_id":""},"text":"hi","attachments":[],"buttons":[],"reply_to":"7","silent":false,'
+    b'"literals":[],"role":"user","is_spoken":false},"turn_id":"t","state":"begun","tries":1,"path":"/f/a","error":"",'
+    b'"person":"net:ann","cause":null}': records.VoiceAnswer,
     b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.LaneWakeup,
     b'{"kind":"claim","v":1,"at":0.0,"turn_id":"t","by":"n","on":3,"attempt":1}': records.Claim,
     b'{"kind":"llm","v":1,"at":0.0,"turn_id":"t","hop":0,"entry":{"role":"assistant","content":"hm","tool_calls":'

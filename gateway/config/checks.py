@@ -246,13 +246,15 @@ def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> I
 
 
 def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
-    """The model that transcribes is one of an endpoint that may have ears."""
-    name, path = settings.voice.transcribe.model, ("voice", "transcribe", "model")
-    if name and name not in settings.models:
-        yield _make_unknown_name_finding(tree, path, settings.models)
-    elif name and settings.models[name].provider in _DEAF_PROVIDERS:
-        what = f"`models.{to_printable(name)}` cannot transcribe"
-        yield Finding(_find_nearest_place(tree, path), what, "name one of `provider: openai`")
+    """The models that transcribe and speak are of endpoints that may have ears and a mouth."""
+    voice = settings.voice
+    for part, name in (("transcribe", voice.transcribe.model), ("speak", voice.speak.model)):
+        path = ("voice", part, "model")
+        if name and name not in settings.models:
+            yield _make_unknown_name_finding(tree, path, settings.models)
+        elif name and settings.models[name].provider in _DEAF_PROVIDERS:
+            what = f"`models.{to_printable(name)}` cannot {part}"
+            yield Finding(_find_nearest_place(tree, path), what, "name one of `provider: openai`")
 
 
 def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:

@@ -84,6 +84,7 @@ class Home:
         self.memory = ours / "memory"  # what people had the agent remember
         self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
         self.context_copies = ours / "context"  # what context files said before commands ran
+        self.voice = ours / "voice"  # what programs that speak are writing now
         self.backups = ours / "backups"
         self.lock = ours / "gateway.lock"
         self._runtime = runtime

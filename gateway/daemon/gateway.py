@@ -101,7 +101,7 @@ from gateway.sessions.search import SessionSearch
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
-from gateway.voice import Transcriber
+from gateway.voice import AnswerSpeaker, Transcriber
 from gateway.web.logins import Logins
 from gateway.web.openai.calls import CallTransport
 from gateway.web.program_keys import ProgramKeys
@@ -355,6 +355,7 @@ class Gateway:
             activity=self.activity,
             usage=self.usage,
             transcriber=build_transcriber(self),
+            speaker=build_speaker(self),
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:
@@ -430,6 +431,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("lanes", gateway.lanes.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
+    yield Part("voice", gateway.dispatcher.voice_answers.run)
     yield Part("journal alerts", gateway.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
@@ -461,9 +463,22 @@ def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
 
 def build_transcriber(gateway: Gateway) -> Transcriber:
     """It goes by the settings as they are when it is asked; its programs get no secrets of ours."""
+    return Transcriber(
+        lambda: gateway.settings, pick_voice_environment(gateway), gateway.home.own_folder, mark_of(gateway.home.lock)
+    )
+
+
+def build_speaker(gateway: Gateway) -> AnswerSpeaker:
+    """Likewise."""
+    return AnswerSpeaker(
+        lambda: gateway.settings, pick_voice_environment(gateway), gateway.home.voice, mark_of(gateway.home.lock)
+    )
+
+
+def pick_voice_environment(gateway: Gateway) -> dict[str, str]:
+    """What programs that hear and speak find around them."""
     environ = gateway.configuration.environ
-    env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-    return Transcriber(lambda: gateway.settings, env, gateway.home.own_folder, mark_of(gateway.home.lock))
+    return {name: environ[name] for name in SHELL_VARIABLES if name in environ}
 
 
 def build_traces(gateway: Gateway) -> TraceSender:
@@ -485,6 +500,7 @@ def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
         partial(write_decisions, gateway.engine, gateway.sessions),
         gateway.configuration.redactor.clean,
         lambda owed: gateway.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
+        lambda delivery: gateway.dispatcher.voice_answers.owe(delivery),  # noqa: PLW0108 - nor this
     )
 
 

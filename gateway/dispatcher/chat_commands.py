@@ -14,7 +14,7 @@ from gateway import record_subjects
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
@@ -27,11 +27,11 @@ from gateway.messages import Message
 from gateway.records import ActivityRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import Session, transitions
-from gateway.sessions.transitions import QUOTES
+from gateway.sessions.transitions import QUOTES, SPOKEN
 
 MOST_LISTED = 20
 MOST_DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
-KEPT_SETTINGS = ("model", "approvals", QUOTES)
+KEPT_SETTINGS = ("model", "approvals", QUOTES, SPOKEN)
 APPROVE_ANSWERS = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
@@ -168,14 +168,28 @@ async def set_model(call: CommandCall) -> CommandResult:
 
 
 async def set_voice(call: CommandCall) -> CommandResult:
-    transcriber, wanted = call.context.transcriber, call.args.lower()
-    if wanted not in ("", "quote on", "quote off"):
-        return CommandResult(f"/voice takes nothing, `quote on` or `quote off`, not {call.args!r}")
+    transcriber, speaker, wanted = call.context.transcriber, call.context.speaker, " ".join(call.args.lower().split())
+    if wanted not in ("", "on", "off", "quote on", "quote off"):
+        return CommandResult(f"/voice takes nothing, `on`, `off`, `quote on` or `quote off`, not {call.args!r}")
+    can_speak = speaker is not None and speaker.is_on and call.message.address.platform not in SILENT_PLATFORMS
+    if wanted == "on" and not can_speak:
+        return CommandResult("Answers cannot be spoken here: nobody speaks (`voice.speak`), or nobody could hear it.")
     heard = "are heard" if transcriber and transcriber.is_on else "are not heard here"
-    is_quoted = wanted == "quote on" if wanted else bool(call.session.settings.get(QUOTES))
+    is_quoted = wanted == "quote on" if "quote" in wanted else bool(call.session.settings.get(QUOTES))
+    is_spoken = wanted == "on" if wanted in ("on", "off") else bool(call.session.settings.get(SPOKEN))
+    changes = {
+        "": (),
+        "on": (transitions.change_spoken(is_on=True),),
+        "off": (transitions.change_spoken(is_on=False),),
+        "quote on": (transitions.change_quotes(is_on=True),),
+        "quote off": (transitions.change_quotes(is_on=False),),
+    }[wanted]
     shown = "are shown to you" if is_quoted else "are not shown; `/voice quote on` shows them"
-    changes = (transitions.change_quotes(is_on=is_quoted),) if wanted else ()
-    return CommandResult(f"Voice notes {heard}; the words that I understood {shown}.", changes)
+    said = "are spoken too" if is_spoken else "are written alone"
+    more = "; `/voice on` has them spoken too" if can_speak and not is_spoken else ""
+    return CommandResult(
+        f"Voice notes {heard}; the words that I understood {shown}.\nMy answers {said}{more}.", changes
+    )
 
 
 async def list_sessions(call: CommandCall) -> CommandResult:
@@ -375,7 +389,9 @@ BUILT_IN = (
     Command("undo", "forget the last turns", undo_turns, usage="[N]"),
     Command("title", "show the session's title, or set it", set_title, usage="[TEXT]"),
     Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]"),
-    Command("voice", "whether you see what was understood of voice notes", set_voice, usage="[quote on|off]"),
+    Command(
+        "voice", "whether you hear answers, and see what was understood", set_voice, usage="[on|off|quote on|quote off]"
+    ),
     Command("sessions", "list the sessions of this chat", list_sessions),
     Command("resume", "go back to an earlier session", resume_session, usage="ID"),
     Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",)),

@@ -22,9 +22,10 @@ from gateway.outbox import Outbox
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
 from gateway.usage import UsageJournal
-from gateway.voice import Transcriber
+from gateway.voice import AnswerSpeaker, Transcriber
 
 # Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.
+SILENT_PLATFORMS = (INTERNAL, API, "terminal")  # on which nobody hears anything
 OWN_PLATFORMS = (INTERNAL, API, "terminal", WEB)
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
@@ -107,6 +108,7 @@ class DispatcherContext:
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
     transcriber: Transcriber | None = None  # makes words of audio
+    speaker: AnswerSpeaker | None = None  # says words
 
     def list_homes(self) -> list[Address]:
         """The home channels of the networks that are served."""

@@ -45,6 +45,7 @@ from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
+from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
@@ -53,7 +54,7 @@ from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, R
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
-from gateway.sessions.transitions import QUOTES
+from gateway.sessions.transitions import QUOTES, SPOKEN
 from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
@@ -73,6 +74,7 @@ class Dispatcher:
         self.reminders = Reminders(context.engine, self.lanes.accept, ahead=context.engine.clock.calculate_difference)
         self.approvals = ApprovalRequests(context, self.lanes)
         self.questions = OpenQuestions(context, self.lanes, self.approvals)
+        self.voice_answers = VoiceAnswers(context)
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
@@ -242,7 +244,7 @@ class Dispatcher:
         refused = list_refusals(turn.open) if message.kind == "internal" else ()
         said = "" if result.status == "interrupted" and is_unread else result.reply
         text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
-        reply = make_reply(turn, message, text)
+        reply = make_reply(turn, message, text, is_spoken=result.status == "ok" and self._is_spoken(session, message))
         if files:
             workspace = self._context.find_workspace(facts) if result.sends_files else None
             reply = await attach_files(reply, files, workspace)
@@ -254,6 +256,9 @@ class Dispatcher:
 
     async def _make_entry(self, message: Message) -> Entry:
         return await make_entry(message, self._context.media) if message.attachments else Entry("user", message.text)
+
+    def _is_spoken(self, session: Session, message: Message) -> bool:
+        return bool(session.settings.get(SPOKEN)) and self.voice_answers.can_reach(message)
 
     def _make_budget_port(self, session: Session, message: Message, role: Role, view: HookScope) -> BudgetPort:
         """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""

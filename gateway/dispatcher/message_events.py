@@ -190,7 +190,8 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them.
 
-    `refuse_unshown` is told of what was given up: who has not seen a question cannot say yes to it.
+    `refuse_unshown` is told of what was given up: who has not seen a question cannot say yes to it. `owe_voice` says
+    what is owed with the arrival of an answer that is to be spoken too.
     """
 
     def __init__(
@@ -201,6 +202,7 @@ class ReplyHooks(DeliveryCallbacks):
         write_decisions: WriteDecisions,
         redact: Callable[[str], str] = str,
         refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
+        owe_voice: Callable[[DeliveryReport], list[NewRecord]] = lambda _delivery: [],
     ) -> None:
         self._registry = registry
         self._write_decisions = write_decisions
@@ -208,6 +210,7 @@ class ReplyHooks(DeliveryCallbacks):
         self._is_withdrawn = is_withdrawn
         self._redact = redact
         self._refuse_unshown = refuse_unshown
+        self._owe_voice = owe_voice
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """Returns the reply as its interceptors leave it.
@@ -249,7 +252,8 @@ class ReplyHooks(DeliveryCallbacks):
         owed = OwedEvents()
         self._fire(delivery, HookScope.note, owed)
         key = delivery.outbound.session_key
-        return [records.make_owed_event_put(event.name, event.data, key) for event in owed.waiting]
+        events = [records.make_owed_event_put(event.name, event.data, key) for event in owed.waiting]
+        return [*events, *self._owe_voice(delivery)] if delivery.reply.is_spoken else events
 
     def sent(self, delivery: DeliveryReport) -> None:
         self._tell(delivery)

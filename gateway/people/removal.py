@@ -21,7 +21,7 @@ from gateway.errors import SessionError
 from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
 from gateway.people.traces import PersonTraces, remove_turns
-from gateway.sessions.removal import forget_sessions, remove_received_file, rewrite_sessions
+from gateway.sessions.removal import forget_sessions, remove_audio, remove_received_file, rewrite_sessions
 from gateway.usage import UsageJournal
 
 log = logging.getLogger(__name__)
@@ -111,6 +111,7 @@ class PersonRemoval:
             if isinstance(kept, records.InboundMessage):
                 for file in kept.message.attachments:
                     await remove_received_file(kept.message, Path(file.path))
+            await remove_audio(kept)
             purged += await self._traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
         return purged
 

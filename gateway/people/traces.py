@@ -29,6 +29,7 @@ from gateway.sessions.search import SessionSearch, Speaker
 SUBJECTS = (
     record_subjects.IN_SUBJECTS,
     record_subjects.AUDIO_SUBJECTS,
+    record_subjects.VOICE_SUBJECTS,
     record_subjects.UPDATE_SUBJECTS,
     record_subjects.OUT_SUBJECTS,
     record_subjects.APPROVAL_SUBJECTS,
@@ -137,6 +138,7 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
         case (
             records.OwedReply(person=whose)
             | records.AudioTranscription(person=whose)
+            | records.VoiceAnswer(person=whose)
             | records.PendingUpdate(person=whose)
         ):
             return whose == str(person)

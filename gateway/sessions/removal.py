@@ -146,9 +146,16 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         if isinstance(kept, records.InboundMessage):
             for file in kept.message.attachments:
                 await remove_received_file(kept.message, Path(file.path))
+    for pattern in (
+        record_subjects.session_subject_of_token("voice", conv),
+        record_subjects.reply_pattern_of_token(conv),
+    ):
+        async for record in _read_until(engine, pattern, seq):
+            await remove_audio(records.decode(record.data))
     await purge_chain(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
     await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
+    await engine.purge(record_subjects.session_subject_of_token("voice", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("bell", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("page", conv), seq)
     await engine.purge(record_subjects.reply_pattern_of_token(conv), seq)
@@ -160,6 +167,20 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+
+async def remove_audio(kept: records.JournalRecord) -> None:
+    """The audio that was made of an answer. Other files of replies are not ours to remove."""
+    match kept:
+        case records.VoiceAnswer(path=path) if path:
+            place = anyio.Path(path)
+            paths = [one async for one in place.parent.glob(f"{place.name}.*")]
+        case records.OwedReply(reply=reply) if reply.id.endswith(records.VOICE_MARK):
+            paths = [anyio.Path(one.path) for one in reply.attachments]
+        case _:
+            return
+    for one in paths:
+        await one.unlink(missing_ok=True)
 
 
 async def remove_received_file(message: Message, path: Path) -> None:

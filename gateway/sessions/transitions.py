@@ -19,6 +19,7 @@ from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
 QUOTES = "quotes"  # the setting of a session by which a person sees what was understood of their voice notes
+SPOKEN = "spoken"  # the setting of a session by which its answers are read aloud too
 
 
 def begin_session(
@@ -87,6 +88,11 @@ def change_title(text: str) -> records.SettingChanged:
 def change_model(name: str) -> records.SettingChanged:
     """The session's own model; `default` or nothing goes back to the configured one."""
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
+
+
+def change_spoken(*, is_on: bool) -> records.SettingChanged:
+    """Whether answers are read aloud too."""
+    return records.SettingChanged(name=SPOKEN, value=is_on or None)
 
 
 def change_quotes(*, is_on: bool) -> records.SettingChanged:

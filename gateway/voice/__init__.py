@@ -1,5 +1,7 @@
-"""Words of what people say: a program of this machine, or an endpoint, is given their audio."""
+"""Words of what people say, and answers spoken: a program of this machine, or an endpoint, does either."""
 
+from gateway.voice.answer_text import extract_words
+from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import AudioText, Transcriber
 
-__all__ = ["AudioText", "Transcriber"]
+__all__ = ["AnswerSpeaker", "AudioText", "Transcriber", "extract_words"]

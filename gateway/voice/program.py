@@ -1,4 +1,4 @@
-"""A program of this machine that is run once for a file, and prints what comes of it.
+"""A program of this machine that is run once for a file, or for an answer, and prints what comes of it.
 
 It leads a process group of its own, finds the usual variables around it and none of our secrets, and bears the mark of
 the home: whatever is left of it when the gateway is killed is ended by the next one.
@@ -28,8 +28,10 @@ class VoiceProgram:
     env: Mapping[str, str]
     home: str
 
-    async def run(self) -> str:
+    async def run(self, given: bytes = b"") -> bytes:
         """What it prints, when it has ended; whoever is cancelled meanwhile leaves nothing of it behind.
+
+        It can read what is `given` to it.
 
         Raises:
             VoiceError: it could not be started, or failed.
@@ -46,7 +48,7 @@ class VoiceProgram:
             raise VoiceError(describe_start_failure(spec, error), is_final=True) from None
         try:
             limit_program(transport.get_pid(), spec)
-            process.write(b"")
+            process.write(given)
             await process.over.wait()
         finally:
             process.kill()
@@ -58,4 +60,4 @@ class VoiceProgram:
         if status := transport.get_returncode():
             remark = process.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][-LONGEST_REMARK:]
             raise VoiceError(f"{name}: {describe_exit(status)}{f': {remark}' if remark else ''}")
-        return process.stdout.decode("utf-8", "replace")
+        return bytes(process.stdout)

@@ -7,7 +7,7 @@ long it may take, by cancelling; of a program nothing is left then.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -15,20 +15,18 @@ import msgspec
 
 from gateway.agent.libraries import load_library
 from gateway.agent.models.prices import find_price
-from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings, Settings
 from gateway.errors import VoiceError
 from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
 from gateway.transcript import Usage
 from gateway.voice.program import VoiceProgram
+from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes that an endpoint is sent
 LONGEST_ANSWER = 1_000_000
 LONGEST_TEXT = 100_000
 GONE = "its file is not there any more"
-CONNECT_SECONDS = 15.0
-TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class Transcriber:
             raise VoiceError("nobody listens any more", is_final=True)
         (await anyio.to_thread.run_sync(_open_audio, file.path)).close()
         program = VoiceProgram(_fill_in(command, file.path, language), self._folder, self._env, self._mark)
-        return AudioText((await program.run()).strip()[:LONGEST_TEXT])
+        return AudioText((await program.run()).decode("utf-8", "replace").strip()[:LONGEST_TEXT])
 
     def _find_model(self) -> ModelSettings | None:
         settings = self._find_settings()
@@ -108,24 +106,7 @@ async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -
     form.add_field("model", model.name)
     if language:
         form.add_field("language", language)
-    url = f"{(model.base_url or PROVIDERS[model.provider].base_url).rstrip('/')}/audio/transcriptions"
-    headers = {"Authorization": f"Bearer {model.api_key.reveal()}"} if model.api_key else {}
-    patience = aiohttp.ClientTimeout(total=TIMEOUT, connect=CONNECT_SECONDS)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=patience, trust_env=True) as session,
-            session.post(url, data=form, headers=headers, allow_redirects=False) as response,
-        ):
-            body = b""
-            async for piece in response.content.iter_chunked(65_536):
-                body += piece
-                if len(body) > LONGEST_ANSWER:
-                    break
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise VoiceError(f"the endpoint could not be reached: {error or type(error).__name__}") from None
-    if response.status != 200:
-        raise VoiceError(_describe_refusal(response.status, body), is_final=400 <= response.status < 429)
-    return _read_answer(model, body)
+    return _read_answer(model, await call_remote(model, "/audio/transcriptions", LONGEST_ANSWER, data=form))
 
 
 def _open_audio(path: str) -> BinaryIO:
@@ -143,16 +124,6 @@ def _read_audio(path: str) -> bytes:
     except OverflowError as error:
         found = int(error.args[0]) / 1e6
         raise VoiceError(f"it has {found:.0f} MB; {LARGEST / 1e6:.0f} MB are sent at most", is_final=True) from None
-
-
-def _describe_refusal(status: int, body: bytes) -> str:
-    """The endpoint's own words where it has some. They may repeat a key: whoever shows them removes it, then cuts."""
-    try:
-        found: Any = msgspec.json.decode(body)["error"]
-        words = found["message"] if isinstance(found, dict) else str(found)
-    except (ValueError, KeyError, TypeError):
-        words = body.decode("utf-8", "replace")
-    return f"the endpoint answered {status}: {words}"
 
 
 def _read_answer(model: ModelSettings, body: bytes) -> AudioText:

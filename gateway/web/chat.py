@@ -31,8 +31,11 @@ log = logging.getLogger(__name__)
 
 LARGEST_SAID = 4_200_000  # bytes of JSON
 LARGEST_SENT = 100_000_000
-# What a browser may show by itself, since nothing in it acts. All else is saved.
-SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+# What a browser may show or play by itself, since nothing in it acts. All else is saved.
+SHOWN_TYPES = frozenset(
+    {"image/png", "image/jpeg", "image/gif", "image/webp"}
+    | {"audio/ogg", "audio/mpeg", "audio/wav", "audio/mp4", "audio/flac", "audio/webm"}
+)
 SAVED_TYPE = "application/octet-stream"
 NOT_NOW = "the gateway cannot take this now; it is tried again"
 NOTHING = "the chat has nothing of that name"

@@ -1,5 +1,6 @@
 """The HTTP API of Discord on loopback: a table of routes, and what is refused."""
 
+import base64
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 LIMIT = 2000
 QUIET = 1 << 2  # the flag of a message that shows nothing of its links
+VOICE = 8192
 
 
 class Refused(Exception):
@@ -174,8 +176,19 @@ def check(body: dict[str, Any], *, is_new: bool = True) -> None:
         raise Refused(400, 50035, "somebody would be pinged")
     if is_new and not body.get("flags", 0) & QUIET:
         raise Refused(400, 50035, "a link preview would be shown")
+    if body.get("flags", 0) & VOICE:
+        check_note(body)
     if any(len(carried) > 100 for carried in keys(body).values()):
         raise Refused(400, 50035, "Invalid Form Body: custom_id")
+
+
+def check_note(body: dict[str, Any]) -> None:
+    """What Discord refuses of a voice note."""
+    about = body.get("attachments") or [{}]
+    if body.get("content") or len(about) != 1 or not {"duration_secs", "waveform"} <= about[0].keys():
+        raise Refused(400, 50161, "Voice messages must have exactly one audio attachment, with its shape.")
+    if not 0 < about[0]["duration_secs"] <= 1200 or not 0 < len(base64.b64decode(about[0]["waveform"])) <= 256:
+        raise Refused(400, 50162, "Voice messages must have supporting metadata.")
 
 
 def said(body: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from tests.adapters.discord_facts import (
     thread,
     user,
 )
-from tests.adapters.discord_rest import REST, Refused, answered
+from tests.adapters.discord_rest import REST, VOICE, Refused, answered
 
 CODE_BLOCK = re.compile(r"```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][\s\S]*?)\n*```", re.IGNORECASE)  # as its clients do
 TOKEN = "MTA0MjQy.GabcDE.discord-token-on-loopback-0123456789"
@@ -277,6 +277,7 @@ class DiscordWire:
                 self.files[files[0]["id"]] if files else b"",
                 files[0]["filename"] if files else "",
                 [block[1] for block in CODE_BLOCK.findall(message["content"])],
+                is_note=bool(message["flags"] & VOICE),
             )
         )
         self.told(message)
@@ -398,12 +399,16 @@ async def sent(wire: DiscordWire, request: web.Request) -> dict[str, Any]:
     if not request.content_type.startswith("multipart"):
         return {}
     form = await request.post()
-    body, files = json.loads(str(form["payload_json"])), []
-    for value in form.values():
+    body, files = json.loads(str(form["payload_json"])), list[dict[str, Any]]()
+    told = {str(one.get("id")): one for one in body.get("attachments") or []}
+    for name, value in form.items():
         if isinstance(value, web.FileField):
             number = wire.number()
             wire.files[number] = value.file.read()
-            files.append({"id": number, "filename": value.filename, "size": len(wire.files[number]), "url": "x"})
+            about = told.get(name[6:-1], {})  # of `files[0]`
+            files.append(
+                {**about, "id": number, "filename": value.filename, "size": len(wire.files[number]), "url": "x"}
+            )
     return {**body, "attachments": [{**one, "proxy_url": "x"} for one in files]}
 
 

@@ -274,7 +274,13 @@ class TelegramWire:
     def _on_senddocument(self, asked: dict[str, Any]) -> Any:
         return self._shows(asked, "", next(value for value in asked.values() if isinstance(value, tuple)))
 
-    _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_sendvoice = _on_senddocument
+    _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_senddocument
+
+    def _on_sendvoice(self, asked: dict[str, Any]) -> Any:
+        """What is no Opus in Ogg is not shown as a voice note there."""
+        told = self._on_senddocument(asked)
+        self.shown[-1].is_note = self.shown[-1].file.startswith(b"OggS") and b"OpusHead" in self.shown[-1].file[:64]
+        return told
 
     def _on_editmessagetext(self, asked: dict[str, Any]) -> Any:
         shown = self._found(asked)

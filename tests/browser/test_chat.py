@@ -38,6 +38,7 @@ ASKS = {
     "user": "do it",
     "answers": [{"tool_calls": [{"name": "shell", "args": {"command": "echo <b>x</b>"}}]}, {"text": "Did."}],
 }
+SPEAKS = 'voice: {speak: {command: [flite, -voice, slt, -o, "{file}"]}}\n'
 SCRIPT: tuple[dict[str, Any], ...] = (
     {"user": "tricks", "answers": [{"text": TRICKS}]},
     *[SLOW] * 4,
@@ -49,7 +50,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("talk") / "home") as gateway:
-        gateway.script(*SCRIPT, settings="tools: {shell: ask}\n")
+        gateway.script(*SCRIPT, settings=f"tools: {{shell: ask}}\n{SPEAKS}")
         gateway.start()
         yield gateway
 
@@ -190,6 +191,24 @@ def test_a_file_goes_up_and_what_was_written_is_changed(screen: Screen, tmp_path
     expect(answers(screen)).to_have_count(2, timeout=PATIENCE)
     expect(screen.page.locator(".log .said.user")).to_have_count(1)
     expect(screen.page.locator(".log .said.user")).to_contain_text("what was this?")
+
+
+def test_an_answer_that_is_spoken_too_is_played(screen: Screen) -> None:
+    enter(screen, "c" + "8" * 15)
+    write(screen, "/voice on")
+    expect(answers(screen)).to_contain_text("My answers are spoken too", timeout=PATIENCE)
+    write(screen, "hello")
+    player = screen.page.locator(".log .said.agent audio")
+    expect(player).to_have_count(1, timeout=PATIENCE)
+    expect(answers(screen).nth(1)).to_contain_text("I heard you.")
+    seconds = player.evaluate("""
+        player => new Promise((told, failed) => {
+            player.addEventListener('ended', () => told(player.currentTime))
+            player.addEventListener('error', () => failed(player.error.message))
+            player.muted = true
+            player.play().catch(failed)
+        })""")
+    assert 0.3 < seconds < 5
 
 
 def test_what_is_written_while_the_gateway_is_away_is_taken_when_it_is_back(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import discord
+from discord.http import HTTPClient
 
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
@@ -52,6 +53,11 @@ class DiscordChannels:
         self._title = title
         self._chats: dict[int, discord.abc.Messageable] = {}
         self._without_thread: set[int] = set()
+
+    @property
+    def http(self) -> HTTPClient:
+        """For what the library's channels have no words."""
+        return self._client.http
 
     async def find(self, address: Address) -> tuple[Writable, bool]:
         """Where to write, and whether that is the thread which the address names.

@@ -11,6 +11,7 @@ import discord
 
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
 from gateway.adapters.discord.connection import ERRORS, as_adapter_error
+from gateway.adapters.discord.files import send_voice_note
 from gateway.adapters.discord.format import LIMIT, render_messages, show_literals
 from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 LARGEST = 10_000_000  # what Discord takes where nobody pays for more
 LONGEST_VALUE = 100  # characters that a button carries
 LONGEST_LABEL = 80
+NO_NOTES = (400, 403)  # what Discord answers where voice notes may not be sent, and files may
 
 
 class DiscordTransport(NetworkTransport[str]):
@@ -51,6 +53,10 @@ class DiscordTransport(NetworkTransport[str]):
         piece, buttons = self.part(reply, part)
         what: dict[str, Any] = {"suppress_embeds": True, "silent": reply.silent}
         loaded = await self.load(reply, piece, LARGEST, "Discord")
+        if isinstance(loaded, LoadedFile) and loaded.kind == "voice":
+            with self.calling():
+                if sent_id := await self._say(reply, part, nonce, loaded):
+                    return (sent_id,)
         if isinstance(loaded, LoadedFile):
             what["file"] = discord.File(io.BytesIO(loaded.data), filename=loaded.name)
         else:
@@ -87,6 +93,19 @@ class DiscordTransport(NetworkTransport[str]):
         if part == 0 and (replied := reference_of(reply, where, in_thread=in_thread)):
             what = {**what, "reference": replied, "mention_author": False}
         return await where.send(**what, nonce=nonce)
+
+    async def _say(self, reply: Reply, part: int, nonce: str, note: LoadedFile) -> str:
+        """The id of a voice note; empty where Discord takes none, and it is sent as a file."""
+        where, in_thread = await self._places.find(reply.address)
+        replied = reference_of(reply, where, in_thread=in_thread) if part == 0 else None
+        how = {"message_reference": replied.to_message_reference_dict()} if replied else {}
+        try:
+            return await send_voice_note(self._places.http, id_of(where), note.data, nonce=nonce, **how)
+        except discord.HTTPException as error:
+            if error.status not in NO_NOTES:
+                raise
+            log.info("a voice note is sent as a file: %s", as_adapter_error(error))
+        return ""
 
     async def _asked(self, reply: Reply) -> str:
         """Whom the buttons are for: in a group, whoever wrote the message that is answered.

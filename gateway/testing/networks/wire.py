@@ -31,6 +31,7 @@ class Shown:
     file: bytes = b""
     file_name: str = ""
     codes: list[str] = field(default_factory=list)  # its code blocks, as the network finds them
+    is_note: bool = False  # its file is a voice note, as the network shows one
 
 
 class Wire(Protocol):

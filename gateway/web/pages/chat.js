@@ -12,6 +12,7 @@ const LARGEST_FILE = 25_000_000
 const MOST_FILES = 10
 const DRAW_PAUSE = 80  // between two drawings of an answer that grows
 const LONG = 20_000  // characters: what is longer is set as plain text until it is whole
+const SOUNDS = ['audio/ogg', 'audio/mpeg', 'audio/wav', 'audio/mp4', 'audio/flac', 'audio/webm']
 const STATES = { running: 'an answer is being made', waiting: 'waits for your answer', queued: 'waits for its turn', idle: '' }
 
 let room = null  // the one that is drawn
@@ -227,6 +228,7 @@ function drawFile(place, one, file, number) {
   if (file.isLocal) return el('span', {}, name)
   const href = `/chat/file?${new URLSearchParams({ thread: place.thread, message: one.id, number })}`
   const isPicture = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(file.type)
+  if (SOUNDS.includes(file.type)) return el('audio', { src: href, controls: true, preload: 'none', 'aria-label': plain(name) })
   const link = el('a', isPicture ? { href, target: '_blank', rel: 'noopener' } : { href, download: name })
   link.append(isPicture ? el('img', { src: href, alt: plain(name), loading: 'lazy' }) : `${plain(name)} · ${bytes(file.size)}`)
   return link

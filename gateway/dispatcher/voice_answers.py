@@ -1,0 +1,281 @@
+"""Answers that are spoken too, for whoever wants that in a chat: as a voice note behind the text, once.
+
+Theory of operation. The text goes first, by the outbox as ever. In the append that says that it has arrived stands what
+is owed now: its words, as hooks at `message:sending` left them, on the conversation's own subject (`VoiceAnswer`). From
+there on one worker a conversation has them spoken, one answer after another, and appends the end of each together with
+the reply that brings the audio, or that says once why there is none. That one passes the outbox like any other.
+
+- A record stands before each try. A process that is killed in the middle of it has used one up, an orderly stop gives
+  it back. After `MOST_TRIES` the text stands alone.
+- The audio lies in the conversation's folder before the end is written. Whoever is killed between the two finds it
+  there, and nobody speaks, nor pays, twice.
+- Both tries have `PATIENCE` seconds together. As many conversations as `MOST_AT_ONCE` are spoken to at a time.
+- Whoever says `/voice off`, may no longer speak here, or is forgotten meanwhile is not spoken to.
+"""
+
+import dataclasses
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+from msgspec.structs import replace
+
+from gateway import record_subjects, records
+from gateway.dispatcher.context import SILENT_PLATFORMS, DispatcherContext
+from gateway.dispatcher.message_events import build_place_fields
+from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
+from gateway.engine.interface import append_until_written
+from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
+from gateway.errors import Conflict, EngineError, VoiceError
+from gateway.hooks.cause import use_cause
+from gateway.messages import Attachment, Message, Reply
+from gateway.outbox import DeliveryReport
+from gateway.sessions.removal import remove_audio
+from gateway.sessions.transitions import SPOKEN
+from gateway.transcript import Usage
+from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
+from gateway.voice import AnswerSpeaker, extract_words
+
+MOST_TRIES = 2
+PATIENCE = 60.0
+MOST_AT_ONCE = 4
+RELEASE = 1.0  # seconds that an orderly stop has to give back a try
+ACK_WAIT = 30.0
+FAULT_PAUSE = 5.0
+ENDS = ("done", "failed")
+TOO_LONG = "it took more than {:.0f} s"
+CUT_OFF = "the gateway ended in the middle of it"
+UNSPOKEN = "I could not say this aloud: {}"
+LONGEST_ERROR = 300
+
+log = logging.getLogger(__name__)
+
+
+FoundVoice: TypeAlias = tuple[Record, records.VoiceAnswer]
+
+
+class VoiceAnswers:
+    """All of them. They are spoken while `run` runs."""
+
+    def __init__(self, context: DispatcherContext, patience: float = PATIENCE) -> None:
+        self._context = context
+        self.patience = patience
+        self._slots = anyio.Semaphore(MOST_AT_ONCE)
+        self._begun = anyio.Event()
+        self._workers = KeyedWorkers(
+            lambda record: record_subjects.token_of_subject(record.subject), lambda token: VoiceWorker(token, self)
+        )
+
+    @property
+    def engine(self) -> Engine:
+        return self._context.engine
+
+    @property
+    def _speaker(self) -> AnswerSpeaker | None:
+        speaker = self._context.speaker
+        return speaker if speaker and speaker.is_on else None
+
+    def can_reach(self, message: Message) -> bool:
+        """Whether somebody speaks, and whoever wrote this would hear it."""
+        is_heard = message.kind != "internal" and message.address.platform not in SILENT_PLATFORMS
+        return is_heard and self._speaker is not None
+
+    def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
+        """What is to stand in the journal with the arrival of this."""
+        outbound, reply = delivery.outbound, delivery.reply
+        if delivery.error or not (words := extract_words(reply.text)):
+            return []
+        spoken = Reply(reply.id, reply.address, words, reply_to=reply.reply_to, role=reply.role)
+        kept = records.VoiceAnswer(
+            session_key=outbound.session_key,
+            reply=spoken,
+            turn_id=outbound.turn_id,
+            person=outbound.person,
+            cause=outbound.cause,
+        )
+        self._begun.set()
+        return [make_voice_put(kept)]
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. Where nobody speaks, it waits for the first answer that is to be spoken."""
+        task_status.started()
+        if self._speaker is None:
+            await self._begun.wait()
+        if speaker := self._context.speaker:
+            await anyio.to_thread.run_sync(speaker.clear)
+        consumer = await self.engine.consumer(ConsumerSpec("voice", (record_subjects.VOICE_SUBJECTS,), ACK_WAIT))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report_progress)
+            await self._workers.serve(consumer, tasks)
+
+    async def _report_progress(self) -> None:
+        while True:
+            await anyio.sleep(ACK_WAIT / 3)
+            with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
+                await self._workers.progress()
+
+    async def is_wanted(self, owed: records.VoiceAnswer) -> bool:
+        """Whether they want it still, and may speak here."""
+        who = Message("", owed.reply.address, owed.person.partition(":")[2], "")
+        session = await self._context.sessions.open(owed.session_key)
+        return bool(session.settings.get(SPOKEN)) and self._context.access.find_role(who) is not None
+
+    def clean(self, error: str) -> str:
+        return self._context.redact(error)[:LONGEST_ERROR]
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[anyio.CancelScope]:
+        """One of those that speak at a time, for so long as it may take."""
+        async with self._slots:
+            with anyio.move_on_after(self.patience) as limit:
+                yield limit
+
+    async def speak(self, owed: records.VoiceAnswer) -> tuple[Attachment, Sequence[NewRecord]]:
+        """The audio, and the count of what it cost.
+
+        Raises:
+            VoiceError: nobody speaks it.
+        """
+        if (speaker := self._speaker) is None:
+            raise VoiceError("nobody speaks any more", is_final=True)
+        session, at, words = await self._context.sessions.open(owed.session_key), owed.reply.address, owed.reply.text
+        role, (_, _, user) = owed.reply.role or "guest", owed.person.partition(":")
+        message = Message(owed.reply.reply_to, at, user, "", person=owed.person)
+        fields = build_place_fields(message, role, session) | {"turn_id": owed.turn_id, "agent": ""}
+        view = self._context.registry.scope(fields)
+        turn = TurnUsage(UsageOrigin(owed.person, session.session_id))
+        port = BudgetPort(role, view.run, view.emit, at, self._context.list_admins, session.key)
+        usage, used = CallUsage(self._context.usage.totals, turn, port), speaker.count_usage(words)
+        with use_cause(owed.cause):
+            if used is None:
+                return await speaker.say(words, Path(owed.path)), ()
+            if refusal := await usage.ask(used.model, used.tokens):
+                raise VoiceError(refusal, is_final=True)
+            counted = Usage()
+            try:
+                spoken, counted = await speaker.say(words, Path(owed.path)), used
+            finally:
+                usage.count(counted, used.model, used.tokens)
+        return spoken, turn.waiting
+
+    async def find_place(self, owed: records.VoiceAnswer) -> str:
+        """Where its audio is to lie, without the end that says its kind: in the conversation's own folder."""
+        session = await self._context.sessions.open(owed.session_key)
+        folder = owed.reply.address.find_folder(self._context.files, session.user_id)
+        return str(folder / record_subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
+
+
+class VoiceWorker:
+    """Fills `KeyedWorker`: one conversation's, in their order."""
+
+    def __init__(self, token: str, answers: VoiceAnswers) -> None:
+        self.wakeup = Wakeup()
+        self.is_over = False
+        self._subject = record_subjects.session_subject_of_token("voice", token)
+        self._answers = answers
+        self._scope = anyio.CancelScope()
+
+    def finish(self) -> None:
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        with self._scope:
+            while not self.is_over:
+                self.wakeup.listen()
+                try:
+                    owed = self._find_first(await self._read())
+                    if owed is None:
+                        self.is_over = not self.wakeup.has_news
+                    else:
+                        await self._answer(owed)
+                except Exception:  # an ill journal, a fault of ours: what is owed stands there, and is tried again
+                    log.exception("an answer that is to be spoken waits %.0f s", FAULT_PAUSE)
+                    await anyio.sleep(FAULT_PAUSE)
+
+    async def _read(self) -> list[FoundVoice]:
+        return [one async for one in records.read_all(self._answers.engine, self._subject, records.VoiceAnswer)]
+
+    def _find_first(self, found: Sequence[FoundVoice]) -> records.VoiceAnswer | None:
+        """What is to be spoken next, as its last record has it."""
+        last = {one.reply.id: one for _, one in found}
+        return next((one for one in last.values() if one.state not in ENDS), None)
+
+    async def _answer(self, owed: records.VoiceAnswer) -> None:
+        if not await self._answers.is_wanted(owed):
+            await self._end(replace(owed, state="done"))
+            return
+        owed, why = replace(owed, path=owed.path or await self._answers.find_place(owed)), CUT_OFF
+        async with self._answers.slot() as limit:
+            for tries in range(owed.tries + 1, MOST_TRIES + 1):
+                await self._write(replace(owed, state="begun", tries=tries))
+                try:
+                    spoken, counted = await self._answers.speak(owed)
+                except VoiceError as error:
+                    why = self._answers.clean(str(error))
+                    if error.is_final:
+                        break
+                except anyio.get_cancelled_exc_class():
+                    with anyio.move_on_after(RELEASE, shield=True):
+                        await self._write(replace(owed, state="begun", tries=tries - 1))
+                    raise
+                except Exception as error:  # hooks have their say in it, and programs that others wrote
+                    log.exception("an answer in %s cannot be spoken", owed.session_key)
+                    why = type(error).__name__
+                else:
+                    with anyio.CancelScope(shield=True):
+                        await self._end(replace(owed, state="done", tries=tries), spoken, counted)
+                    return
+        if limit.cancelled_caught:
+            why = TOO_LONG.format(self._answers.patience)
+        log.warning("an answer in %s is not spoken: %s", owed.session_key, why)
+        await self._end(replace(owed, state="failed", error=why))
+
+    async def _write(self, kept: records.VoiceAnswer) -> None:
+        put = make_voice_put(kept)
+        await append_until_written(partial(self._answers.engine.append, put), "an answer that is to be spoken")
+
+    async def _end(
+        self, ended: records.VoiceAnswer, spoken: Attachment | None = None, counted: Sequence[NewRecord] = ()
+    ) -> None:
+        """Write it, with the reply that comes of it. What is forgotten meanwhile is not written, and nothing comes."""
+        while True:
+            found = await self._read()
+            if not any(one.reply.id == ended.reply.id for _, one in found):
+                await remove_audio(ended)
+                return
+            was_said = any(one.state == "failed" for _, one in found)
+            replies = self._make_replies(ended, spoken, was_said=was_said)
+            put = replace(make_voice_put(ended), expect=found[-1][0].seq)
+            try:
+                await append_until_written(partial(self._answers.engine.append, put, *replies, *counted), "spoken")
+                break
+            except Conflict:  # another answer is owed since
+                continue
+        for record, one in found:
+            if one.reply.id == ended.reply.id or one.state in ENDS:
+                await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+    def _make_replies(
+        self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool
+    ) -> list[NewRecord]:
+        """The audio; or once, until it goes again, why there is none."""
+        reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
+        if spoken is not None:
+            reply = dataclasses.replace(reply, attachments=(spoken,))
+        elif ended.error and not was_said:
+            reply = dataclasses.replace(reply, text=UNSPOKEN.format(ended.error), silent=True)
+        else:
+            return []
+        now = self._answers.engine.clock.read()
+        return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
+
+
+def make_voice_put(kept: records.VoiceAnswer) -> NewRecord:
+    subject = record_subjects.session_subject_of("voice", kept.session_key)
+    return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)

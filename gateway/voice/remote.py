@@ -1,0 +1,51 @@
+"""One call of an endpoint of OpenAI's form that hears or speaks."""
+
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+
+from gateway.agent.libraries import load_library
+from gateway.config.providers import PROVIDERS
+from gateway.config.settings import ModelSettings
+from gateway.errors import VoiceError
+
+CONNECT_SECONDS = 15.0
+TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
+
+
+async def call_remote(model: ModelSettings, path: str, largest: int, **what: Any) -> bytes:
+    """What it answers to a POST of this.
+
+    Raises:
+        VoiceError: it refuses, cannot be reached, or answers without end.
+    """
+    aiohttp, _ = await anyio.to_thread.run_sync(load_library, "web")
+    url = f"{(model.base_url or PROVIDERS[model.provider].base_url).rstrip('/')}{path}"
+    headers = {"Authorization": f"Bearer {model.api_key.reveal()}"} if model.api_key else {}
+    patience = aiohttp.ClientTimeout(total=TIMEOUT, connect=CONNECT_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=patience, trust_env=True) as session,
+            session.post(url, headers=headers, allow_redirects=False, **what) as response,
+        ):
+            body = bytearray()
+            async for piece in response.content.iter_chunked(65_536):
+                body += piece
+                if len(body) > largest:
+                    raise VoiceError(f"the endpoint sent more than {largest / 1e6:.0f} MB", is_final=True)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise VoiceError(f"the endpoint could not be reached: {error or type(error).__name__}") from None
+    if response.status != 200:
+        raise VoiceError(_describe_refusal(response.status, bytes(body)), is_final=400 <= response.status < 429)
+    return bytes(body)
+
+
+def _describe_refusal(status: int, body: bytes) -> str:
+    """The endpoint's own words where it has some. They may repeat a key: whoever shows them removes it, then cuts."""
+    try:
+        found: Any = msgspec.json.decode(body)["error"]
+        words = found["message"] if isinstance(found, dict) else str(found)
+    except (ValueError, KeyError, TypeError):
+        words = body.decode("utf-8", "replace")
+    return f"the endpoint answered {status}: {words}"

@@ -1,0 +1,155 @@
+"""Words are spoken: by a program of this machine, or an endpoint as OpenAI's is. A voice note comes of it, if it can.
+
+Networks take Opus in Ogg for a voice note. What has another form is converted by `opusenc` or `ffmpeg`, where one of
+them is there; else it is sent as the file that it is. The settings say who speaks, and are asked each time. Whoever
+asks limits how long it may take, by cancelling; of a program nothing is left then.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from msgspec.structs import replace
+
+from gateway.agent.models.prices import find_price
+from gateway.config.settings import ModelSettings, Settings
+from gateway.errors import VoiceError
+from gateway.file_folders import read_whole, write_file
+from gateway.messages import Attachment
+from gateway.transcript import Usage
+from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
+from gateway.voice.program import VoiceProgram
+from gateway.voice.remote import call_remote
+
+LARGEST = 25_000_000  # bytes of what was spoken
+NAME = "answer"
+OPUSENC = ("opusenc", "--quiet", "--ignorelength", "--bitrate", "32", "-", "-")
+FFMPEG = (
+    *("ffmpeg", "-nostdin", "-v", "error", "-i", "pipe:0", "-vn"),
+    *("-c:a", "libopus", "-b:a", "32k", "-f", "ogg", "pipe:1"),
+)
+CONVERTERS = {"audio/wav": (OPUSENC, FFMPEG), "audio/flac": (OPUSENC, FFMPEG)}
+OTHERS = (FFMPEG,)  # of what else there is
+
+
+class AnswerSpeaker:
+    """Speaks as the settings say now. `env` is all that programs find around them; `folder` is theirs, and passing."""
+
+    def __init__(self, find_settings: Callable[[], Settings], env: Mapping[str, str], folder: Path, mark: str) -> None:
+        self._find_settings = find_settings
+        self._env, self._folder, self._mark = env, folder, mark
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is anybody who speaks."""
+        how = self._find_settings().voice.speak
+        return bool(how.model or how.command)
+
+    @property
+    def model(self) -> str:
+        """The name at its provider of the model that speaks; empty: it is a program."""
+        found = self._find_model()
+        return found.name if found else ""
+
+    def count_usage(self, words: str) -> Usage | None:
+        """What a model uses for these. Endpoints do not say it: characters count as tokens that it reads."""
+        if (model := self._find_model()) is None:
+            return None
+        return replace(find_price(model).usage_of(len(words), 0), calls=1, model=model.name, estimated=1)
+
+    def clear(self) -> None:
+        """What was in the making when the gateway was killed goes."""
+        with suppress(OSError):
+            shutil.rmtree(self._folder)
+
+    async def say(self, words: str, place: Path) -> Attachment:
+        """These words as audio, written to `place` with the end that fits; what stands there already is taken.
+
+        Raises:
+            VoiceError: nobody speaks them.
+        """
+        if known := await anyio.to_thread.run_sync(_find_spoken, place):
+            return known
+        data = await self._speak(words)
+        if len(data) > LARGEST:
+            raise VoiceError(f"what was spoken has more than {LARGEST / 1e6:.0f} MB", is_final=True)
+        if not (kind := infer_media_type(data)):
+            raise VoiceError("what came is no audio that is known here", is_final=True)
+        if kind != NOTE_TYPE and (note := await self._convert(kind, data)):
+            kind, data = NOTE_TYPE, note
+        path = place.with_suffix(SUFFIXES[kind])
+        try:
+            await anyio.to_thread.run_sync(write_file, path, data)
+        except OSError as error:
+            raise VoiceError(f"what was spoken cannot be kept: {error.strerror}") from None
+        return _make_attachment(path, len(data))
+
+    def _find_model(self) -> ModelSettings | None:
+        settings = self._find_settings()
+        return settings.models.get(settings.voice.speak.model)
+
+    async def _speak(self, words: str) -> bytes:
+        voice = self._find_settings().voice
+        if (model := self._find_model()) is not None:
+            asked = {"model": model.name, "input": words, "voice": voice.speak.voice, "response_format": "opus"}
+            return await call_remote(model, "/audio/speech", LARGEST, json=asked)
+        if not voice.speak.command:
+            raise VoiceError("nobody speaks any more", is_final=True)
+        folder = await anyio.to_thread.run_sync(self._make_folder)
+        try:
+            file = folder / f"{NAME}.wav"
+            command = [
+                one.replace("{language}", voice.language).replace("{file}", str(file)) for one in voice.speak.command
+            ]
+            printed = await self._run(tuple(command), words.encode())
+            is_file = any("{file}" in one for one in voice.speak.command)
+            return await anyio.to_thread.run_sync(_read_file, file) if is_file else printed
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+    async def _convert(self, kind: str, data: bytes) -> bytes:
+        """As a voice note; empty where nobody here can do that."""
+        for command in CONVERTERS.get(kind, OTHERS):
+            if shutil.which(command[0], path=self._env.get("PATH", os.defpath)):
+                note = await self._run(command, data)
+                return note if infer_media_type(note) == NOTE_TYPE else b""
+        return b""
+
+    async def _run(self, command: tuple[str, ...], given: bytes) -> bytes:
+        return await VoiceProgram(command, self._folder.parent, self._env, self._mark).run(given)
+
+    def _make_folder(self) -> Path:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=self._folder))
+
+
+def _read_file(path: Path) -> bytes:
+    """Raises VoiceError: it is not there, or too large."""
+    try:
+        return read_whole(path.open("rb"), LARGEST)
+    except OSError:
+        raise VoiceError("the program wrote no audio into its file") from None
+    except OverflowError:
+        raise VoiceError(f"what was spoken has more than {LARGEST / 1e6:.0f} MB", is_final=True) from None
+
+
+def _find_spoken(place: Path) -> Attachment | None:
+    """What was spoken before the gateway was killed is not spoken, nor paid, again."""
+    found = (place.with_suffix(suffix) for suffix in SUFFIXES.values())
+    for path in found:
+        with suppress(OSError):
+            if not path.is_symlink() and path.is_file():
+                return _make_attachment(path, path.stat().st_size)
+    return None
+
+
+def _make_attachment(path: Path, size: int) -> Attachment:
+    kind = next(kind for kind, suffix in SUFFIXES.items() if suffix == path.suffix)
+    name = f"{NAME}{path.suffix}"
+    return Attachment("voice" if kind == NOTE_TYPE else "audio", str(path), name, kind, size)
