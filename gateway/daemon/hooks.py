@@ -15,6 +15,7 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
 from gateway.errors import HookError
+from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
@@ -39,6 +40,7 @@ def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]
         HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
         make_package_source(home, configuration.environ),
         *list_hermes_sources(home, configuration.environ),
+        make_installed_source(home, configuration.settings.hooks.dirs),
         HermesFolderSource(home.hooks, "home"),
         *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),
     )

@@ -216,10 +216,6 @@ class PluginSource(FolderSource):
             "patches": manifest.patches,
         }
 
-    def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that are packages
-        """Where else its interpreter looks for packages."""
-        return ()
-
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.testing import GatewayProcess
 from gateway.worker.sandbox import find_support
 
@@ -50,7 +51,8 @@ def test_a_plugin_is_held_as_a_hook_is(tmp_path: Path, keys: str, is_installed: 
             uses = ["emit", "send", "store", "submit", "tool", "llm", "session"]
             events = ["session:start", "session:end", "agent:start", "agent:end"]
             grants = {"uses": uses, "env": ["HERMES_HOME"], "events": events, "intercepts": events}
-            entry = {"path": str(folder), "source": "x", "digest": "x", "grants": grants}
+            digest = read_whole_folder(folder).digest
+            entry = {"path": str(folder), "source": "x", "digest": digest, "grants": grants}
             gateway.home.hooks_lock.write_text(json.dumps({"version": 1, "hooks": {"held": entry}}))
         gateway.start()
 

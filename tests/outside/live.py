@@ -282,6 +282,24 @@ def hooks(tour: Tour) -> None:
     tour.gateway.until(lambda: any(one["name"] == "needy" for one in tour.ask("hooks.list", {})["hooks"]))
     for command in ("check", "list", "stats"):
         tour.show(f"hooks {command}")
+    offered(tour)
+
+
+def offered(tour: Tour) -> None:
+    """A hook of somebody else's: installed, frozen, updated, made anew from what was frozen, removed."""
+    root = tour.gateway.home.root.parent
+    source, frozen = root / "offered", root / "frozen.json"
+    source.mkdir()
+    (source / "HOOK.yaml").write_text("events: [agent:end]\nuses: [store]\n")
+    (source / "handler.py").write_text(COURIER)
+    tour.show("hooks install", str(source), "--yes")
+    frozen.write_text(json.dumps(tour.show("hooks freeze")))
+    (source / "handler.py").write_text(f"{COURIER}\n# changed\n")
+    tour.show("hooks outdated")
+    tour.show("hooks update", "--yes")
+    (source / "handler.py").write_text(COURIER)
+    tour.show("hooks sync", str(frozen), "--yes")
+    tour.show("hooks remove", "offered")
 
 
 def letters(tour: Tour) -> None:

@@ -26,6 +26,12 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "reset": ("control", "close its circuit breaker and try it again now"),
     "trust": ("control", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
     "deps": ("deps", "install the packages that it lacks, or that you name, for it alone"),
+    "install": ("install", "install a hook that somebody else wrote, when you have seen what it asks for"),
+    "update": ("install", "take what there is now of hooks that were installed, when you have seen what differs"),
+    "outdated": ("install", "which installed hooks are not as they are where they came from"),
+    "remove": ("install", "remove a hook that was installed"),
+    "freeze": ("freeze", "print what is installed, so that `sync` makes another home the same"),
+    "sync": ("freeze", "have just those hooks installed that `freeze` has printed"),
     "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
 """Each verb with its module and what it does, in the order in which `--help` lists them."""

@@ -18,6 +18,7 @@ from gateway.errors import ExitCode, HookError
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.doctor import describe_missing_imports
 from gateway.hermes.imports import find_missing_imports
+from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
@@ -51,7 +52,8 @@ def list_places(home: Home) -> tuple[Source, ...]:
     """Where hooks of all kinds lie in this home."""
     environ = get_process_environment()
     hermes = (make_package_source(home, environ), *list_hermes_sources(home, environ))
-    return (make_missing_source(home, environ), *hermes, HermesFolderSource(home.hooks, "home"))
+    installed = make_installed_source(home)
+    return (make_missing_source(home, environ), *hermes, installed, HermesFolderSource(home.hooks, "home"))
 
 
 def list_all(sources: Sequence[Source]) -> list[HookVersion]:

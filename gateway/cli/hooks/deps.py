@@ -2,12 +2,10 @@
 
 What it lacks is what it requires itself, what the files in its folder that are written for pip ask for, and what was
 named by hand: that is remembered in the place, so that it is there after the next time too. All is installed beside
-what was there before and put in its place whole, so that a failure changes nothing. pip does it, that of this
-environment or of the Python which it was made from; else uv.
+what was there before and put in its place whole, so that a failure changes nothing.
 """
 
 import argparse
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -31,6 +29,7 @@ from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.hooks.folders.requirement import read_requirement
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
+from gateway.installer.packages import find_package_tool
 
 ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
 
@@ -160,7 +159,9 @@ def install(wanted: list[str], asked: list[str], place: Path) -> None:
     for rest in (beside, before):
         shutil.rmtree(rest, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run([*find_installer(), "--target", str(beside), *wanted], stdout=sys.stderr, check=False)
+    done = subprocess.run(
+        [*find_package_tool().words, "--target", str(beside), *wanted], stdout=sys.stderr, check=False
+    )
     if done.returncode:
         shutil.rmtree(beside, ignore_errors=True)
         raise HookError(f"{' '.join(wanted)} could not be installed; what there was is unchanged")
@@ -169,16 +170,3 @@ def install(wanted: list[str], asked: list[str], place: Path) -> None:
         place.rename(before)
     beside.rename(place)
     shutil.rmtree(before, ignore_errors=True)
-
-
-def find_installer() -> list[str]:
-    """The words that begin a command which installs packages for this interpreter."""
-    if importlib.util.find_spec("pip"):
-        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
-    if uv := shutil.which("uv"):
-        return [uv, "pip", "install", "--no-config", "--python", sys.executable]
-    python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
-    asked = subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False)
-    if asked.returncode:
-        raise HookError("neither pip nor uv is there to install packages\ninstall uv, or pip into this environment")
-    return [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-warn-script-location"]

@@ -1,8 +1,10 @@
 """The arguments of every verb of `hooks`, apart from what the verbs do, so that to read them costs nothing."""
 
 import argparse
+from collections.abc import Callable, Mapping
 from typing import Any
 
+SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
 FOLDER_HELP = "the name of its folder"
 
 
@@ -13,41 +15,78 @@ def is_path(name: str) -> bool:
 
 def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     """Give the parser of this verb what the verb takes."""
-    match verb:
-        case "list" | "stats":
-            parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
-            says = "only N, those first that somebody should look at"
-            parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
-            says = "only those with this text in their name, description or events"
-            parser.add_argument("--text", default="", help=says)
-        case "new":
-            _add_new_options(parser)
-        case "check":
-            parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
-        case "dead-letters":
-            _add_dead_letters_options(parser)
-            return
-        case "reload":
-            parser.add_argument(
-                "name", nargs="?", default="", help=f"{FOLDER_HELP}; without one, all folders are looked at"
-            )
-        case "test":
-            parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or where that lies")
-            parser.add_argument("--event", metavar="NAME", default="", help="only this event")
-            _add_payload_option(parser)
-        case _:
-            parser.add_argument("name", help=FOLDER_HELP)
-    match verb:
-        case "deps":
-            says = "further packages, where its README says `pip install PACKAGE`; they are remembered"
-            parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=says)
-        case "logs":
-            parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
-            parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
-        case "fire":
-            parser.add_argument("event", help="the event, for instance agent:end")
-            _add_payload_option(parser)
-    _add_json_option(parser)
+    OPTIONS.get(verb, _add_name_option)(parser)
+    if verb not in WITH_OWN_VERBS:
+        _add_json_option(parser)
+
+
+def _add_name_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help=FOLDER_HELP)
+
+
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+    says = "only N, those first that somebody should look at"
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
+    says = "only those with this text in their name, description or events"
+    parser.add_argument("--text", default="", help=says)
+
+
+def _add_check_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
+
+
+def _add_reload_options(parser: argparse.ArgumentParser) -> None:
+    says = f"{FOLDER_HELP}; without one, all folders are looked at"
+    parser.add_argument("name", nargs="?", default="", help=says)
+
+
+def _add_test_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or where that lies")
+    parser.add_argument("--event", metavar="NAME", default="", help="only this event")
+    _add_payload_option(parser)
+
+
+def _add_fire_options(parser: argparse.ArgumentParser) -> None:
+    _add_name_option(parser)
+    parser.add_argument("event", help="the event, for instance agent:end")
+    _add_payload_option(parser)
+
+
+def _add_deps_options(parser: argparse.ArgumentParser) -> None:
+    _add_name_option(parser)
+    says = "further packages, where its README says `pip install PACKAGE`; they are remembered"
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=says)
+
+
+def _add_logs_options(parser: argparse.ArgumentParser) -> None:
+    _add_name_option(parser)
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
+
+
+def _add_install_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    _add_yes_option(parser)
+
+
+def _add_update_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; by default all that are installed")
+    parser.add_argument("--check", action="store_true", help="only show it; exit 1 if there is anything")
+    _add_yes_option(parser)
+
+
+def _add_sync_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="what `hooks freeze` has printed")
+    _add_yes_option(parser)
+
+
+def _add_nothing(_parser: argparse.ArgumentParser) -> None:
+    """It takes nothing of its own."""
+
+
+def _add_yes_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="ask nobody: for scripts of whoever has read it")
 
 
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
@@ -81,3 +120,24 @@ def _add_payload_option(parser: argparse.ArgumentParser) -> None:
 
 def _add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
+
+
+WITH_OWN_VERBS = frozenset({"dead-letters"})
+OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
+    "list": _add_list_options,
+    "stats": _add_list_options,
+    "logs": _add_logs_options,
+    "new": _add_new_options,
+    "check": _add_check_options,
+    "test": _add_test_options,
+    "fire": _add_fire_options,
+    "reload": _add_reload_options,
+    "deps": _add_deps_options,
+    "install": _add_install_options,
+    "update": _add_update_options,
+    "outdated": _add_nothing,
+    "freeze": _add_nothing,
+    "sync": _add_sync_options,
+    "dead-letters": _add_dead_letters_options,
+}
+"""What a verb takes, where that is not just the name of a hook."""

@@ -247,11 +247,11 @@ class FolderSet:
 
     def _touched(self, folders: TouchedFolders) -> None:
         """A plugin may have lost its short name to a hook, or got it back."""
-        places = {(source.path, source.prefix) for source in self.sources.sources}
-        touched = {prefix + folder.name for folder in folders for path, prefix in places if path == folder.parent}
+        sources = self.sources.sources
+        touched = {name for source in sources for name in source.list_touched(folders)}
         namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
         self.touch(sorted(touched | namesakes & self.hooks.keys()))
-        known, find_places = {path for path, _ in places}, self._services.environment.find_places
+        known, find_places = {source.path for source in sources}, self._services.environment.find_places
         if find_places and any(self._is_place(folder) for folder in folders - known):
             self._services.tasks.start_soon(find_places)
 

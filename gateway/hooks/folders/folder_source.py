@@ -178,7 +178,8 @@ class FolderSource(Source):
             data = services.environment.data_of(version.name)
             file, show = version.path / HANDLER_FILE, self.show_fields_of(manifest)
             return InProcessWire.open(manifest.folder, file, version.options, serve, data, show)
-        return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
+        worker = worker_spec_of(version, manifest, services, places=self.places_of(version))
+        return await services.fork_server.start(worker, serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
         """What is to be said of the place itself, and so of each hook in it."""

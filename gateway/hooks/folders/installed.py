@@ -7,7 +7,6 @@ all others were placed by hand. What the file does not say of an installed hook 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -43,7 +42,7 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None = None
     digest: str = ""
     path: str
-    packages: Any = None
+    packages: tuple[str, ...] = ()  # which came with it: each with its version and the hashes of its files
     grants: HookGrants
 
 
@@ -64,10 +63,22 @@ class HooksLock:
         self._wrong = ""
 
     @property
+    def folder(self) -> Path:
+        """Where the paths in it begin."""
+        return self._path.parent
+
+    @property
     def trouble(self) -> str:
         """Why none of it can be read; nothing where all is well."""
         self._follow()
         return self._wrong
+
+    def list(self) -> Iterator[tuple[str, InstalledHook]]:
+        """All that can be read, by their names."""
+        self._follow()
+        for name, one in sorted(self._entries.items()):
+            if isinstance(one, InstalledHook):
+                yield name, one
 
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""

@@ -279,8 +279,12 @@ def read_document(folder: Path) -> YamlDocument:
     return read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
 
 
-def read_manifest(folder: Path) -> ParsedManifest:
-    """What the folder's manifest says; nothing is raised, and nothing of the folder is run."""
+def read_manifest(folder: Path, name: str = "") -> ParsedManifest:
+    """What the folder's manifest says; nothing is raised, and nothing of the folder is run.
+
+    `name`: what the hook is called, where that is not the folder's name.
+    """
+    name = name or folder.name
     if not (folder / MANIFEST_FILE).exists():
         return _report_missing_manifest(folder)
     tree = read_document(folder)
@@ -295,10 +299,10 @@ def read_manifest(folder: Path) -> ParsedManifest:
     findings += bound
     if root.pairs or not tree.findings:
         findings += _check_keys(root, keys or _bind_valid_keys(kept))
-        findings += _check_webhook(folder.name, root)
+        findings += _check_webhook(name, root)
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
-    manifest = None if failed or keys is None else _build_manifest(folder.name, root, keys, own_key)
+    manifest = None if failed or keys is None else _build_manifest(name, root, keys, own_key)
     return ParsedManifest(manifest, tuple(findings), None if manifest else _read_guard(root))
 
 

@@ -24,6 +24,7 @@ from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
+NOT_AS_INSTALLED = "what lies in its folder is not what was installed"
 READS_UNKNOWN = "it reads the environment by a name that its source only puts together"
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
@@ -53,12 +54,17 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         return replace(version, state="broken", reason=str(error))
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     try:
-        if services.settings.trust == "pinned" or version.source.needs_trust:
+        if installed:
+            version = replace(version, pinned=find_trust_digest(version))
+            if version.pinned != installed.digest:
+                return replace(version, state="broken", reason=f"{NOT_AS_INSTALLED}; install it again, or remove it")
+        elif services.settings.trust == "pinned" or version.source.needs_trust:
             version = replace(version, pinned=find_trust_digest(version))
             _adopt_trust_of_code(version, switches)
     except HookError as error:
         return replace(version, state="broken", reason=str(error))
-    state, reason = _check_needs(version, manifest, services, switches)
+    is_trusted = installed is not None or not version.pinned or switches.is_trusted(version.name, version.pinned)
+    state, reason = _check_needs(version, manifest, services, is_trusted)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
     denied = version.denied if state != "pending" or switches.was_trusted(version.name) else None
     if state == "registered" and installed and (excess := "; ".join(list_missing_grants(manifest, installed.grants))):
@@ -166,15 +172,15 @@ def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> 
 
 
 def _check_needs(
-    version: HookVersion, manifest: Manifest, services: HookServices, switches: HookSwitches
+    version: HookVersion, manifest: Manifest, services: HookServices, is_trusted: bool
 ) -> tuple[HookState, str]:
     if wrong := describe_first_error(version.findings):
         return "broken", wrong
-    if version.pinned and not switches.is_trusted(version.name, version.pinned):
+    if not is_trusted:
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
     own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
-    places = (*own, *around.packages)
+    places = (*version.source.places_of(version), *own, *around.packages)
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
 

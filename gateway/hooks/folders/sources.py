@@ -4,7 +4,7 @@ A `HookVersion` is one look at one hook. Its source finds it, reads it and opens
 `check_readiness` decides whether it may run. Each step hands on the same value with more in it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -145,6 +145,14 @@ class Source(Protocol):
     def options_of(self, version: HookVersion) -> Mapping[str, Any]:  # noqa: ARG002 - for those that have some
         """Options for it that stand neither in its manifest nor in our own configuration."""
         return {}
+
+    def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that bring some
+        """Folders of packages that come with it."""
+        return ()
+
+    def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
+        """Its hooks to look at again where these folders were touched."""
+        return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         """The way to it, ready to be called. HookError with the reason; nothing is left of it then."""

@@ -13,6 +13,7 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.worker.sandbox import find_support
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.hooks.wires.workshop import is_alive
@@ -85,7 +86,7 @@ def lock(home: Home, name: str, path: str = "", **grants: Any) -> None:
     entry: dict[str, Any] = {
         "source": "x",
         "commit": None,
-        "digest": "d",
+        "digest": read_whole_folder(home.root / (path or f"hooks/{name}")).digest,
         "path": path or f"hooks/{name}",
         "packages": [],
     }

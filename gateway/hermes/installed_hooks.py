@@ -1,0 +1,87 @@
+"""Hooks that were installed: each in a folder `NAME@DIGEST` that `hooks.lock` names, and called NAME.
+
+A folder that somebody placed under that name stands in for it. Then it is listed as `NAME@DIGEST`, and says so.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gateway.config.home import Home
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.installed import HooksLock
+from gateway.hooks.folders.manifest import ParsedManifest, read_manifest
+from gateway.hooks.folders.sources import HookVersion
+from gateway.yaml_source import Finding, SourceLocation
+
+PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each
+GONE = "it was installed, and its folder is gone"
+
+
+@dataclass(frozen=True)
+class InstalledSource(HermesFolderSource):
+    """`placed`: where a folder of the same name stands in for an installed one."""
+
+    lock: HooksLock = field(kw_only=True, compare=False)
+    placed: tuple[Path, ...] = field(kw_only=True)
+
+    @property
+    def is_placed(self) -> bool:
+        return False
+
+    def list(self) -> Iterator[HookVersion]:
+        for name, folder in self._find_folders().items():
+            yield self._read_installed(name, folder)
+
+    def find(self, name: str) -> HookVersion | None:
+        bare = name.partition("@")[0]
+        folder = self._find_folders().get(bare)
+        version = self._read_installed(bare, folder) if folder else None
+        return version if version and version.name == name else None
+
+    def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
+        """Also one for which a placed folder stands in, or does so no more."""
+        known = self._find_folders()
+        for folder in folders:
+            if folder.parent == self.path:
+                yield from (folder.name, _name_of(folder))
+            elif folder.parent in self.placed and (own := known.get(folder.name)):
+                yield own.name
+
+    def read_manifest(self, folder: Path) -> ParsedManifest:
+        return read_manifest(folder, _name_of(folder))
+
+    def places_of(self, version: HookVersion) -> tuple[str, ...]:
+        place = self.path / PACKAGES_FOLDER / version.path.name
+        return (str(place),) if place.is_dir() else ()
+
+    def _find_folders(self) -> Mapping[str, Path]:
+        """Those that the lock names; all that lie there, where it cannot be read."""
+        if self.lock.trouble:
+            folders = sorted(self.path.glob("*@*")) if self.path.is_dir() else []
+            return {_name_of(folder): folder for folder in folders}
+        found = ((name, self.lock.folder / one.path) for name, one in self.lock.list())
+        return {name: folder for name, folder in found if folder.parent == self.path}
+
+    def _read_installed(self, name: str, folder: Path) -> HookVersion:
+        """As it is called, or, where a placed folder stands in for it, as its own folder is."""
+        own = self._own_findings() if self.path.is_dir() else ()
+        version = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
+        if shadow := next((place / name for place in self.placed if (place / name).is_dir()), None):
+            return replace(version, name=folder.name, state="disabled", reason=f"{shadow} stands in for it")
+        return replace(version, name=name)
+
+    def _report_missing(self, folder: Path) -> HookVersion:
+        remedy = f"install it again, or: hermes-gateway hooks remove {_name_of(folder)}"
+        wrong = Finding(SourceLocation(str(folder)), GONE, remedy)
+        return HookVersion(folder.name, folder, self, (), (wrong,), "refused", f"{GONE}; {remedy}")
+
+
+def _name_of(folder: Path) -> str:
+    return folder.name.rpartition("@")[0] or folder.name
+
+
+def make_installed_source(home: Home, dirs: Iterable[str] = ()) -> InstalledSource:
+    """Those of this home; `dirs`: where hooks are placed besides."""
+    placed = (home.hooks, *map(home.path, dirs))
+    return InstalledSource(home.installed_hooks, "installed", lock=HooksLock(home.hooks_lock), placed=placed)

@@ -1,0 +1,167 @@
+"""An archive that a stranger made, laid out as plain files: nothing leads out of the folder, nothing is without end.
+
+What is in it is counted as it comes, never believed: a small file may hold a large one, and many of them.
+"""
+
+import bz2
+import gzip
+import lzma
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Protocol
+
+from gateway.errors import HookError
+from gateway.logs.text import to_one_line
+
+MAX_BYTES = 64 << 20
+MAX_FILES = 5_000
+MAX_NAME, MAX_DEPTH = 200, 20
+CHUNK = 1 << 16
+ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file of an archive. `kind`: what it is, where that is neither a file nor a folder."""
+
+    name: str
+    kind: str
+    is_folder: bool
+    is_program: bool
+    open: Any
+
+
+class CappedReader(BufferedIOBase):
+    """What is unpacked of a stream, up to a limit. HookError past it."""
+
+    def __init__(self, source: Readable, limit: int) -> None:
+        self._source, self._left = source, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = self._source.read(self._left + 1 if size is None or size < 0 else min(size, self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise HookError(f"the archive holds more than {MAX_BYTES >> 20} MB")
+        return data
+
+
+def is_archive(name: str) -> bool:
+    return name.lower().endswith(ENDINGS)
+
+
+def extract_archive(archive: Path, into: Path) -> None:
+    """All of its files, in a folder that is empty.
+
+    Raises:
+        HookError: it is no archive, holds what no hook needs, or more than one may have.
+    """
+    try:
+        if archive.stat().st_size > MAX_BYTES:
+            raise HookError(f"{archive.name} is larger than {MAX_BYTES >> 20} MB")
+        with archive.open("rb") as file:
+            if zipfile.is_zipfile(file):
+                with zipfile.ZipFile(file) as packed:
+                    _write(_list_zip(packed), into)
+            else:
+                file.seek(0)
+                extract_stream(_unpack(file), into)
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        zipfile.BadZipFile,
+        lzma.LZMAError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
+        raise HookError(f"{archive.name} cannot be unpacked: {to_one_line(str(error), 200)}") from None
+
+
+def extract_stream(stream: Readable, into: Path) -> None:
+    """The same of a tar that comes as a stream; its names and headers count too."""
+    try:
+        bounded: Any = CappedReader(stream, MAX_BYTES + MAX_FILES * 4096)
+        with tarfile.open(fileobj=bounded, mode="r|") as packed:
+            _write(_list_tar(packed), into)
+    except tarfile.TarError as error:
+        raise HookError(f"this is no archive: {to_one_line(str(error), 200)}") from None
+
+
+def _unpack(file: IO[bytes]) -> Readable:
+    """A tar may be packed in one of three ways."""
+    begins = file.read(6)
+    file.seek(0)
+    if begins.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=file)
+    if begins.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    return lzma.LZMAFile(file) if begins.startswith(b"\xfd7zXZ\0") else file
+
+
+def _list_zip(packed: zipfile.ZipFile) -> Iterator[Member]:
+    for one in packed.infolist():
+        mode = one.external_attr >> 16
+        odd = stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR)
+        kind = "encrypted" if one.flag_bits & 1 else "a link or a device" if odd else ""
+        yield Member(one.filename, kind, one.is_dir(), bool(mode & stat.S_IXUSR), lambda one=one: packed.open(one))
+
+
+def _list_tar(packed: tarfile.TarFile) -> Iterator[Member]:
+    for one in packed:
+        kind = "" if one.isfile() or one.isdir() else "a link or a device"
+        is_program = bool(one.mode & stat.S_IXUSR)
+        yield Member(one.name, kind, one.isdir(), is_program, lambda one=one: packed.extractfile(one))
+
+
+def _write(members: Iterator[Member], into: Path) -> None:
+    left, written, seen = MAX_BYTES, 0, set[str]()
+    for member in members:
+        name = _check_name(member, seen)
+        if member.is_folder or name is None:
+            continue
+        written += 1
+        if written > MAX_FILES:
+            raise HookError(f"the archive holds more than {MAX_FILES} files")
+        path = into / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with member.open() as source, path.open("xb") as target:
+            while data := source.read(CHUNK):
+                left -= len(data)
+                if left < 0:
+                    raise HookError(f"the archive holds more than {MAX_BYTES >> 20} MB")
+                target.write(data)
+        path.chmod(0o700 if member.is_program else 0o600)
+
+
+def _check_name(member: Member, seen: set[str]) -> PurePosixPath | None:
+    """Where it goes to, below the folder; None for the folder itself.
+
+    Raises:
+        HookError: it goes elsewhere, is there already, or is neither a file nor a folder.
+    """
+    name, shown = PurePosixPath(member.name), to_one_line(repr(member.name), MAX_NAME)
+    if member.kind:
+        raise HookError(f"the archive holds {shown}, which is {member.kind}; a hook has plain files alone")
+    if name.is_absolute() or ".." in name.parts or "\\" in member.name or not member.name.isprintable():
+        raise HookError(f"the archive holds {shown}, which leads out of its folder or cannot be shown")
+    if len(name.parts) > MAX_DEPTH or any(len(part) > MAX_NAME for part in name.parts):
+        raise HookError(f"the archive holds {shown}, which is too long or too deep")
+    if not name.parts:
+        return None
+    folded = str(name).casefold()
+    if not member.is_folder and folded in seen:
+        raise HookError(f"the archive holds {shown} twice, or in two spellings")
+    seen.add(folded)
+    return name

@@ -1,0 +1,68 @@
+"""A file from the web, bounded, over a line that nobody changes."""
+
+import urllib.error
+import urllib.request
+from http.client import HTTPException, HTTPMessage
+from ipaddress import ip_address
+from typing import IO
+from urllib.parse import urlsplit
+
+from gateway.errors import HookError
+from gateway.logs.text import to_one_line
+
+PATIENCE = 30.0  # seconds that nothing may come
+CHUNK = 1 << 16
+
+
+def download(address: str, limit: int) -> bytes:
+    """What lies there.
+
+    Raises:
+        HookError: it is not to be had, larger than that, or comes over a line that others can change.
+    """
+    _check_address(address)
+    try:
+        with _OPENER.open(address, timeout=PATIENCE) as answer:
+            parts, left = [], limit
+            while data := answer.read(CHUNK):
+                left -= len(data)
+                if left < 0:
+                    raise HookError(f"{to_one_line(address)} is larger than {limit:,} bytes")
+                parts.append(data)
+    except (OSError, HTTPException, ValueError) as error:
+        raise HookError(f"{to_one_line(address)} cannot be fetched: {to_one_line(str(error), 200)}") from None
+    return b"".join(parts)
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_own_host(parts.hostname or "")):
+        return
+    raise HookError(f"{to_one_line(address)}: what is installed is fetched over https")
+
+
+def is_own_host(host: str) -> bool:
+    """This machine itself."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
+    """Leads from https to https alone."""
+
+    def redirect_request(
+        self,
+        request: urllib.request.Request,
+        file: IO[bytes],
+        code: int,
+        said: str,
+        headers: HTTPMessage,
+        address: str,
+    ) -> urllib.request.Request | None:
+        _check_address(address)
+        return super().redirect_request(request, file, code, said, headers, address)
+
+
+_OPENER = urllib.request.build_opener(_CheckedRedirects)

@@ -1,0 +1,174 @@
+"""A hook as it would be installed: its files, read and not run, what it asks for, and what that means in words."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import HookError
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.installed import HookGrants
+from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
+from gateway.hooks.folders.reach import describe_network
+from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.folders.trusted_copy import PREFIX, read_whole_folder
+from gateway.installer.packages import install_packages, lock_packages
+from gateway.installer.source import HookSource, fetch
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
+PLUGIN_FILES = ("plugin.yaml", "plugin.yml")
+SHORT = 12  # characters of a digest in the name of a folder
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedHook:
+    """`folder`: its files; `packages`: what it needs besides, which lies in `packages_folder`."""
+
+    name: str
+    source: str
+    commit: str | None
+    version: HookVersion
+    manifest: Manifest
+    digest: str
+    size: int
+    files: int
+    packages: tuple[str, ...]
+    packages_folder: Path | None
+
+    @property
+    def folder(self) -> Path:
+        return self.version.path
+
+    @property
+    def folder_name(self) -> str:
+        """Where it is installed, beside other versions of it."""
+        return f"{self.name}@{self.digest.removeprefix(PREFIX)[:SHORT]}"
+
+    @property
+    def grants(self) -> HookGrants:
+        """What whoever says yes agrees to: just what it says."""
+        manifest = self.manifest
+        return HookGrants(
+            events=manifest.events,
+            intercepts=manifest.intercepts,
+            uses=manifest.uses,
+            env=list_variables(manifest),
+            webhook=manifest.webhook,
+            schedule=manifest.schedule or None,
+            reads=manifest.reads,
+            writes=manifest.writes,
+            net=manifest.net,
+        )
+
+
+def fetch_hook(
+    source: HookSource, work: Path, environ: dict[str, str], said: str = "", locked: tuple[str, ...] = ()
+) -> FetchedHook:
+    """Fetch and read it. `said`: how the source was written; `locked`: packages, where just these are wanted.
+
+    Raises:
+        HookError: it is not to be had, cannot be read as a hook, or has a fault that would keep it from running.
+    """
+    files = fetch(source, work, environ, locked)
+    if any((files.folder / one).exists() for one in PLUGIN_FILES) and not (files.folder / MANIFEST_FILE).exists():
+        raise HookError(f"{files.name} is a plugin for Hermes, and no hook\nput its folder into plugins/ of the home")
+    folder = _name_folder(files.folder, files.name, work)
+    version = _inspect(folder)
+    manifest = version.manifest
+    if manifest is None:
+        raise HookError(f"{folder.name} cannot be read as a hook")
+    packages, packages_folder = files.packages, files.packages_folder
+    if packages_folder is None and manifest.requires.python:
+        packages_folder = work / "packages"
+        packages = locked or lock_packages(manifest.requires.python)
+        install_packages(packages, packages_folder)
+    whole = read_whole_folder(folder)
+    return FetchedHook(
+        name=folder.name,
+        source=said or str(source),
+        commit=files.commit,
+        version=version,
+        manifest=manifest,
+        digest=whole.digest,
+        size=sum(len(data) for _, data in whole.files.values()),
+        files=len(whole.files),
+        packages=packages,
+        packages_folder=packages_folder,
+    )
+
+
+def _name_folder(folder: Path, offered: str, work: Path) -> Path:
+    """In a folder that is called as the hook is: as its manifest says, else as where it came from.
+
+    Raises:
+        HookError: neither is a name for a hook.
+    """
+    said = read_manifest(folder, offered).manifest
+    name = next((one for one in (said and said.name, offered.lower()) if one and NAME.match(one)), "")
+    if not name:
+        raise HookError(
+            f"{offered!r} is no name for a hook\nwrite `name:` into its {MANIFEST_FILE}: letters, digits, -"
+        )
+    target = work / "hook" / name
+    target.parent.mkdir(mode=0o700)
+    return folder.rename(target)
+
+
+def _inspect(folder: Path) -> HookVersion:
+    """HookError with all that is wrong with it."""
+    version = HermesFolderSource(folder.parent, "").find(folder.name)
+    if version is None:
+        raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL")
+    try:
+        version = version.source.inspect(version)
+    except OSError as error:
+        raise HookError(f"{folder.name} cannot be read: {error.strerror}") from None
+    if wrong := [str(one) for one in version.findings if one.severity == "error"]:
+        raise HookError("\n".join((f"{folder.name} would not run:", *wrong)))
+    return version
+
+
+def list_variables(manifest: Manifest) -> tuple[str, ...]:
+    """What of the environment it is given."""
+    secret = (manifest.secret_env,) if manifest.secret_env else ()
+    return tuple(dict.fromkeys((*manifest.env, *secret)))
+
+
+def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What it does and asks for, in the words of whoever is asked."""
+    guards = "; while it cannot answer, they are denied" if manifest.on_error == "deny" or manifest.guards else ""
+    called, env = (f"schedule:{name}", f"webhook:{name}"), ", ".join(list_variables(manifest))
+    yield "is told of", ", ".join(one for one in manifest.events if one not in called)
+    yield "decides on", ", ".join(manifest.intercepts) and f"{', '.join(manifest.intercepts)}{guards}"
+    yield "may", ", ".join(manifest.uses)
+    yield "is given", env and f"{env}, of the environment"
+    yield "is called", f"at /webhooks/{name}, signed as {manifest.webhook.verify}" if manifest.webhook else ""
+    yield "runs at", manifest.schedule
+    yield "is at", manifest.url
+    yield "starts", " ".join(manifest.command)
+    yield "reads", ", ".join(("its own folder", *manifest.reads))
+    yield "writes", ", ".join(("a folder of its own for data", *manifest.writes))
+    yield "network", describe_network(manifest.net)
+    yield "packages", ", ".join(line.partition(" ")[0] for line in packages)
+
+
+def list_text_files(folder: Path) -> dict[str, str | None]:
+    """What is in it, by name; None for what is no text."""
+    found: dict[str, str | None] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place) / name
+            try:
+                found[str(path.relative_to(folder))] = path.read_text("utf-8")
+            except (OSError, UnicodeDecodeError):
+                found[str(path.relative_to(folder))] = None
+    return found
+
+
+def describe_changes(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What it no longer asks for, and what it asks for instead, a line each."""
+    told = dict(before)
+    for label, now in after:
+        if (then := told.get(label, "")) != now:
+            yield from (f"{sign} {label}: {text}" for sign, text in (("-", then), ("+", now)) if text)

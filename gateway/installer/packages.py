@@ -1,0 +1,137 @@
+"""Python packages for a hook: chosen with all that they need, pinned by hash, and unpacked from wheels alone.
+
+A wheel is unpacked, never run; what only comes as source would have to be, and is refused. pip does it, that of this
+environment or of the Python which it was made from; else uv.
+"""
+
+import configparser
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.errors import HookError
+from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE
+from gateway.hooks.folders.requirement import parse_requirement
+from gateway.logs.text import to_one_line
+
+ENTRY_POINTS = "hermes_gateway.hooks"
+WHEELS_ALONE = "--only-binary=:all:"
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+
+
+class PackageTool(NamedTuple):
+    """The words that begin a command which installs packages for this interpreter."""
+
+    words: tuple[str, ...]
+    is_uv: bool = False
+
+
+def find_package_tool() -> PackageTool:
+    """pip or uv. HookError: neither is there."""
+    if importlib.util.find_spec("pip"):
+        return PackageTool((sys.executable, "-m", "pip", "install", "--disable-pip-version-check"))
+    if uv := shutil.which("uv"):
+        return PackageTool((uv, "pip", "install", "--no-config", "--python", sys.executable), is_uv=True)
+    python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
+    asked = subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False)
+    if asked.returncode:
+        raise HookError("neither pip nor uv is there to install packages\ninstall uv, or pip into this environment")
+    quiet = ("--disable-pip-version-check", "--no-warn-script-location")
+    return PackageTool((python, "-m", "pip", "install", *quiet))
+
+
+def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str, ...]:
+    """These packages and all that they need, each with one version and the hashes of its wheels.
+
+    near: a folder with wheels that count beside those of the registry.
+
+    Raises:
+        HookError: one is no name with versions, is not to be had, or only as source.
+    """
+    for text in wanted:
+        try:
+            parse_requirement(text)
+        except ValueError as error:
+            raise HookError(f"{to_one_line(text, 200)!r} is no package: {error}") from None
+    if not wanted:
+        return ()
+    tool, beside = find_package_tool(), ("--find-links", str(near)) if near else ()
+    lock = _lock_with_uv if tool.is_uv else _lock_with_pip
+    locked = lock(tool, [*beside, WHEELS_ALONE], wanted)
+    if any(not _HASH.search(line) for line in locked):
+        raise HookError(f"{', '.join(wanted)}: not all of it has a hash, so it cannot be pinned")
+    return tuple(sorted(locked))
+
+
+def _lock_with_pip(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        words = (*tool.words, "-q", "--dry-run", "--ignore-installed", "--report", str(report), *options, *wanted)
+        _run(words, wanted)
+        found = json.loads(report.read_bytes())["install"]
+    return [_line_of(one) for one in found]
+
+
+def _line_of(found: dict[str, dict[str, dict[str, object]]]) -> str:
+    name, version = found["metadata"]["name"], found["metadata"]["version"]
+    archive = found["download_info"].get("archive_info", {})
+    hashes = archive.get("hashes")
+    known = hashes.get("sha256", "") if isinstance(hashes, dict) else ""
+    return f"{name}=={version} --hash=sha256:{known}"
+
+
+def _lock_with_uv(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    uv, python = tool.words[0], tool.words[-1]
+    quiet = ("-q", "--no-config", "--no-header", "--no-annotate", "--no-emit-find-links", "--generate-hashes")
+    words = (uv, "pip", "compile", *quiet, "--python", python, *options, "-")
+    said = _run(words, wanted, "\n".join(wanted))
+    joined = re.sub(r"\s*\\\n\s*", " ", said)
+    return [line.strip() for line in joined.splitlines() if line.strip() and not line.startswith(("#", "-"))]
+
+
+def install_packages(locked: Sequence[str], place: Path, near: Path | None = None) -> None:
+    """Just these, in a new folder. HookError: one has another hash, or is not to be had any more."""
+    tool = find_package_tool()
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in locked))
+        file.flush()
+        beside = ("--find-links", str(near)) if near else ()
+        options = ("-q", WHEELS_ALONE, "--no-deps", "--require-hashes", *(() if tool.is_uv else ("--no-compile",)))
+        names = [line.partition(" ")[0] for line in locked]
+        _run((*tool.words, *options, *beside, "--target", str(place), "-r", file.name), names)
+
+
+def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:
+    done = subprocess.run(words, input=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said = next((line for line in lines if line.lower().startswith("error:")), (lines or ["failed"])[-1])
+        what = f"{', '.join(wanted)}: {to_one_line(said, 300)}"
+        raise HookError(f"{what}\npackages of hooks are wheels, from where pip looks for them")
+    return done.stdout
+
+
+def find_package_hooks(place: Path) -> dict[str, Path]:
+    """The folders of the hooks that the packages in this place offer, by name; nothing is imported."""
+    found: dict[str, Path] = {}
+    for points in sorted(place.glob("*.dist-info/entry_points.txt")):
+        table = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+        table.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
+        try:
+            table.read_string(points.read_text("utf-8"))
+        except (configparser.Error, UnicodeDecodeError):
+            continue
+        for name, value in table.items(ENTRY_POINTS) if table.has_section(ENTRY_POINTS) else ():
+            module = value.partition(":")[0].strip()
+            folder = place.joinpath(*module.split("."))
+            if _MODULE.fullmatch(module) and any((folder / file).is_file() for file in (MANIFEST_FILE, HANDLER_FILE)):
+                found[name] = folder
+    return found

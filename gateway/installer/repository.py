@@ -1,0 +1,86 @@
+"""A folder of a git repository at one commit: its files as git packs them, none of its programs and settings run.
+
+git is asked for a tar, which goes the way of every archive: links, submodules' contents and whatever leads elsewhere
+are none of a hook's files.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.errors import HookError
+from gateway.installer.archive import extract_stream
+from gateway.logs.text import to_one_line
+
+SCHEMES = ("https", "ssh", "file", "http")
+PATIENCE = 300.0  # seconds that one call of git may take
+WANTED = "refs/hermes/wanted"
+# Nothing that a repository, or a setting for the whole machine, brings along is started.
+QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
+PRIVATE = {"GIT_ALLOW_PROTOCOL": ":".join(SCHEMES), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+def fetch_commit(address: str, ref: str, work: Path, environ: dict[str, str]) -> str:
+    """Have the commit that a branch, a tag, a commit's name, or by default the main branch means; its whole name.
+
+    Raises:
+        HookError: git is not there, does not reach the repository, or does not find that in it.
+    """
+    if shutil.which("git", path=environ.get("PATH")) is None:
+        raise HookError("git is not there\ninstall it, or give a folder or an archive")
+    if address.startswith("-") or ref.startswith("-"):
+        raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is no repository")
+    _run(["init", "-q", "--bare", str(work)], work.parent, environ)
+    try:
+        _run(["fetch", "-q", "--depth=1", "--no-tags", address, f"+{ref or 'HEAD'}:{WANTED}"], work, environ)
+        return _run(["rev-parse", "--verify", "-q", f"{WANTED}^{{commit}}"], work, environ).decode().strip()
+    except HookError:
+        if not ref:
+            raise
+    # A server need not give a commit by its name: then all that it shows is looked through.
+    _run(["fetch", "-q", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ)
+    try:
+        return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).decode().strip()
+    except HookError:
+        raise HookError(f"{to_one_line(address)} has no branch, tag or commit {to_one_line(ref)}") from None
+
+
+def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ: dict[str, str]) -> None:
+    """The files of a folder of it. HookError: it has no such folder, or holds what no hook needs."""
+    tree = f"{commit}:{subfolder}" if subfolder else commit
+    words = ["git", *QUIET, "archive", "--format=tar", tree]
+    with subprocess.Popen(
+        words, cwd=work, env={**environ, **PRIVATE}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as git:
+        assert git.stdout
+        assert git.stderr
+        try:
+            extract_stream(git.stdout, into)
+        except HookError:
+            git.kill()
+            if said := git.stderr.read(4000).decode("utf-8", "replace").strip():
+                raise HookError(f"{to_one_line(subfolder or commit)}: {to_one_line(said, 300)}") from None
+            raise
+        git.stdout.read()
+    if git.returncode:
+        raise HookError(f"git could not give the files of {to_one_line(subfolder or commit)}")
+
+
+def _run(words: Sequence[str], folder: Path, environ: dict[str, str]) -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", *QUIET, *words],
+            cwd=folder,
+            env={**environ, **PRIVATE},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise HookError(f"git {words[0]}: {to_one_line(said or 'failed', 300)}")
+    return done.stdout

@@ -1,0 +1,169 @@
+"""Where a hook is offered: a folder, an archive, a git repository, a Python package; and its files, fetched from there.
+
+A source is written as one text, which `hooks.lock` keeps and which says the same in another home.
+"""
+
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from gateway.errors import HookError
+from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.installer.archive import MAX_BYTES, extract_archive, is_archive
+from gateway.installer.download import download
+from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_packages
+from gateway.installer.repository import SCHEMES, extract_commit, fetch_commit
+from gateway.logs.text import to_one_line
+
+SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
+PACKAGE_PREFIX, GIT_PREFIX, WHEEL = "package:", "git+", ".whl"
+FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
+_VERSION_END = re.compile(r"[-_]v?\d[\w.+-]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class HookSource:
+    """`place`: a path, an address, or a package with its versions; `inner`: the folder in it, or the entry point."""
+
+    kind: SourceKind
+    place: str
+    ref: str = ""
+    inner: str = ""
+
+    def __str__(self) -> str:
+        prefix = (
+            GIT_PREFIX if self.kind == "git" else PACKAGE_PREFIX if self.kind == "package" and not self.is_local else ""
+        )
+        return "".join((prefix, self.place, self.ref and f"@{self.ref}", self.inner and f"#{self.inner}"))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine."""
+        return self.kind != "git" and self.place.startswith("/")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedFiles:
+    """A folder with a hook, as it came. `packages`: what else came, laid out in `packages_folder`."""
+
+    folder: Path
+    name: str
+    commit: str | None = None
+    packages: tuple[str, ...] = ()
+    packages_folder: Path | None = None
+
+
+def parse_source(text: str) -> HookSource | None:
+    """What is meant; None: a name, which an index may know.
+
+    Raises:
+        HookError: it is none of what there is.
+    """
+    if text.startswith(GIT_PREFIX):
+        return _parse_git(text.removeprefix(GIT_PREFIX))
+    place, _, inner = text.partition("#")
+    if text.startswith(PACKAGE_PREFIX):
+        return HookSource("package", _as_path(place.removeprefix(PACKAGE_PREFIX)), inner=inner)
+    _check_inner(inner)
+    if place.startswith(("https://", "http://")):
+        if is_archive(urlsplit(place).path):
+            return HookSource("archive", place, inner=inner)
+        raise HookError(f"{to_one_line(place)} is no archive\na repository is written as git+{to_one_line(place)}")
+    if "/" not in place and not place.startswith(".") and not Path(place).exists():
+        if is_archive(place) or place.endswith(WHEEL) or inner or not place:
+            raise HookError(f"{to_one_line(text)!r} is not there\nname {FORMS}")
+        return None
+    path = Path(place).expanduser().resolve()
+    if path.is_dir():
+        return HookSource("folder", str(path / inner) if inner else str(path))
+    if path.is_file():
+        kind: SourceKind = "package" if path.suffix == WHEEL else "archive"
+        return HookSource(kind, str(path), inner=inner)
+    raise HookError(f"{to_one_line(str(path))} is not there\nname {FORMS}")
+
+
+def _as_path(place: str) -> str:
+    return str(Path(place).expanduser().resolve()) if place.endswith(WHEEL) else place
+
+
+def _parse_git(text: str) -> HookSource:
+    address, _, inner = text.partition("#")
+    _check_inner(inner)
+    parts = urlsplit(address)
+    if parts.scheme not in SCHEMES or not (parts.netloc or parts.scheme == "file"):
+        raise HookError(f"git+{to_one_line(text)} names no repository\nwrite git+https://HOST/REPOSITORY@REF#FOLDER")
+    path, _, ref = parts.path.partition("@")
+    return HookSource("git", parts._replace(path=path).geturl(), ref, inner)
+
+
+def _check_inner(inner: str) -> None:
+    parts = inner.split("/") if inner else ()
+    if inner.startswith("-") or any(part in ("", ".", "..") for part in parts) or not inner.isprintable():
+        raise HookError(f"#{to_one_line(inner)} is no folder in there\nwrite its path: #hooks/greet")
+
+
+def fetch(source: HookSource, work: Path, environ: dict[str, str], locked: tuple[str, ...] = ()) -> FetchedFiles:
+    """Its files, below `work`. `locked`: packages, where just these are wanted.
+
+    Raises:
+        HookError: it is not to be had, or is not as hooks are.
+    """
+    files = work / "files"
+    files.mkdir(mode=0o700)
+    match source.kind:
+        case "folder":
+            read_whole_folder(Path(source.place)).write_to(files)
+            return FetchedFiles(files, Path(source.place).name)
+        case "archive":
+            return _fetch_archive(source, work, files)
+        case "git":
+            commit = fetch_commit(source.place, source.ref, work / "repository", environ)
+            extract_commit(work / "repository", commit, source.inner, files, environ)
+            name = source.inner.rpartition("/")[2] or urlsplit(source.place).path.rstrip("/").rpartition("/")[2]
+            return FetchedFiles(files, name.removesuffix(".git"), commit)
+        case "package":
+            return _fetch_package(source, work, files, locked)
+
+
+def _fetch_archive(source: HookSource, work: Path, files: Path) -> FetchedFiles:
+    archive = Path(source.place)
+    if not source.is_local:
+        archive = work / (urlsplit(source.place).path.rpartition("/")[2] or "archive")
+        archive.write_bytes(download(source.place, MAX_BYTES))
+    extract_archive(archive, files)
+    folder, name = files, archive.name
+    entries = list(files.iterdir())
+    if len(entries) == 1 and entries[0].is_dir():  # most archives have one folder, with all in it
+        folder, name = entries[0], entries[0].name
+    if source.inner:
+        folder, name = folder / source.inner, source.inner.rpartition("/")[2]
+        if not folder.is_dir():
+            raise HookError(f"{archive.name} has no folder {to_one_line(source.inner)}")
+    return FetchedFiles(folder, _VERSION_END.sub("", name.removesuffix(".gz").partition(".")[0]))
+
+
+def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[str, ...]) -> FetchedFiles:
+    wanted, near = source.place, None
+    if source.is_local:  # a wheel: what it needs comes from where pip looks
+        near = work / "wheels"
+        near.mkdir()
+        shutil.copy2(source.place, near)
+        wanted = "==".join(Path(source.place).name.split("-")[:2])
+    place = work / "packages"
+    locked = locked or lock_packages([wanted], near)
+    install_packages(locked, place, near)
+    offered = find_package_hooks(place)
+    name = source.inner or (next(iter(offered)) if len(offered) == 1 else "")
+    if name not in offered:
+        there = f"; it has {', '.join(sorted(offered))}: write package:{wanted}#NAME" if offered else ""
+        raise HookError(f"{to_one_line(wanted)} offers no hook under the entry point {ENTRY_POINTS}{there}")
+    read_whole_folder(offered[name]).write_to(files)
+    return FetchedFiles(files, name, packages=locked, packages_folder=place)
+
+
+def limit_to_commit(source: HookSource, commit: str | None) -> HookSource:
+    """The same, at just this commit."""
+    return replace(source, ref=commit) if source.kind == "git" and commit else source

@@ -1,0 +1,376 @@
+"""Hooks of others: nothing of them runs before a yes, and what was agreed to is what runs."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, put
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+AUTHOR = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path):
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.home.root.mkdir(mode=0o700)
+        yield gateway
+
+
+@pytest.fixture
+def greet(tmp_path: Path) -> Path:
+    return put(tmp_path / "greet", GREET)
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *AUTHOR, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(folder: Path, files: dict[str, str]) -> str:
+    """A repository with these files; the name of the commit."""
+    put(folder, files)
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "more")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def lock_of(gateway: GatewayProcess) -> dict[str, Any]:
+    return dict(json.loads(gateway.home.hooks_lock.read_text())["hooks"])
+
+
+def code_of(gateway: GatewayProcess, name: str = "greet") -> str:
+    return Path(gateway.home.own_folder, lock_of(gateway)[name]["path"], "handler.py").read_text()
+
+
+@pytest.mark.row("T25")
+def test_nothing_is_installed_without_a_yes(gateway: GatewayProcess, greet: Path) -> None:
+    done = gateway.cli("hooks", "install", str(greet))
+    assert done.returncode == 1
+    assert "is told of  agent:end" in done.stdout
+    assert "network     none" in done.stdout
+    assert "whoever has read what it asks for says --yes" in done.stderr
+    assert not gateway.home.hooks_lock.exists()
+    assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(("said", "is_there"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_whoever_sits_there_is_asked(gateway: GatewayProcess, greet: Path, said: str, is_there: bool) -> None:
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "gateway.cli", "hooks", "install", str(greet)]
+    with subprocess.Popen(words, env=gateway.environ, stdin=theirs, stderr=subprocess.PIPE, text=True) as asked:
+        os.close(theirs)
+        os.write(ours, said.encode())
+        assert asked.stderr
+        assert "Install greet? [y/N]" in asked.stderr.read()
+    os.close(ours)
+    assert gateway.home.hooks_lock.exists() is is_there
+    assert asked.returncode == (0 if is_there else 1)
+
+
+@pytest.mark.row("T25")
+def test_an_installed_hook_runs_held_to_what_it_says(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.start()
+    put(greet, {"handler.py": "def handle(name, context):\n    print(open('/etc/hostname').read(), 'was read')\n"})
+    done = gateway.cli("hooks", "install", str(greet), "--yes")
+    assert (done.returncode, "greet is loaded" in done.stderr) == (0, True), done.stderr
+    assert gateway.cli("hooks", "fire", "greet", "agent:end").returncode != 0
+    assert "PermissionError" in gateway.cli("hooks", "logs", "greet").stdout
+    found = gateway.call("hooks.info", {"name": "greet"})
+    assert (found["origin"], found["restricted"]) == ("installed", "it was installed")
+
+
+@pytest.mark.row("T25")
+def test_what_was_changed_since_does_not_run(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    file = gateway.home.own_folder / lock_of(gateway)["greet"]["path"] / "handler.py"
+    file.chmod(0o600)
+    file.write_text("raise SystemExit('planted')\n")
+    gateway.start()
+    assert "is not what was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"]
+    mended = gateway.cli("hooks", "install", str(greet), "--yes")
+    assert (mended.returncode, "greet is loaded" in mended.stderr) == (0, True), mended.stderr
+
+
+def test_a_change_while_it_runs_is_reported(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "greet"})["state"] == "loaded")
+    file = gateway.home.own_folder / lock_of(gateway)["greet"]["path"] / "handler.py"
+    file.chmod(0o600)
+    file.write_text("raise SystemExit('planted')\n")
+    gateway.until(lambda: "is not what was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"])
+    assert gateway.call("hooks.fire", {"name": "greet", "event": "agent:end"})["ok"]
+
+
+def test_a_placed_folder_wins_and_the_installed_one_says_so(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.start()
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    placed = gateway.add_hook("greet", {**GREET, "handler.py": HANDLER.replace("hello", "placed")})
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "greet"})["origin"] == "home")
+    shadow = Path(lock_of(gateway)["greet"]["path"]).name
+    gateway.until(lambda: gateway.call("hooks.info", {"name": shadow})["state"] == "disabled")
+    assert f"{placed} stands in for it" in gateway.call("hooks.info", {"name": shadow})["reason"]
+    shutil.rmtree(placed)
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "greet"})["origin"] == "installed")
+    gateway.until(lambda: shadow not in {hook["name"] for hook in gateway.call("hooks.list")["hooks"]})
+
+
+@pytest.mark.parametrize("kind", ["archive", "zip", "git", "wheel"])
+def test_it_comes_from_wherever_it_is_offered(gateway: GatewayProcess, tmp_path: Path, kind: str) -> None:
+    match kind:
+        case "archive":
+            files = {f"greet-1.0.0/{name}": text for name, text in GREET.items()}
+            source = str(make_tar(tmp_path / "greet-1.0.0.tar.gz", files))
+        case "zip":
+            source = str(make_zip(tmp_path / "greet.zip", GREET))
+        case "git":
+            commit(tmp_path / "repository", {f"hooks/greet/{name}": text for name, text in GREET.items()})
+            source = f"git+file://{tmp_path}/repository@main#hooks/greet"
+        case _:
+            files = {f"greetings/greet/{name}": text for name, text in GREET.items()}
+            points = "[hermes_gateway.hooks]\ngreet = greetings.greet\n"
+            source = str(make_wheel(tmp_path / "wheels", "greetings", files, points=points))
+            gateway.environ |= {"PIP_NO_INDEX": "1"}
+    done = gateway.cli("hooks", "install", source, "--yes", "--json")
+    assert (done.returncode, json.loads(done.stdout.splitlines()[-1])["installed"]) == (0, "greet"), done.stderr
+    assert lock_of(gateway)["greet"]["source"] == source
+    assert code_of(gateway) == HANDLER
+    assert gateway.cli("hooks", "test", "greet").returncode == 0
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_packages_are_pinned_and_nothing_of_them_runs(gateway: GatewayProcess, tmp_path: Path, tool: str) -> None:
+    files = {**{f"greetings/greet/{name}": text for name, text in GREET.items()}, "greetings/__init__.py": ""}
+    files["greetings/greet/handler.py"] = "import wordlist\ndef handle(name, context):\n    print(wordlist.HELLO)\n"
+    points = "[hermes_gateway.hooks]\ngreet = greetings.greet\n"
+    wheels = tmp_path / "wheels"
+    make_wheel(wheels, "greetings", files, ["wordlist>=1"], points)
+    make_wheel(wheels, "wordlist", {"wordlist/__init__.py": "HELLO = 'hello'\n"}, version="1.2")
+    uv = shutil.which("uv", path=f"{gateway.environ['PATH']}:{ROOT / '.uv' / 'bin'}")  # made the tests' environment
+    assert uv
+    path = f"{Path(uv).parent}:{gateway.environ['PATH']}" if tool == "uv" else "/usr/bin:/bin"
+    around = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "UV_OFFLINE": "1",
+        "UV_NO_CACHE": "1",
+        "UV_FIND_LINKS": str(wheels),
+    }
+    gateway.environ |= {"PATH": path, **around}
+    done = gateway.cli("hooks", "install", "package:greetings", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "greetings==1.0, wordlist==1.2" in done.stdout
+    locked = lock_of(gateway)["greet"]["packages"]
+    assert [line.partition(" ")[0] for line in locked] == ["greetings==1.0", "wordlist==1.2"]
+    assert all("--hash=sha256:" in line for line in locked)
+    assert "hello" in gateway.cli("hooks", "test", "greet").stdout
+
+    frozen = tmp_path / "frozen.json"
+    frozen.write_text(gateway.cli("hooks", "freeze").stdout)
+    make_wheel(wheels, "wordlist", {"wordlist/__init__.py": "HELLO = 'other'\n"}, version="1.2")
+    gateway.cli("hooks", "remove", "greet")
+    other = gateway.cli("hooks", "sync", str(frozen), "--yes")
+    assert (other.returncode, lock_of(gateway)) == (1, {}), other.stderr
+
+
+@pytest.mark.row("T25")
+def test_a_package_that_would_have_to_run_is_refused(gateway: GatewayProcess, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    setup = f"open({str(ran)!r}, 'w')\nfrom setuptools import setup\nsetup(name='greetings', version='1.0')\n"
+    files = {"greetings-1.0/setup.py": setup, "greetings-1.0/PKG-INFO": "Name: greetings\nVersion: 1.0\n"}
+    (tmp_path / "wheels").mkdir()
+    make_tar(tmp_path / "wheels" / "greetings-1.0.tar.gz", files)
+    gateway.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    done = gateway.cli("hooks", "install", "package:greetings", "--yes")
+    assert (done.returncode, "packages of hooks are wheels" in done.stderr) == (1, True)
+    assert not ran.exists()
+
+
+@pytest.mark.row("T25")
+def test_a_tag_that_was_moved_is_shown_and_a_frozen_one_is_not_followed(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    repository = tmp_path / "greet"
+    first = commit(repository, GREET)
+    git(repository, "tag", "v1")
+    gateway.cli("hooks", "install", f"git+file://{repository}@v1", "--yes")
+    frozen = tmp_path / "frozen.json"
+    frozen.write_text(gateway.cli("hooks", "freeze").stdout)
+    second = commit(repository, {"handler.py": HANDLER.replace("hello", "owned")})
+    git(repository, "tag", "-f", "v1")
+    told = gateway.cli("hooks", "outdated").stdout
+    assert f"{first[:12]} -> {second[:12]}" in told
+    checked = gateway.cli("hooks", "update", "--check")
+    assert (checked.returncode, "+    print('owned', event_type)" in checked.stdout) == (1, True)
+    assert lock_of(gateway)["greet"]["commit"] == first
+    assert gateway.cli("hooks", "update", "--yes").returncode == 0
+    assert lock_of(gateway)["greet"]["commit"] == second
+    assert gateway.cli("hooks", "sync", str(frozen), "--yes").returncode == 0
+    assert (lock_of(gateway)["greet"]["commit"], code_of(gateway)) == (first, HANDLER)
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ("net: true\n", "net: all of it"),
+        ("intercepts: [tool:before]\n", "intercepts: tool:before"),
+        ("env: [API_KEY]\n", "env: API_KEY"),
+        ("reads: [/etc]\n", "reads: /etc"),
+        ("schedule: every 5m\n", "schedule: every 5m"),
+    ],
+)
+def test_an_update_that_asks_for_more_is_never_taken_unattended(
+    gateway: GatewayProcess, greet: Path, more: str, named: str
+) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    before = gateway.home.hooks_lock.read_text()
+    put(greet, {"HOOK.yaml": MANIFEST + more})
+    done = gateway.cli("hooks", "update", "--yes")
+    assert (done.returncode, f"asks for more: {named}" in done.stdout) == (1, True), done.stdout
+    assert "it stays as it is" in done.stderr
+    again = gateway.cli("hooks", "install", str(greet), "--yes")
+    assert (again.returncode, gateway.home.hooks_lock.read_text()) == (1, before)
+
+
+HOSTILE = {
+    "leads out": ({"HOOK.yaml": MANIFEST, "../../out.py": "x"}, "leads out of its folder"),
+    "broken": ({"HOOK.yaml": "events: [", "handler.py": HANDLER}, "would not run"),
+    "no hook": ({"README.md": "hello"}, "is no hook"),
+    "a plugin": ({"plugin.yaml": "name: x", "__init__.py": ""}, "is a plugin for Hermes"),
+    "odd name": ({"HOOK.yaml": "name: ../../x\nevents: [agent:end]\n", "handler.py": HANDLER}, "is no name for a hook"),
+}
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(("files", "said"), HOSTILE.values(), ids=HOSTILE)
+def test_what_is_hostile_is_refused_and_leaves_nothing(
+    gateway: GatewayProcess, tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    name = "A B.zip" if "name" in said else "greet.zip"
+    done = gateway.cli("hooks", "install", str(make_zip(tmp_path / name, files)), "--yes")
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert not gateway.home.hooks_lock.exists()
+    assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("git+https://", "names no repository"),
+        ("git+ext::sh -c id", "names no repository"),
+        ("git+file:///nowhere@--upload-pack=id", "is no repository"),
+        ("git+file:///nowhere#../x", "is no folder in there"),
+        ("http://example.org/x.zip", "fetched over https"),
+        ("https://example.org/greet", "git+https://example.org/greet"),
+        ("package:greet; rm", "is no package"),
+        ("package:--pre", "is no package"),
+        ("./nowhere", "is not there"),
+        ("nowhere", "in no index"),
+    ],
+)
+def test_a_source_that_is_none_is_said(gateway: GatewayProcess, source: str, said: str) -> None:
+    done = gateway.cli("hooks", "install", source, "--yes")
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+def test_repositories_run_nothing(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """Links, submodules and settings of a repository are no files of a hook."""
+    ran = tmp_path / "ran"
+    repository = tmp_path / "greet"
+    attributes = "* filter=evil export-subst\n"
+    commit(repository, {**GREET, ".gitattributes": attributes})
+    (repository / ".git" / "hooks" / "post-checkout").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (repository / ".git" / "hooks" / "post-checkout").chmod(0o755)
+    git(repository, "config", "filter.evil.smudge", f"touch {ran}")
+    git(repository, "config", "uploadpack.packObjectsHook", f"touch {ran}; exec git pack-objects")
+    assert gateway.cli("hooks", "install", f"git+file://{repository}", "--yes").returncode == 0
+    assert not ran.exists()
+    (repository / "link.py").symlink_to("/etc/passwd")
+    commit(repository, {})
+    done = gateway.cli("hooks", "update", "--yes")
+    assert (done.returncode, "a link or a device" in done.stderr) == (1, True), done.stderr
+
+
+def test_without_a_name_of_its_own_it_is_called_as_where_it_came_from(gateway: GatewayProcess, tmp_path: Path) -> None:
+    source = put(tmp_path / "Wave", {**GREET, "HOOK.yaml": "events: [agent:end]\nuses: [store]\n"})
+    assert gateway.cli("hooks", "install", str(source), "--yes").returncode == 0
+    assert [*lock_of(gateway)] == ["wave"]
+
+
+def test_two_of_one_name_do_not_take_each_others_place(gateway: GatewayProcess, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        put(tmp_path / place / "greet", GREET)
+    assert gateway.cli("hooks", "install", str(tmp_path / "one" / "greet"), "--yes").returncode == 0
+    done = gateway.cli("hooks", "install", str(tmp_path / "two" / "greet"), "--yes")
+    assert (done.returncode, "hooks remove greet" in done.stderr) == (1, True)
+
+
+def test_remove_leaves_nothing_of_it_but_its_data(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.start()
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    done = gateway.cli("hooks", "remove", "greet")
+    assert (done.returncode, "greet is removed" in done.stderr) == (0, True)
+    assert "greet" not in {hook["name"] for hook in gateway.call("hooks.list")["hooks"]}
+    assert (lock_of(gateway), [*gateway.home.installed_hooks.glob("greet@*")]) == ({}, [])
+    again = gateway.cli("hooks", "remove", "greet")
+    assert (again.returncode, "no hook greet is installed" in again.stderr) == (1, True)
+
+
+def test_what_was_placed_by_hand_is_not_removed(gateway: GatewayProcess) -> None:
+    placed = gateway.add_hook("greet", GREET)
+    done = gateway.cli("hooks", "remove", "greet")
+    assert (done.returncode, f"placed by hand: {placed}" in done.stderr) == (1, True)
+    assert placed.exists()
+
+
+def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
+    repository = tmp_path / "repository"
+    commit(repository, {"HOOK.yaml": MANIFEST.replace("greet", "wave"), "handler.py": HANDLER})
+    for source in (str(greet), f"git+file://{repository}"):
+        assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
+    frozen = tmp_path / "frozen.json"
+    frozen.write_text(gateway.cli("hooks", "freeze").stdout)
+    with GatewayProcess(tmp_path / "other") as other:
+        other.home.root.mkdir(mode=0o700)
+        extra = put(tmp_path / "extra", {**GREET, "HOOK.yaml": MANIFEST.replace("greet", "extra")})
+        other.cli("hooks", "install", str(extra), "--yes")
+        done = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["removed"] == ["extra"]
+        assert lock_of(other) == lock_of(gateway)
+        put(greet, {"handler.py": HANDLER.replace("hello", "other")})
+        gateway.cli("hooks", "remove", "greet")
+        changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
+        assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
+
+
+def test_a_kill_between_folder_and_lock_leaves_what_was_there(gateway: GatewayProcess, greet: Path) -> None:
+    """The folder is there first: who names it in the lock decides."""
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    before = lock_of(gateway)
+    left = gateway.home.installed_hooks / "greet@0123456789ab"
+    shutil.copytree(gateway.home.own_folder / before["greet"]["path"], left)
+    (gateway.home.installed_hooks / ".work-left").mkdir()
+    gateway.start()
+    assert [hook["name"] for hook in gateway.call("hooks.list")["hooks"] if hook["origin"] == "installed"] == ["greet"]
+    put(greet, {"handler.py": HANDLER.replace("hello", "hullo")})
+    assert gateway.cli("hooks", "update", "--yes").returncode == 0
+    assert not left.exists()
+    assert not [*gateway.home.installed_hooks.glob(".work*")]
+    assert "hullo" in code_of(gateway)

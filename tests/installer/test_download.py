@@ -1,0 +1,86 @@
+"""What is fetched from the web: over a line that nobody changes, and so much of it."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from gateway.errors import HookError
+from gateway.installer.download import download
+from gateway.installer.source import fetch, parse_source
+from tests.installer.archives import GREET, make_tar
+
+LIMIT = 1000
+
+
+class Handler(BaseHTTPRequestHandler):
+    files: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        where = {"/away": "http://example.org/x.zip", "/round": "/round", "/near": "/small"}.get(self.path)
+        if where:
+            self.send_response(302)
+            self.send_header("Location", where)
+            self.end_headers()
+            return
+        data = self.files.get(self.path)
+        self.send_response(200 if data else 404)
+        self.end_headers()
+        self.wfile.write(data or b"")
+
+    def log_message(self, *_args: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Handler.files = {"/small": b"x" * LIMIT, "/large": b"x" * (LIMIT + 1)}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("path", ["/small", "/near"])
+def test_what_lies_there_is_fetched(server: str, path: str) -> None:
+    assert download(f"{server}{path}", LIMIT) == b"x" * LIMIT
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/large", "larger than 1,000 bytes"),
+        ("/nowhere", "404"),
+        ("/away", "fetched over https"),
+        ("/round", "cannot be fetched"),
+    ],
+)
+def test_what_is_not_right_is_said(server: str, path: str, said: str) -> None:
+    with pytest.raises(HookError, match=said):
+        download(f"{server}{path}", LIMIT)
+
+
+@pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org/x", "file:///etc/passwd", "x", "//x"])
+def test_no_other_line_is_taken(address: str) -> None:
+    with pytest.raises(HookError, match="fetched over https"):
+        download(address, LIMIT)
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(HookError, match="cannot be fetched"):
+        download("http://127.0.0.1:1/x.zip", LIMIT)
+
+
+def test_an_archive_on_the_web_is_a_source(server: str, tmp_path: Path) -> None:
+    Handler.files["/greet-1.0.tar.gz"] = make_tar(tmp_path / "greet-1.0.tar.gz", GREET).read_bytes()
+    source = parse_source(f"{server}/greet-1.0.tar.gz")
+    assert source
+    (tmp_path / "work").mkdir()
+    found = fetch(source, tmp_path / "work", {})
+    assert (found.name, (found.folder / "HOOK.yaml").read_text()) == ("greet", GREET["HOOK.yaml"])
