@@ -31,6 +31,24 @@ PUBLIC: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 PROVISIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        # The adapter kit, and what it takes to run the behaviour suite on an adapter.
+        "gateway.adapters": (
+            *("Adapter", "AdapterContext", "AdapterError", "AdapterHost", "Address", "Attachment", "Button"),
+            *("DoubtPolicy", "IncomingMessage", "LiteralText", "LoadedFile", "Message", "NetworkErrors"),
+            *(
+                "NetworkRoute",
+                "NetworkTransport",
+                "OutboundFile",
+                "PlatformReport",
+                "PlatformSettings",
+                "PlatformSetup",
+            ),
+            *("PlatformSpec", "Presence", "Rate", "RateLimiter", "Receipt", "Reply", "RouteAnswer", "Secret"),
+            *("SetupQuestion", "TokenShape", "Transport", "add_context", "decode_button", "describe", "describe_reply"),
+            *("encode_button", "fetch_file", "is_for_us", "kind_of", "make_access_questions", "make_reaction"),
+            *("split_markdown", "to_plain_name"),
+        ),
+        "gateway.testing.networks": ("ANN", "BEN", "GROUP", "STRANGER", "Shown", "Wire"),
         # `Chunk` and `ModelRequest` are what a `Model` gives and takes.
         "gateway.agent": ("Agent", "Chunk", "Model", "ModelRequest", "Ports", "Tool", "run_turn", "tool"),
         "gateway.transcript": ("Entry",),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
+TYPED = ("gateway", "tests", "bench", "docs/adapters")
 HOOK_FOLDERS = ("hooks_builtin", "sample_hooks")
 
 
@@ -26,7 +27,10 @@ def commands() -> dict[str, Sequence[Sequence[str]]]:
     return {
         "format": [[ruff, "format", "--check", "--quiet", "--diff", "."]],
         "lint": [[ruff, "check", "--quiet", "."]],
-        "types": [[mypy, "--no-error-summary", "gateway", "tests", "bench"], *map(hook_types, hooks())],
+        "types": [
+            [mypy, "--no-error-summary", "gateway", "tests", "bench", "docs/adapters"],
+            *map(hook_types, hooks()),
+        ],
         "floors": [[str(BIN / "lint-imports"), "--no-logo"]],
         "house": [[*pytest, "tests/test_architecture.py"]],
         "docs": [[*pytest, "tests/test_docs.py"]],

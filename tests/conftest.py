@@ -13,13 +13,7 @@ from pathlib import Path
 import pytest
 
 LAST_RUN = "gateway/rows"
-pytest.register_assert_rewrite("gateway.testing.networks.suite")  # a failed assertion says what it saw
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    """The chat libraries are bound to asyncio, and so are we."""
-    return "asyncio"
+pytest_plugins = ["gateway.testing.networks.plugin"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

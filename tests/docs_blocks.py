@@ -41,7 +41,8 @@ PICTURES = {"text", "mermaid"}
 
 
 class Shell:
-    """One bash for one page: a home of its own, the program on its PATH, and `./x` and the samples where it stands.
+    """One bash for one page: a home of its own, the program on its PATH, and `./x`, the samples and the docs where it
+    stands.
 
     A command that ends in `&` goes on until the page is done; the next one waits until it says that it is ready. What
     it is shown to say may stand anywhere in what it says.
@@ -54,7 +55,8 @@ class Shell:
         desk.mkdir()
         (desk / "x").write_text(f'#!/bin/sh\nexec {ROOT}/x "$@"\n')
         (desk / "x").chmod(0o755)
-        (desk / "sample_hooks").symlink_to(ROOT / "sample_hooks")
+        for name in ("sample_hooks", "docs"):
+            (desk / name).symlink_to(ROOT / name)
         self._port = f"127.0.0.1:{find_free_port()}"
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(place / "notify"))

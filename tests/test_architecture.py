@@ -62,11 +62,13 @@ SHORT = {
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
+    "gateway/adapters/shared/kit.py": "a table",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
+    "gateway/testing/networks/plugin.py": "what pytest loads by its name",
     "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }
@@ -79,7 +81,8 @@ IMPORTED_LATE = {
 LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
-    "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
+    "gateway/adapters/shared/kit.py": "what an adapter of somebody else's imports of the kit",
+    "gateway/adapters/shared/adapter_loading.py": "what is wanted of a chat network",
     "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",

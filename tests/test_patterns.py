@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from gateway.adapters import ADAPTERS
-from gateway.adapters.shared.folder import load_part
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.adapters.shared.adapter_loading import load_part
 from tests.hard_texts import HardText, find_hard_texts
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +35,7 @@ SOON = 0.1  # seconds that no short text may take
 MADE: Mapping[str, str] = {
     "gateway/activity.py": "a person's id, as plain signs",
     "gateway/adapters/discord/reader.py": "our own ids, at the beginning",
+    "gateway/adapters/shared/adapter_loading.py": "whether somebody else's pattern of ids is one",
     "gateway/adapters/slack/reader.py": "our own id, at the beginning",
     "gateway/cli/security/people.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/cli/setup/env_file.py": "a pattern of ours, in SetupQuestion",
@@ -135,13 +136,13 @@ def written_patterns() -> Iterator[Pattern]:
 
 
 def patterns_of_networks() -> Iterator[Pattern]:
-    for network in ADAPTERS:
-        spec = load_part(network, "settings").SPEC
+    for network, place in list_places(None).items():
+        spec = load_part(place, "settings").SPEC
         for text in (spec.user_id, spec.chat_id):
             yield Pattern(re.compile(text), f"the ids of {network}", {"fullmatch"})
         for shape in spec.token_shapes:
             yield Pattern(re.compile(shape.pattern), f"the tokens of {network}", {"sub"})
-        for question in load_part(network, "setup").SETUP.questions:
+        for question in load_part(place, "setup").SETUP.questions:
             yield Pattern(re.compile(question.pattern), f"the questions of {network}", {"fullmatch"})
 
 

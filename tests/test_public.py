@@ -13,7 +13,7 @@ from gateway.public import MOVED, PROVISIONAL, PUBLIC, TYPES
 
 ROOT = Path(__file__).parent.parent
 OPEN = {**PUBLIC, **PROVISIONAL}
-SHOWN = ("README.md", "docs/*.md", "sample_hooks/**/*.py", "hooks_builtin/**/*.py")
+SHOWN = ("README.md", "docs/*.md", "docs/adapters/**/*.py", "sample_hooks/**/*.py", "hooks_builtin/**/*.py")
 IMPORT = re.compile(r"(?:from (gateway[\w.]*) import ([\w, ]+)|\bimport (gateway[\w.]*))")
 SHOWN_AS_REFUSED = {"gateway.run"}  # what a hook for Hermes patches, which cannot be here
 

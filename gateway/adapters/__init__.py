@@ -1,12 +1,68 @@
-"""The chat networks: one row each, with the folder that holds all that is to be known of it.
+"""The chat networks: one row each, with the folder that holds all that is to be known of it; and the adapter kit.
 
 Names are text, and a folder's modules are loaded when they are wanted: `settings` (what a person sets for it, and facts
 that need no library), `setup` (the questions of the wizard), `check` (are the tokens good?) and `adapter` (the work).
 `gateway.adapters.shared` holds what is alike in all of them.
+
+Networks of other people are folders of the same shape, found by `adapters.dirs` or an entry point. What they may import
+is `KIT`, from here: see docs/adapters.md. A name is loaded when it is asked for, so that settings need no journal.
 """
+
+from typing import TYPE_CHECKING, Any
+
+from gateway.adapters.shared.kit import KIT, load_name
+
+if TYPE_CHECKING:
+    from gateway.adapters.shared.adapter import Adapter as Adapter
+    from gateway.adapters.shared.adapter import AdapterContext as AdapterContext
+    from gateway.adapters.shared.adapter import Presence as Presence
+    from gateway.adapters.shared.adapter_host import AdapterHost as AdapterHost
+    from gateway.adapters.shared.buttons import decode_button as decode_button
+    from gateway.adapters.shared.buttons import encode_button as encode_button
+    from gateway.adapters.shared.files import LoadedFile as LoadedFile
+    from gateway.adapters.shared.files import OutboundFile as OutboundFile
+    from gateway.adapters.shared.files import fetch_file as fetch_file
+    from gateway.adapters.shared.folder import PlatformReport as PlatformReport
+    from gateway.adapters.shared.folder import PlatformSetup as PlatformSetup
+    from gateway.adapters.shared.folder import SetupQuestion as SetupQuestion
+    from gateway.adapters.shared.folder import make_access_questions as make_access_questions
+    from gateway.adapters.shared.incoming import IncomingMessage as IncomingMessage
+    from gateway.adapters.shared.incoming import add_context as add_context
+    from gateway.adapters.shared.incoming import describe_reply as describe_reply
+    from gateway.adapters.shared.incoming import is_for_us as is_for_us
+    from gateway.adapters.shared.incoming import make_reaction as make_reaction
+    from gateway.adapters.shared.incoming import to_plain_name as to_plain_name
+    from gateway.adapters.shared.markdown_split import split_markdown as split_markdown
+    from gateway.adapters.shared.network_errors import NetworkErrors as NetworkErrors
+    from gateway.adapters.shared.network_routes import NetworkRoute as NetworkRoute
+    from gateway.adapters.shared.network_routes import RouteAnswer as RouteAnswer
+    from gateway.adapters.shared.send_rate import Rate as Rate
+    from gateway.adapters.shared.send_rate import RateLimiter as RateLimiter
+    from gateway.adapters.shared.transport import NetworkTransport as NetworkTransport
+    from gateway.config.fields import Secret as Secret
+    from gateway.config.fields import describe as describe
+    from gateway.config.platform_settings import PlatformSettings as PlatformSettings
+    from gateway.config.platform_settings import PlatformSpec as PlatformSpec
+    from gateway.errors import AdapterError as AdapterError
+    from gateway.logs.redaction import TokenShape as TokenShape
+    from gateway.messages import Address as Address
+    from gateway.messages import Attachment as Attachment
+    from gateway.messages import Button as Button
+    from gateway.messages import LiteralText as LiteralText
+    from gateway.messages import Message as Message
+    from gateway.messages import Receipt as Receipt
+    from gateway.messages import Reply as Reply
+    from gateway.messages import kind_of as kind_of
+    from gateway.outbox import DoubtPolicy as DoubtPolicy
+    from gateway.outbox import Transport as Transport
 
 ADAPTERS = {
     "telegram": "gateway.adapters.telegram",
     "discord": "gateway.adapters.discord",
     "slack": "gateway.adapters.slack",
 }
+__all__ = [name for names in KIT.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    return load_name(__name__, name)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TextIO
 from gateway import __version__
 from gateway.adapters import ADAPTERS
 from gateway.cli.layout import HelpLayout, fold_lines
-from gateway.config.home import find_home, get_process_environment
+from gateway.config.home import Home, find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 
@@ -89,7 +89,7 @@ def _run_command(argv: list[str]) -> int:
         print(fold_lines(render_overview()))
         return int(ExitCode.OK)
     module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
-    args = build_command_parser(command or DEFAULT_COMMAND, module).parse_args(rest)
+    args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
     return int(module.run(args, home) or ExitCode.OK)
 
 
@@ -110,9 +110,10 @@ def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[
     return options, rest[0] if rest else "", rest[1:]
 
 
-def build_command_parser(command: str, module: Any) -> "CommandParser":
+def build_command_parser(command: str, module: Any, home: Home | None = None) -> "CommandParser":
+    """A home may bring networks of its own; without one, the parser knows ours."""
     does = COMMANDS[command][1]
-    parser = CommandParser(prog=f"{PROGRAM} {command}", description=f"{does[0].upper()}{does[1:]}.")
+    parser = CommandParser(prog=f"{PROGRAM} {command}", description=f"{does[0].upper()}{does[1:]}.", home=home)
     module.add_arguments(parser)
     return parser
 
@@ -138,8 +139,9 @@ def render_overview() -> str:
 class CommandParser(argparse.ArgumentParser):
     """argparse, with our layout, whole option names only, and a guess at what was meant."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, home: Home | None = None, **given: Any) -> None:
         super().__init__(**{"formatter_class": HelpLayout, "allow_abbrev": False, **given})
+        self.home = home
         self._verbs: Collection[str] = ()
 
     def add_subparsers(self, **given: Any) -> Any:

@@ -10,7 +10,7 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import load_configuration, read_configuration
+from gateway.config.loading import find_schema, load_configuration, read_configuration
 from gateway.config.reference import as_text, build_json_schema, list_values, values_of
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
@@ -53,7 +53,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         case "path":
             show_paths(home, as_json=args.json)
         case _:
-            print(json.dumps(build_json_schema(load_settings_schema()), indent=2, ensure_ascii=False))
+            schema = find_schema(load_settings_schema(), home, get_process_environment())
+            print(json.dumps(build_json_schema(schema), indent=2, ensure_ascii=False))
     return None
 
 

@@ -29,7 +29,7 @@ from gateway.cli.output import (
     show_progress,
 )
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, load_configuration, read_configuration
+from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS, list_other_urls
@@ -332,7 +332,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if args.load and not args.hermes:
         raise HookError("--load goes with --hermes: hermes-gateway doctor --hermes --load")
     if args.hermes:
-        schema, environ = load_settings_schema(), get_process_environment()
+        environ = get_process_environment()
+        schema = find_schema(load_settings_schema(), home, environ)
         configuration, _ = read_configuration(schema, home, environ)
         loads = None
         if args.load:

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.cli import CommandParser
 from gateway.cli.output import format_ago, format_duration, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
@@ -12,7 +13,7 @@ from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import parse_duration
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who asks, and who was let in")
     approve = verbs.add_parser("approve", help="let in whoever has this code: as a user, for direct messages")
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     uninvite = verbs.add_parser("uninvite", help="take an invitation back")
     uninvite.add_argument("number", type=parse_invitation, help="its number, as `list` shows it: '#3'")
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
-    revoke.add_argument("platform", help=join_choices(ADAPTERS))
+    revoke.add_argument("platform", help=join_choices(list_places(parser.home)))
     revoke.add_argument("user", help="their id, as `list` shows it")
     for one in (listed, approve, invite, uninvite, revoke):
         one.add_argument("--json", action="store_true", help="print one object")

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.cli import CommandParser
 from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
@@ -16,13 +17,13 @@ STEERING_VERBS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="each with its last event, send and probe")
     listed.add_argument("--json", action="store_true", help="print one object")
     for verb, does in {**STEERING_VERBS, "probe": "ask it something now, and say whether it answers"}.items():
         one = verbs.add_parser(verb, help=does)
-        one.add_argument("name", help=join_choices(ADAPTERS))
+        one.add_argument("name", help=join_choices(list_places(parser.home)))
         one.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -53,7 +54,9 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
             one["name"],
             one["state"] if one["state"] == "paused" else "up" if one["up"] else "down",
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
-            "; ".join([one["detail"], *one["complaints"], *describe_unreadable(one["unreadable"])]),
+            "; ".join(
+                [one["detail"], *one["complaints"], *describe_unreadable(one["unreadable"]), *describe_code(one)]
+            ),
         )
         for one in platforms
     ]
@@ -62,3 +65,8 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
 
 def describe_unreadable(count: int) -> list[str]:
     return [f"{count} could not be read, see hermes-gateway/unreadable"] if count else []
+
+
+def describe_code(facts: dict[str, Any]) -> list[str]:
+    """Where the code of a network is, if it is somebody else's."""
+    return [f"runs inside the gateway, from {facts['origin']}"] if facts.get("origin") else []

@@ -74,6 +74,8 @@ def read_configuration(
     findings += file.findings
     if has_errors(file.findings) and isinstance(file.root, YamlMapping) and not file.root.pairs:
         return None, findings
+    schema = schema.expand(home, file.root, outside)
+    findings += schema.findings
     settings, tree = _bind_settings(
         schema, merge_sources(schema, file.root, outside, chosen, findings), outside, findings
     )
@@ -87,6 +89,11 @@ def read_configuration(
     redactor = Redactor(secrets, schema.token_shapes)
     places, environ = MappingProxyType(dict(list_origins(tree))), MappingProxyType(outside.environ)
     return Configuration(schema, settings, environ, secrets, redactor, places, tuple(findings)), findings
+
+
+def find_schema(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> SettingsSchema:
+    """With the networks that the home brings, whether or not its configuration is right."""
+    return schema.expand(home, _read_file(home).root, read_environment(environ, home.env))
 
 
 def has_errors(findings: "tuple[Finding, ...] | list[Finding]") -> bool:

@@ -25,7 +25,7 @@ def merge_sources(
     schema: SettingsSchema, root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]
 ) -> YamlNode:
     """The file's tree with everything laid over it that counts more."""
-    tree = _name_accounts(schema, _expand_hook_shorthand(root), outside)
+    tree = _leave_out_unknown(schema, _name_accounts(schema, _expand_hook_shorthand(root), outside))
     tree = _expand_secrets(schema, tree, outside, findings)
     shapes = {".".join(name.path): name.shape for name in schema.own_variables}
     for name in (*schema.hermes_variables, *schema.own_variables, *_list_account_variables(schema, tree)):
@@ -68,6 +68,15 @@ def _list_accounts(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[str
 def _list_account_variables(schema: SettingsSchema, tree: YamlNode) -> Iterator[SettingVariable]:
     for platform, account in _list_accounts(schema, tree):
         yield from schema.list_account_variables(platform, account)
+
+
+def _leave_out_unknown(schema: SettingsSchema, tree: YamlNode) -> YamlNode:
+    """Of a network whose code is not loaded, what all networks have is known, and nothing else."""
+    for network in schema.unknown:
+        known = schema.platforms[network].settings.__struct_fields__
+        for key in _list_keys(tree, "platforms", network):
+            tree = tree if key in known else remove_node(tree, ("platforms", network, key))
+    return tree
 
 
 def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:

@@ -7,6 +7,7 @@ the others is an account, with a section of the same shape under `accounts`.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple, get_args
 
 from msgspec import Struct
@@ -47,6 +48,11 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
         return False
 
     @property
+    def why_unusable(self) -> str:
+        """Why its code cannot be used, in words; empty: it can."""
+        return ""
+
+    @property
     def missing_tokens(self) -> list[str]:
         """The names of the tokens that the network needs and that are not set."""
         return [name for name, value in asdict(self).items() if name.endswith("token") and not value]
@@ -77,6 +83,24 @@ def list_accounts(platforms: Struct) -> Iterator[PlatformAccount]:
         for account, settings in section.accounts.items():
             shared = {name: getattr(section, name) for name in section.SHARED}
             yield PlatformAccount(platform, account, replace(settings, **shared))
+
+
+class UnknownSettings(PlatformSettings, frozen=True, kw_only=True):
+    """A network whose code was not asked what can be set for it."""
+
+    enabled: Annotated[bool | None, describe("whether it is used, and its code loaded")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformPlace:
+    """Where the code of a network is: in this package; `folder` is that of a package that is not installed.
+
+    origin: where it was found, in words, if it is not ours. Such code runs inside the gateway all the same.
+    """
+
+    package: str
+    folder: Path | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

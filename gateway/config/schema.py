@@ -4,21 +4,27 @@ The networks are handed in from above; from them come their sections, the lists 
 the environment knows all settings: those that Hermes's users have, and ours, `GATEWAY_...`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import inspect
 
+from gateway.config.environment import Environment
 from gateway.config.fields import describe
-from gateway.config.platform_settings import PlatformSettings, PlatformSpec
+from gateway.config.home import Home
+from gateway.config.platform_settings import PlatformPlace, PlatformSettings, PlatformSpec, UnknownSettings
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
+from gateway.yaml_source import Finding, YamlNode
 
 KeyPath: TypeAlias = tuple[str, ...]
 Shape: TypeAlias = Literal["text", "list", "flag"]
 S = TypeVar("S", bound=msgspec.Struct)
+
+FindSchema: TypeAlias = Callable[[Home, YamlNode, Environment], "SettingsSchema | None"]
+"""The settings with the networks that a home brings, by its file and what is set outside; None: it brings none."""
 
 PREFIX = "GATEWAY_"
 ACCOUNTS = (
@@ -36,11 +42,33 @@ class SettingVariable(NamedTuple):
 
 
 class SettingsSchema:
-    """The settings that there are with these networks, and the variables that mean them."""
+    """The settings that there are with these networks, and the variables that mean them.
 
-    def __init__(self, platforms: Mapping[str, PlatformSpec]) -> None:
+    places: where the code of each network is. findings: what is wrong with those that a home brings; `find_more` finds
+    them.
+    """
+
+    def __init__(
+        self,
+        platforms: Mapping[str, PlatformSpec],
+        places: Mapping[str, PlatformPlace] | None = None,
+        find_more: FindSchema | None = None,
+        findings: Sequence[Finding] = (),
+    ) -> None:
         self.platforms = platforms
+        self.places = places or {}
+        self.findings = tuple(findings)
         self.settings = build_settings_type(platforms)
+        self._find_more = find_more
+
+    def expand(self, home: Home, tree: YamlNode, outside: Environment) -> "SettingsSchema":
+        """With the networks that this home brings."""
+        return (self._find_more(home, tree, outside) if self._find_more else None) or self
+
+    @property
+    def unknown(self) -> list[str]:
+        """The networks of whose settings nothing is known, since their code is not loaded."""
+        return [name for name, spec in self.platforms.items() if issubclass(spec.settings, UnknownSettings)]
 
     @cached_property
     def own_variables(self) -> tuple[SettingVariable, ...]:

@@ -264,6 +264,12 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
         return self.each.get(name) or self.each.get(short) or HookOverrides()
 
 
+class AdapterSettings(Struct, frozen=True, kw_only=True):
+    """Chat networks whose code is somebody else's. It runs inside the gateway: take it from those whom you trust."""
+
+    dirs: Annotated[tuple[str, ...], describe("directories of adapters; relative ones begin at the home")] = ()
+
+
 class AllPlatformSettings(Struct, frozen=True, kw_only=True):
     """The chat networks."""
 
@@ -543,6 +549,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = {}
     hooks: HooksSettings = HooksSettings()
     platforms: AllPlatformSettings = AllPlatformSettings()
+    adapters: AdapterSettings = AdapterSettings()
     access: AccessSettings = AccessSettings()
     budgets: BudgetSettings = BudgetSettings()
     sessions: SessionSettings = SessionSettings()

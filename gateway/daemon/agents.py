@@ -231,11 +231,12 @@ class Agents:
         home = self._home
         own = [home.hooks_lock, home.installed_hooks, home.hook_data]
         hooks = [home.hooks, home.plugins, *own, *(home.path(one) for one in self._settings.hooks.dirs)]
+        adapters = [home.path(one) for one in self._settings.adapters.dirs]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         state = [home.hook_state, home.context_copies, home.backups, home.logs, home.lock]
-        return [*hooks, *skills, *settings, *databases, *state]
+        return [*hooks, *adapters, *skills, *settings, *databases, *state]
 
 
 def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:

@@ -189,7 +189,7 @@ class Gateway:
         self.adapter_context = AdapterContext(
             self.dispatcher.receive, self.context, home.files, home.unreadable, NetworkRoutes(settings.web)
         )
-        self.platforms = build_platforms(settings.platforms, self.adapter_context)
+        self.platforms = build_platforms(configuration, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
 

@@ -13,26 +13,30 @@ import anyio.abc
 from anyio import to_thread
 
 from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
-from gateway.adapters.shared.folder import load_part
-from gateway.config.platform_settings import PlatformAccount, PlatformSettings, list_accounts
+from gateway.adapters.shared.adapter_loading import describe_fault, load_part
+from gateway.config.loading import Configuration
+from gateway.config.platform_settings import PlatformAccount, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.settings import AllPlatformSettings
 from gateway.daemon.parts import Part
-from gateway.errors import AdapterError, unwrap_error
+from gateway.errors import AdapterError, GatewayError, unwrap_error
 
 PAUSED_REASON = "paused"
 PROBE_SECONDS = 10.0
+SILENCE_SECONDS = 60.0
+SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {origin}"
 
 
 class PlatformPart:
     """One network that is switched on, or one bot of it: its part, and how it fares."""
 
-    def __init__(self, served: PlatformAccount, context: AdapterContext) -> None:
+    def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace) -> None:
         self.name = served.name
         self.part = Part(self.name, self._serve)
-        redact, folder = context.parts.redact, context.unreadable
-        self.presence = Presence(served.platform, context.parts.registry, self.part.up, redact, folder, served.account)
+        parts, told = context.parts, (served.account, place.origin)
+        self.presence = Presence(served.platform, parts.registry, self.part.up, parts.redact, context.unreadable, *told)
         self.home_channel = served.settings.home_channel
         self._served = served
+        self._place = place
         self._context = context.bind(served.name)
 
     @property
@@ -58,10 +62,8 @@ class PlatformPart:
         return time.monotonic() - began
 
     async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
-        module = await to_thread.run_sync(load_part, self._served.platform, "adapter")
-        adapter: Adapter = module.ADAPTER(self._served.settings, self._context)
         try:
-            await adapter.serve(self.presence)
+            await (self._serve_foreign() if self._place.origin else self._serve_own())
         except Exception as error:
             self.presence.down(str(unwrap_error(error)))
             raise
@@ -70,10 +72,40 @@ class PlatformPart:
             if self.part.is_paused:
                 self.presence.down(PAUSED_REASON)
 
+    async def _serve_own(self) -> None:
+        module = await to_thread.run_sync(load_part, self._place, "adapter")
+        adapter: Adapter = module.ADAPTER(self._served.settings, self._context)
+        await adapter.serve(self.presence)
 
-def build_platforms(platforms: AllPlatformSettings, context: AdapterContext) -> list[PlatformPart]:
+    async def _serve_foreign(self) -> None:
+        """Somebody else's code, which is told from the gateway's when it goes wrong, and may not end it.
+
+        Raises:
+            AdapterError: it cannot go on; with the place where it went wrong.
+        """
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tell_silence)
+            try:
+                await self._serve_own()
+            except AdapterError:
+                raise
+            except (Exception, SystemExit) as error:
+                if isinstance(unwrap_error(error), GatewayError):
+                    raise
+                raise AdapterError(describe_fault(self._place, unwrap_error(error))) from error
+            tasks.cancel_scope.cancel()
+
+    async def _tell_silence(self) -> None:
+        """Whoever waits for it reads why."""
+        await anyio.sleep(SILENCE_SECONDS)
+        if not self.presence.facts.up:
+            self.presence.down(SILENT.format(seconds=SILENCE_SECONDS, origin=self._place.origin))
+
+
+def build_platforms(configuration: Configuration, context: AdapterContext) -> list[PlatformPart]:
     """The networks that are served."""
-    return [PlatformPart(one, context) for one in list_enabled(platforms)]
+    enabled, places = list_enabled(configuration.settings.platforms), configuration.schema.places
+    return [PlatformPart(one, context, places[one.platform]) for one in enabled]
 
 
 def list_enabled(platforms: AllPlatformSettings) -> list[PlatformAccount]:
@@ -83,6 +115,8 @@ def list_enabled(platforms: AllPlatformSettings) -> list[PlatformAccount]:
 
 def why_not_served(network: PlatformSettings) -> str:
     """Why a network is not served; empty: it is."""
+    if network.why_unusable:
+        return network.why_unusable
     if network.enabled is False:
         return "switched off"
     missing = network.missing_tokens

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,34 +14,22 @@ from gateway.testing import GatewayProcess
 
 ROOT = Path(__file__).parent.parent.parent
 RING = "ring-abcdefghij"
-PROGRAM = """
-import sys
-from gateway.adapters import ADAPTERS
-ADAPTERS["pigeon"] = "tests.adapters.pigeon"
-from gateway.cli import main
-sys.exit(main())
-"""
+ADAPTERS_DIR = ROOT / "docs" / "adapters"
+ON = "platforms: {pigeon: {enabled: true}}\n"
 
 
 class PigeonProcess(GatewayProcess):
-    """Every command of this gateway has the row of the pigeons in its table."""
+    """A gateway whose owner has the pigeons of the documentation."""
 
-    def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        pipe = subprocess.PIPE
-        given = {**self.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
-        return subprocess.Popen([sys.executable, "-c", PROGRAM, *args], env=given, stdout=pipe, stderr=pipe, text=True)
-
-    def cli(self, *args: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
-        process = self.spawn(*args)
-        printed, logged = process.communicate(timeout=timeout)
-        return subprocess.CompletedProcess(args, process.returncode, printed, logged)
+    def configure(self, text: str) -> None:
+        super().configure(f"adapters: {{dirs: ['{ADAPTERS_DIR}']}}\n{text}")
 
 
 @pytest.fixture
 def pigeons(tmp_path: Path) -> Iterator[PigeonProcess]:
     (tmp_path / "loft").mkdir()
     with PigeonProcess(tmp_path / "home") as gateway:
-        gateway.script({"text": "coo"})
+        gateway.script({"text": "coo"}, settings=ON)
         gateway.environ |= {"PIGEON_LOFT": str(tmp_path / "loft"), "PIGEON_ALLOWED_USERS": "P1"}
         yield gateway
 
@@ -55,7 +43,7 @@ def test_the_configuration_knows_it(pigeons: PigeonProcess) -> None:
     pigeons.configure("platforms: {pigeon: {enabled: true}}\n")
     said = pigeons.cli("config", "check").stdout
     assert "pigeon cannot be used: PIGEON_RING is not set; run: hermes-gateway setup pigeon" in said
-    pigeons.configure("platforms: {pigeon: {ring_token: ring-x}}\n")
+    pigeons.configure("platforms: {pigeon: {enabled: true, ring_token: ring-x}}\n")
     assert "`platforms.pigeon.ring_token` is a secret" in pigeons.cli("config", "check").stdout
     schema = json.loads(pigeons.cli("config", "schema").stdout)["properties"]
     assert schema["platforms"]["properties"]["pigeon"]["description"] == "Carrier pigeons, by a loft."
@@ -75,8 +63,8 @@ def test_the_environment_sets_it_and_its_token_stays_hidden(pigeons: PigeonProce
 
 @pytest.mark.process
 def test_the_command_line_names_it(pigeons: PigeonProcess) -> None:
-    assert "Slack, Pigeon and the terminal" in pigeons.cli("--help").stdout
-    assert "build a loft for carrier pigeons" in pigeons.cli("setup", "--help").stdout
+    assert "it runs inside the gateway" in pigeons.cli("setup", "--help").stdout
+    assert "build a loft for carrier pigeons" in pigeons.cli("setup", "pigeon", "--help").stdout
     assert "telegram, discord, slack or pigeon" in pigeons.cli("pairing", "revoke", "--help").stdout
     assert "telegram, discord, slack or pigeon" in pigeons.cli("platform", "pause", "--help").stdout
     pigeons.configure("platforms: {pigeon: {enabled: true}}\n")
@@ -119,10 +107,10 @@ def test_what_is_known_of_a_network_needs_no_library() -> None:
     libraries = {name for spec in load_settings_schema().platforms.values() for name in spec.libraries}
     program = f"""
 import sys
-from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.folder import load_settings_schema, load_setup
 load_settings_schema()
-print(*[load_setup(name).summary for name in ADAPTERS])
+print(*[load_setup(place).summary for place in list_places(None).values()])
 floors = ("gateway.engine", "gateway.hooks", "gateway.outbox", "gateway.sessions", "gateway.access")
 print([name for name in sys.modules if name.split(".")[0] in {libraries!r} or name.startswith(floors)], file=sys.stderr)
 """

@@ -11,14 +11,14 @@ import pytest
 
 from gateway.testing.networks.suite import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import Wire
-from tests.adapters.wires import LEFT_OUT, WIRES
+from tests.adapters.wires import WIRES, WITHOUT
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each test on each network to which it applies."""
     if "wire" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        metafunc.parametrize("wire", [one for one in WIRES if name not in LEFT_OUT.get(one, ())], indirect=True)
+        metafunc.parametrize("wire", [one for one in WIRES if name not in WITHOUT.get(one, ())], indirect=True)
 
 
 @pytest.fixture
@@ -29,4 +29,4 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def test_what_is_left_out_is_there_for_the_others() -> None:
-    assert {name for names in LEFT_OUT.values() for name in names} <= set(globals())
+    assert {name for names in WITHOUT.values() for name in names} <= set(globals())

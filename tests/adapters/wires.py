@@ -81,7 +81,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
     ),
 }
-LEFT_OUT = {
+WITHOUT = {
     "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
     "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
 }

@@ -68,7 +68,10 @@ async def _receive_for_account(
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):
-    """What is shown of a network. Times are the wall clock's; 0 means never since the start."""
+    """What is shown of a network. Times are the wall clock's; 0 means never since the start.
+
+    origin: where its code was found, if it is not ours; it runs inside the gateway.
+    """
 
     up: bool = False
     detail: str = ""
@@ -77,6 +80,7 @@ class PresenceFacts(msgspec.Struct, frozen=True):
     last_probe: float = 0.0
     complaints: tuple[str, ...] = ()
     unreadable: int = 0
+    origin: str = ""
 
 
 class Presence:
@@ -90,10 +94,11 @@ class Presence:
         redact: Callable[[str], str] = str,
         unreadable: Path | None = None,
         account: str = "",
+        origin: str = "",
     ) -> None:
         self.name = name_of_account(platform, account)
         self._place = {"platform": platform, "account": account}
-        self.facts = PresenceFacts()
+        self.facts = PresenceFacts(origin=origin)
         self._registry = registry
         self._on_up = on_up
         self._redact = redact  # takes secrets out of an error

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gateway.adapters import ADAPTERS
-from gateway.config.platform_settings import PlatformSpec
+from gateway.adapters.shared.adapter_finder import expand_schema
+from gateway.adapters.shared.adapter_loading import load_part
+from gateway.config.platform_settings import PlatformPlace, PlatformSpec
 from gateway.config.schema import SettingsSchema
 
 if TYPE_CHECKING:  # the table of commands stands above the journal, which no setting needs
@@ -90,16 +91,12 @@ class PlatformCheck(Protocol):
 
 @cache
 def load_settings_schema() -> SettingsSchema:
-    """The settings that there are, with those of every network."""
-    specs: dict[str, PlatformSpec] = {name: load_part(name, "settings").SPEC for name in ADAPTERS}
-    return SettingsSchema(specs)
+    """The settings that there are, with those of our networks; a home that is read may bring more."""
+    places = {name: PlatformPlace(package) for name, package in ADAPTERS.items()}
+    specs: dict[str, PlatformSpec] = {name: load_part(place, "settings").SPEC for name, place in places.items()}
+    return SettingsSchema(specs, places, partial(expand_schema, specs, places))
 
 
-def load_setup(network: str) -> PlatformSetup:
-    setup: PlatformSetup = load_part(network, "setup").SETUP
+def load_setup(place: PlatformPlace) -> PlatformSetup:
+    setup: PlatformSetup = load_part(place, "setup").SETUP
     return setup
-
-
-def load_part(network: str, part: str) -> Any:
-    """A module of the network's folder."""
-    return import_module(f"{ADAPTERS[network]}.{part}")

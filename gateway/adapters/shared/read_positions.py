@@ -13,6 +13,7 @@ that is still to come is of a clock that went wrong, and says nothing.
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Generic, TypeVar
 
 from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
@@ -23,18 +24,23 @@ LONGEST_AWAY = records.DAY  # what is older is not read again
 OVERLAP = 120.0  # seconds by which a network may be late
 TIDY = 20  # moves of a mark between two removals of the outdated
 
+PositionT = TypeVar("PositionT", int, str)
 
-class ReadCursor:
-    """One reader's place. `take` it first; then `put` goes into an append, and `settle` sees what became of it."""
 
-    def __init__(self, engine: Engine, platform: str, bot: str) -> None:
+class ReadCursor(Generic[PositionT]):
+    """One reader's place. `take` it first; then `put` goes into an append, and `settle` sees what became of it.
+
+    A place is whatever the network calls it: a number, or a text of which we know nothing. `start` is the first one.
+    """
+
+    def __init__(self, engine: Engine, platform: str, bot: str, start: PositionT) -> None:
         self._engine = engine
         self._platform = platform
         self._subject = record_subjects.cursor_subject_of(platform, bot)
         self._reader = uuid.uuid4().hex
         self._seq = 0
         self._moves = 0
-        self.value = 0
+        self.value: PositionT = start
 
     async def take(self) -> None:
         """Go on where the last reader was, and fence it off.
@@ -43,15 +49,15 @@ class ReadCursor:
             Conflict: another one did so at the same moment.
         """
         self._seq, kept = await records.read_last(self._engine, self._subject, records.CursorRecord)
-        self.value = int(kept.value.get("at", 0)) if kept else 0
+        self.value = type(self.value)(kept.value.get("at", self.value)) if kept else self.value
         await self.move(self.value)
 
-    def put(self, value: int) -> NewRecord:
+    def put(self, value: PositionT) -> NewRecord:
         """The move to `value`, for an append."""
         kept = records.CursorRecord(platform=self._platform, value={"at": value, "by": self._reader})
         return NewRecord(self._subject, records.encode(kept), expect=self._seq)
 
-    async def move(self, value: int) -> None:
+    async def move(self, value: PositionT) -> None:
         """Move by an append of its own.
 
         Raises:
@@ -60,7 +66,7 @@ class ReadCursor:
         await self._engine.append(self.put(value))
         await self.settle(value)
 
-    async def settle(self, value: int) -> None:
+    async def settle(self, value: PositionT) -> None:
         """After an append that may have held the move to `value`: if it did not, move now.
 
         Raises:

@@ -63,7 +63,7 @@ class TelegramReceiver:
         self._fetch = partial(fetch_file, bot=bot)
         self._reader = TelegramReader(bot.bot, settings)
         self._source = source
-        self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}")
+        self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}", 0)
         self._next = 0
         self._under_way: list[UpdateGroup] = []
         self._seen: set[int] = set()

@@ -8,21 +8,18 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from getpass import getpass
 from typing import Any
 
 import anyio
 
-from gateway.adapters import ADAPTERS
-from gateway.adapters.shared.folder import (
-    PlatformCheck,
-    SetupQuestion,
-    load_part,
-    load_settings_schema,
-    load_setup,
-)
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.adapters.shared.adapter_loading import load_part
+from gateway.adapters.shared.folder import PlatformCheck, SetupQuestion, load_settings_schema, load_setup
 from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
+from gateway.cli import CommandParser
 from gateway.cli.output import apply_style, print_note
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.commands import CommandTable
@@ -30,7 +27,7 @@ from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
-from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSettings, list_accounts
+from gateway.config.platform_settings import ACCOUNT_NAME, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.config.settings import SandboxSettings
 from gateway.control_socket.client import ControlClient
@@ -44,30 +41,58 @@ SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    networks = parser.add_subparsers(dest="network", metavar="NETWORK", required=True)
-    for name in ADAPTERS:
-        setup = load_setup(name)
-        one = networks.add_parser(name, help=setup.summary, description=setup.summary)
+def add_arguments(parser: CommandParser) -> None:
+    networks = parser.add_subparsers(dest="network", metavar="NETWORK", required=True, parser_class=NetworkParser)
+    for name, place in list_places(parser.home, all_packages=True).items():
+        does = f"from {place.origin}; it runs inside the gateway" if place.origin else load_setup(place).summary
+        networks.add_parser(name, help=does, description=does, network=name, place=place)
+
+
+class NetworkParser(CommandParser):
+    """The options of one network. Somebody else's code is asked for them when that network is named."""
+
+    def __init__(self, network: str, place: PlatformPlace, **given: Any) -> None:
+        super().__init__(**given)
+        self._network = network
+        self._place = place
+        if not place.origin:
+            self._add_options()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._place.origin:
+            self._add_options()
+        return super().parse_known_args(args, namespace)
+
+    def _add_options(self) -> None:
+        setup = load_setup(self._place)
+        self.description = setup.summary
         for ask in setup.questions:
-            one.add_argument(ask.flag, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
-        one.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
-        one.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
-        one.add_argument(
+            self.add_argument(ask.flag, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
+        self.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
+        self.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
+        self.add_argument(
             "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
         )
-        one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
-        one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
+        self.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
+        self.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
         if setup.manifest:
-            manifest_help = f"print the app's manifest, for {name.title()}, and end"
-            one.add_argument("--manifest", action="store_true", help=manifest_help)
+            manifest_help = f"print the app's manifest, for {self._network.title()}, and end"
+            self.add_argument("--manifest", action="store_true", help=manifest_help)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    setup, schema = load_setup(args.network), load_settings_schema()
     if args.account and not ACCOUNT_NAME.fullmatch(args.account):
         raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
-    before = load_configuration(schema, home, get_process_environment())
+    place = list_places(home, all_packages=True)[args.network]
+    switched_on = make_switch(args) if place.origin else {}
+    environ = {**get_process_environment(), **switched_on}
+    load = partial(load_configuration, load_settings_schema(), home)
+    # What the bot lacks, though it is switched on already, is asked for now.
+    read = partial(load, chosen={} if args.account else {f"platforms.{args.network}.enabled": "false"})
+    before = read(environ)
+    if why := getattr(before.settings.platforms, args.network).why_unusable:
+        raise AdapterError(f"{args.network} cannot be used: {why}")
+    setup, schema = load_setup(place), before.schema
     url = find_network_url(before, args)
     if setup.manifest and args.manifest:
         print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
@@ -75,12 +100,13 @@ def run(args: argparse.Namespace, home: Home) -> None:
     questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
     values = add_account(before, args)
     values |= collect_answers(setup.before, make_account_questions(questions, args, schema), args, before.environ)
-    values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
-    values |= ask_shell(args, load_configuration(schema, home, get_process_environment()), schema)
-    values |= ask_model(load_configuration(schema, home, get_process_environment()), home)
-    configuration = load_configuration(schema, home, {**get_process_environment(), **values})
+    values |= ask_owner(args, read({**environ, **values}), schema)
+    values |= ask_shell(args, read(environ), schema)
+    values |= ask_model(read(environ), home)
+    values |= switched_on
+    configuration = load({**environ, **values})
     settings = find_settings(configuration, args)
-    check: PlatformCheck = load_part(args.network, "check")
+    check: PlatformCheck = load_part(place, "check")
     if not args.no_check:
         check_tokens(check, settings)
     kept = read_environment({}, home.env).environ
@@ -89,6 +115,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if settings.home_channel and not args.no_hello and not args.no_check:
         send_hello(check, settings)
     print_next_step(args.network, home, configuration)
+
+
+def make_switch(args: argparse.Namespace) -> dict[str, str]:
+    """The variable that switches a bot on, for code that is loaded only where that is said."""
+    ending = ending_of(args.account) if args.account else ""
+    return {f"GATEWAY_PLATFORMS_{args.network.upper()}_ENABLED{ending}": "true"}
 
 
 def find_settings(configuration: Configuration, args: argparse.Namespace) -> PlatformSettings:

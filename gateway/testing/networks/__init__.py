@@ -2,13 +2,9 @@
 
 - `wire` is what the tests need of a network: a server on loopback, on which a test is the people;
 - `house` is a gateway in the test's own loop that serves a wire, and what a test sees of it;
-- `suite` has the tests. They run on a wire by a file of tests like this:
-
-    from gateway.testing.networks.suite import *
-
-    @pytest.fixture
-    async def wire(tmp_path):
-        wire = MyWire()
-        async with wire.serving():
-            yield wire
+- `suite` has the tests, `plugin` what they need of pytest. docs/adapters.md shows how they are run on an adapter.
 """
+
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
+
+__all__ = ["ANN", "BEN", "GROUP", "STRANGER", "Shown", "Wire"]

@@ -21,6 +21,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
 
 LETTER = b"%PDF-1.4 a letter"
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

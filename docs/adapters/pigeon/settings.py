@@ -2,9 +2,7 @@
 
 from typing import Annotated
 
-from gateway.config.fields import Secret, describe
-from gateway.config.platform_settings import PlatformSettings, PlatformSpec
-from gateway.logs.redaction import TokenShape
+from gateway.adapters import PlatformSettings, PlatformSpec, Secret, TokenShape, describe
 
 
 class PigeonSettings(PlatformSettings, frozen=True, kw_only=True):
@@ -18,7 +16,7 @@ SPEC = PlatformSpec(
     settings=PigeonSettings,
     ids="such as P1",
     user_id=r"P[0-9]+",
-    chat_id=r"L[0-9]+",
+    chat_id=r"[LP][0-9]+",
     variables={"PIGEON_RING": "platforms.pigeon.ring_token", "PIGEON_LOFT": "platforms.pigeon.loft"},
     token_shapes=(TokenShape(("ring-",), r"\bring-[a-z]{8,}"),),
     noisy_loggers=("coo",),

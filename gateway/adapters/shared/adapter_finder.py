@@ -1,0 +1,208 @@
+"""Adapters that others wrote: folders in `adapters.dirs`, and packages with an entry point.
+
+Looking at names loads nothing. The code of one is loaded when `platforms.NAME.enabled` says so, and only where nobody
+but the owner, or root, could have written it. What is wrong with one is said, and keeps that one out; nothing else.
+"""
+
+import keyword
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+
+from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.adapter_loading import load_spec, package_of
+from gateway.config.environment import Environment, read_environment
+from gateway.config.home import Home, get_process_environment
+from gateway.config.node_paths import find_node, node_of
+from gateway.config.permissions import check_owner, check_writers, make_finding
+from gateway.config.platform_settings import PlatformPlace, PlatformSpec, UnknownSettings
+from gateway.config.schema import SettingsSchema, ending_of
+from gateway.errors import AdapterError
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from gateway.yaml_source.tree import as_bool
+
+GROUP = "hermes_gateway.adapters"
+MARKER = "settings.py"
+MOST_FILES = 5000
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+ENABLED = re.compile(r"GATEWAY_PLATFORMS_([A-Z][A-Z0-9_]{0,30})_ENABLED(_[A-Z0-9_]{1,31})?")
+DIRS = "GATEWAY_ADAPTERS_DIRS"
+TAKEN = frozenset({*ADAPTERS, "all", "api", "cli", "cron", "hook", "local", "terminal", "web", "webhook"})
+MISNAMED = "no network can be called as {} is, and it is passed over"
+RENAME = "rename it: small letters, digits and _, and a name that is not taken"
+NOT_LOADED = "ids of a network whose code is not loaded"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAdapter:
+    """One of somebody else's: where it is; `finding`: why it is not used, where something is wrong with it."""
+
+    name: str
+    place: PlatformPlace
+    finding: Finding | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a network can have this name."""
+        return NAME.fullmatch(self.name) is not None and not keyword.iskeyword(self.name) and self.name not in TAKEN
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSources:
+    """What says which adapters there are: a home, its file, and what is set outside."""
+
+    home: Home
+    tree: YamlNode
+    outside: Environment
+
+    def find(self, *, all_packages: bool = False) -> list[ListedAdapter]:
+        """Those there are, each name once. Packages are looked for where a network is named that nobody knows."""
+        found: dict[str, ListedAdapter] = {}
+        for directory in self._list_dirs():
+            for one in _look_into(directory):
+                found.setdefault(one.name, one)
+        if all_packages or self._names() - {*found, *ADAPTERS}:
+            for one in _list_packages():
+                found.setdefault(one.name, one)
+        return list(found.values())
+
+    def is_enabled(self, name: str) -> bool:
+        """Whether its owner wants it, or one bot of it. That a token lies about is not enough for others' code."""
+        section = find_node(self.tree, ("platforms", name))
+        accounts = find_node(self.tree, ("platforms", name, "accounts"))
+        bots = {"": section}
+        if isinstance(accounts, YamlMapping):
+            bots |= {ending_of(account.text): node for account, node in accounts.pairs}
+        written = {ending: node.get("enabled") for ending, node in bots.items() if isinstance(node, YamlMapping)}
+        for variable, value in self.outside.values.items():
+            if (known := ENABLED.fullmatch(variable)) and known[1].lower() == name:
+                written[known[2] or ""] = node_of(value, "flag")
+        return any(isinstance(node, YamlScalar) and as_bool(node.text) is True for node in written.values())
+
+    def place_of(self, name: str) -> SourceLocation:
+        """Where a network is written about."""
+        for path in (("platforms", name, "enabled"), ("platforms", name), ("adapters", "dirs")):
+            if (node := find_node(self.tree, path)) is not None:
+                return node.place
+        return SourceLocation(str(self.home.config))
+
+    def _list_dirs(self) -> Iterator[Path]:
+        outside = self.outside.values.get(DIRS)
+        node = node_of(outside, "list") if outside else find_node(self.tree, ("adapters", "dirs"))
+        for one in node.items if isinstance(node, YamlSequence) else ():
+            if isinstance(one, YamlScalar) and one.text:
+                yield self.home.path(one.text)
+
+    def _names(self) -> set[str]:
+        section = find_node(self.tree, ("platforms",))
+        written = set(section) if isinstance(section, YamlMapping) else set()
+        return written | {known[1].lower() for name in self.outside.values if (known := ENABLED.fullmatch(name))}
+
+
+def expand_schema(
+    own: Mapping[str, PlatformSpec],
+    places: Mapping[str, PlatformPlace],
+    home: Home,
+    tree: YamlNode,
+    outside: Environment,
+) -> SettingsSchema | None:
+    """The settings with those of the adapters that a home brings; None: it brings none."""
+    sources = AdapterSources(home, tree, outside)
+    found = sources.find()
+    if not found:
+        return None
+    read = [_read_adapter(sources, one) for one in found if one.is_named]
+    specs = {**own, **{one.name: spec for one, spec, _ in read}}
+    where = {**places, **{one.name: one.place for one, _, _ in read}}
+    misnamed = [MISNAMED.format(one.place.origin) for one in found if not one.is_named]
+    findings = [Finding(sources.place_of(""), what, RENAME, "warning") for what in misnamed]
+    findings += [finding for *_, finding in read if finding is not None]
+    return SettingsSchema(specs, where, partial(expand_schema, own, places), findings)
+
+
+def list_places(home: Home | None, *, all_packages: bool = False) -> dict[str, PlatformPlace]:
+    """Where the code of each network is: of ours, and of those that a home brings. None of it is loaded."""
+    own = {name: PlatformPlace(package) for name, package in ADAPTERS.items()}
+    if home is None:
+        return own
+    outside = read_environment(get_process_environment(), home.env)
+    sources = AdapterSources(home, read_yaml(home.config).root, outside)
+    return {**own, **{one.name: one.place for one in sources.find(all_packages=all_packages) if one.is_named}}
+
+
+def _read_adapter(sources: AdapterSources, found: ListedAdapter) -> tuple[ListedAdapter, PlatformSpec, Finding | None]:
+    """What is known of it: by its code, where that is wanted and sound."""
+    if not sources.is_enabled(found.name):
+        return found, make_unknown_spec(), None
+    if found.finding is not None:
+        return found, make_unknown_spec(f"{found.finding.what}; {found.finding.remedy}"), found.finding
+    spec = load_spec(found.name, found.place)
+    if isinstance(spec, AdapterError):
+        what, _, remedy = str(spec).rpartition("; ")
+        finding = Finding(
+            sources.place_of(found.name), f"{found.name} cannot be used: {what}", remedy, severity="warning"
+        )
+        return found, make_unknown_spec(str(spec)), finding
+    return found, spec, None
+
+
+def make_unknown_spec(why_unusable: str = "") -> PlatformSpec:
+    """A network of which no more is known than its name, and perhaps why not."""
+    settings = UnknownSettings
+    if why_unusable:
+        settings = msgspec.defstruct(  # type: ignore[assignment] # a subclass, which its signature does not say
+            "UnusableSettings",
+            [],
+            bases=(UnknownSettings,),
+            namespace={"why_unusable": property(lambda _settings: why_unusable)},
+            frozen=True,
+            kw_only=True,
+        )
+    return PlatformSpec(settings, NOT_LOADED, r"\S{1,200}", r"\S{1,200}", {})
+
+
+def _look_into(directory: Path) -> Iterator[ListedAdapter]:
+    try:
+        with os.scandir(directory) as entries:
+            names = sorted(one.name for one in entries if one.is_dir() and not one.name.startswith((".", "_")))
+    except OSError:
+        return
+    own = [*check_owner(directory), *check_writers(directory)]
+    for name in names:
+        folder = directory / name
+        if (folder / MARKER).exists():
+            wrong = next((one for one in (*own, *_check_folder(folder)) if one.severity == "error"), None)
+            kept = msgspec.structs.replace(wrong, severity="warning") if wrong else None
+            yield ListedAdapter(name, PlatformPlace(package_of(folder), folder, str(folder)), kept)
+
+
+def _check_folder(folder: Path) -> Iterator[Finding]:
+    """Whether anybody but its owner could have written what is in it, and whether all of it is in it."""
+    whole = folder.resolve()
+    for count, path in enumerate(_walk(folder)):
+        if count > MOST_FILES:
+            yield make_finding(folder, f"more than {MOST_FILES} files", "keep what is no code elsewhere")
+            return
+        if path.is_symlink() and not path.resolve().is_relative_to(whole):
+            yield make_finding(path, "is a link that leads out of the folder", "put the file itself into the folder")
+        else:
+            yield from (*check_owner(path), *check_writers(path))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    yield folder
+    for directory, folders, files in os.walk(folder):
+        yield from (Path(directory, name) for name in (*folders, *files))
+
+
+def _list_packages() -> Iterable[ListedAdapter]:
+    """Packages of this environment, which whoever could change them could change the gateway by."""
+    for point in entry_points(group=GROUP):
+        dist = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        yield ListedAdapter(point.name, PlatformPlace(point.value, None, f"the package {dist}"))

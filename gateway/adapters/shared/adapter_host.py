@@ -1,0 +1,118 @@
+"""What the gateway does for an adapter, as far as every one of them needs it: it takes in what was said, keeps how far
+the network was read, and sends what is owed.
+
+Whoever writes an adapter sees no record of the journal. A cursor is a text of the network's, kept and not read. Of
+all gateways with one journal a single one reads for a bot at a time: the one that opened its cursor last.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Generic
+
+import anyio
+
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.inbox import FetchFile, add_files, add_network_message
+from gateway.adapters.shared.incoming import FileT, IncomingMessage, RecentMessages, check_message
+from gateway.adapters.shared.read_positions import ReadCursor
+from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
+from gateway.commands import CommandTable, parse_command
+from gateway.engine import NewRecord
+from gateway.errors import AdapterError, Conflict
+from gateway.messages import Message, Receipt
+from gateway.outbox import Transport
+
+TYPING_PAUSE = 5.0
+OTHER_READER = "another gateway with the same journal reads for this bot"
+
+
+class AdapterHost(Generic[FileT]):
+    """For one bot, while it is connected. `recent` knows who wrote the last messages that were taken."""
+
+    def __init__(self, context: AdapterContext, presence: Presence, bot: str) -> None:
+        self.recent = RecentMessages()
+        self._context = context
+        self._presence = presence
+        self._bot = bot
+        self._cursor = ReadCursor(context.parts.engine, presence.name.partition(":")[0], bot, "")
+
+    @property
+    def commands(self) -> CommandTable:
+        """The commands that people may use, for a menu of them."""
+        return self._context.parts.commands
+
+    def is_command(self, text: str) -> bool:
+        """Whether a text is a command of ours, and not just begins like one."""
+        parsed = parse_command(text)
+        return parsed is not None and parsed.word in self.commands
+
+    async def open_cursor(self) -> str:
+        """How far the network was read, as `keep` was told last; empty: never. Whoever else read stops.
+
+        Raises:
+            AdapterError: another gateway did the same at this moment.
+        """
+        try:
+            await self._cursor.take()
+        except Conflict:
+            raise AdapterError(OTHER_READER) from None
+        return self._cursor.value
+
+    async def keep(self, cursor: str) -> None:
+        """All up to here is taken, and need not be read again.
+
+        Raises:
+            AdapterError: another gateway goes on where this one was.
+        """
+        self._presence.answered()
+        if cursor == self._cursor.value:
+            return
+        try:
+            await self._cursor.move(cursor)
+        except Conflict:
+            raise AdapterError(OTHER_READER) from None
+
+    async def take(
+        self, incoming: IncomingMessage[FileT], fetch: FetchFile[FileT] | None = None, asked: str = ""
+    ) -> Receipt:
+        """When this returns, the message is in the journal, or settled: only then may the network forget it.
+
+        The same message may be taken again, and does nothing. `fetch` gets the files, of those who may speak; `asked`
+        is whom a button was for that was pressed.
+
+        Raises:
+            EngineError: the journal takes nothing now; the network must keep it.
+        """
+        message = check_message(incoming.message)
+        self._presence.received()
+
+        async def complete(message: Message) -> tuple[Message, tuple[NewRecord, ...]]:
+            self.recent.note(message)
+            message = add_network_message(message, incoming, self._context)
+            if fetch is not None and incoming.files:
+                message = await add_files(message, incoming.files, fetch, self._context)
+            return message, ()
+
+        return await self._context.receive(message, bot=self._bot, asked=asked, complete=complete)
+
+    @asynccontextmanager
+    async def sending(
+        self,
+        transport: Transport,
+        show_typing: ShowTyping | None = None,
+        typing_pause: float = TYPING_PAUSE,
+        show_menu: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[None]:
+        """Inside, what is owed to this network is sent. A sign of `show_typing` lasts for `typing_pause` seconds;
+        `show_menu` is called now, and whenever `commands` have changed."""
+        parts = self._context.parts
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(parts.outbox.serve_platform, transport)
+            if show_typing is not None:
+                sign = TypingIndicator(self._presence.name, show_typing, typing_pause)
+                tasks.start_soon(sign.run, parts.registry)
+            if show_menu is not None:
+                tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)
+            yield
+            tasks.cancel_scope.cancel()

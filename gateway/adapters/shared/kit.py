@@ -1,0 +1,39 @@
+"""The adapter kit: what somebody else's adapter may import from `gateway.adapters`, and where each name is made.
+
+It is what `gateway.public` says is open to others there. A name is loaded when it is asked for: the settings of a
+network are read by every command, and must not bring the journal with them.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+KIT: Mapping[str, tuple[str, ...]] = {
+    "gateway.adapters.shared.adapter": ("Adapter", "AdapterContext", "Presence"),
+    "gateway.adapters.shared.adapter_host": ("AdapterHost",),
+    "gateway.adapters.shared.buttons": ("decode_button", "encode_button"),
+    "gateway.adapters.shared.files": ("LoadedFile", "OutboundFile", "fetch_file"),
+    "gateway.adapters.shared.folder": ("PlatformReport", "PlatformSetup", "SetupQuestion", "make_access_questions"),
+    "gateway.adapters.shared.incoming": (
+        *("IncomingMessage", "add_context", "describe_reply", "is_for_us", "make_reaction", "to_plain_name"),
+    ),
+    "gateway.adapters.shared.markdown_split": ("split_markdown",),
+    "gateway.adapters.shared.network_errors": ("NetworkErrors",),
+    "gateway.adapters.shared.network_routes": ("NetworkRoute", "RouteAnswer"),
+    "gateway.adapters.shared.send_rate": ("Rate", "RateLimiter"),
+    "gateway.adapters.shared.transport": ("NetworkTransport",),
+    "gateway.config.fields": ("Secret", "describe"),
+    "gateway.config.platform_settings": ("PlatformSettings", "PlatformSpec"),
+    "gateway.errors": ("AdapterError",),
+    "gateway.logs.redaction": ("TokenShape",),
+    "gateway.messages": ("Address", "Attachment", "Button", "LiteralText", "Message", "Receipt", "Reply", "kind_of"),
+    "gateway.outbox": ("DoubtPolicy", "Transport"),
+}
+
+
+def load_name(asking: str, name: str) -> Any:
+    """A name of the kit, for the module that is asked for it. AttributeError: it is none."""
+    for module, names in KIT.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {asking!r} has no attribute {name!r}")
