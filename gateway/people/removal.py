@@ -64,6 +64,7 @@ class PersonRemoval:
         pseudonym = await find_pseudonym(engine, person)
         was_let_in = await self._pairings.forget(*person)
         found = await traces.find_conversations(person)
+        files = await anyio.to_thread.run_sync(traces.list_files, person)  # some go with their conversations
         for key in found.own:
             await forget_sessions(engine, sessions, key)
         turns, busy = 0, list[str]()
@@ -75,7 +76,7 @@ class PersonRemoval:
                 busy.append(key)
         purged = await self._purge_records(person)
         notes = await traces.memory.forget(str(person))
-        files = await anyio.to_thread.run_sync(self._remove_files, person)
+        unreadable = await anyio.to_thread.run_sync(self._remove_files, person)
         await self._activity.rename(str(person), pseudonym)
         await self._usage.rename(person.payers, pseudonym)
         log.info("somebody is forgotten; what remains of them is called %s", pseudonym)
@@ -86,7 +87,7 @@ class PersonRemoval:
             turns_of_shared=turns,
             records=purged,
             notes=notes,
-            files=files,
+            files=len(files) + unreadable,
             was_let_in=was_let_in,
             unclear=dict(found.unclear),
             busy=tuple(busy),
@@ -116,7 +117,8 @@ class PersonRemoval:
         return purged
 
     def _remove_files(self, person: Person) -> int:
-        count = len(self._traces.list_files(person))
+        """Returns how many there were of messages that nobody could read."""
+        count = 0
         for folder in self._traces.find_folders(person):
             _remove_tree(folder)
         for path in self._unreadable.glob(f"{person.platform}[-:]*.json"):

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
-from gateway.access import API
+from gateway.access import API, INTERNAL
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.config.settings import MAIN
 from gateway.dispatcher.reminders import OWNER as REMINDERS
@@ -21,7 +21,7 @@ from gateway.engine.interface import Record
 from gateway.errors import EngineTooNew
 from gateway.file_folders import escape_id
 from gateway.messages import ChatType
-from gateway.people.person import Person
+from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
 
@@ -146,8 +146,11 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
             return person == (API, f"{key}:{user}" if user else key)
         case records.ApprovalRequest(address=address, user_id=user_id):
             return person == (address.platform, user_id)
-        case records.EmittedEvent(fields=fields):
-            return person == (fields.get("platform"), fields.get("user_id"))
+        case records.EmittedEvent(name=name, fields=fields):
+            who = (
+                (INTERNAL, name) if name.startswith(f"{WEBHOOK}:") else (fields.get("platform"), fields.get("user_id"))
+            )
+            return person == who
         case records.DeadLetterRecord(data=data):
             inner = _decode(data)
             return inner is not None and is_of(inner, person)

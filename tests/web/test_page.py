@@ -233,7 +233,7 @@ def test_what_cannot_be_caught_up_is_said(browser: Browser) -> None:
 def test_no_secret_is_told_live(gateway: GatewayProcess, browser: Browser) -> None:
     stream = Stream(browser)
     gateway.say(f"it is {SECRET}", session="canary")
-    told = stream.until('"message:sent"')
+    told = stream.until("dm:canary") + stream.until('"message:sent"')
     stream.close()
     assert len(told) > 2
     assert SECRET not in str(told)
