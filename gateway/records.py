@@ -29,6 +29,8 @@ from gateway.steps import ToolStarted as ToolStarted
 from gateway.steps import TurnRecord as TurnRecord
 from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
+from gateway.voice_records import AudioTranscription as AudioTranscription
+from gateway.voice_records import VoiceAnswer as VoiceAnswer
 
 RecordT = TypeVar("RecordT", bound=JournalRecord)
 
@@ -47,41 +49,6 @@ class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
 
     session_key: str
     message: Message
-
-
-class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
-    """What became of file `file` (by its place) of the message with the sequence `on`; the last one of a file counts.
-
-    `begun` stands before each try, of which there are so many (`tries`) by then. When it was `stopped`, nobody wants
-    an answer any more to what came up to `on`.
-    """
-
-    session_key: str
-    on: int
-    file: int = 0
-    state: Literal["begun", "done", "failed", "stopped"]
-    tries: int = 0
-    text: str = ""
-    error: str = ""
-    person: str = ""  # who said it, as `telegram:1002`
-
-
-class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
-    """What becomes of an answer that is to be spoken, by the `reply` that had arrived; the last one of a reply counts.
-
-    Its text are the words that are spoken. `begun` stands before each try, of which there are so many (`tries`) by
-    then; the audio is written to `path`, with an end that says its kind.
-    """
-
-    session_key: str
-    reply: Reply
-    turn_id: str = ""
-    state: Literal["owed", "begun", "done", "failed"] = "owed"
-    tries: int = 0
-    path: str = ""
-    error: str = ""
-    person: str = ""  # whom it answers, as `telegram:1002`
-    cause: tuple[str, int] | None = None
 
 
 class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
