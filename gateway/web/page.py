@@ -51,6 +51,9 @@ PROTECTED: Mapping[str, str] = MappingProxyType(
     }
 )
 KNOWN_ALREADY = "the proxy says who you are: no link is needed here, nor good"
+# What programs of chat networks and mail filters look at is not used up by it, nor are they let in. Browsers say that
+# they follow a link wherever the line is encrypted or ends at this machine.
+NOT_FOLLOWED = "follow this link in a browser: whatever else asks for it is not let in"
 USED_LINK = "this link was used, or is older than a minute: `hermes-gateway open` prints a new one"
 # The cookie is sent to pages that come from here alone, so whoever followed a link from elsewhere goes on from here.
 ENTERED = (
@@ -113,6 +116,8 @@ class Page:
         """A link of `open` becomes a login."""
         if self._visitors.read_name(request, peer):
             raise WebRefusal(HTTPStatus.FORBIDDEN, KNOWN_ALREADY)
+        if self._rules.is_encrypted(request.headers) and request.headers.get("sec-fetch-mode") != "navigate":
+            raise WebRefusal(HTTPStatus.FORBIDDEN, NOT_FOLLOWED)
         code = parse_qs(request.query).get("code", [""])[0]
         secret = await self._logins.redeem(code)
         if not secret:

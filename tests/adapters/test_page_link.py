@@ -29,7 +29,9 @@ async def test_an_admin_is_let_in_as_themself_once_and_for_as_long_as_they_are_o
         (shown,) = await house.shows(f"https://{HOST}/open?code=")
         assert "your role (admin)" in shown.text
         code = re.findall(r"(/open\?code=\S+)", shown.text)[0]
-        entered, again = await look(house, code), await look(house, code)
+        for how in ({}, {"Sec_Fetch_Mode": "cors"}, {"Purpose": "preview"}):
+            assert (await look(house, code, **how)).status == 403, "what looks at links beforehand is let in by none"
+        entered, again = [await look(house, code, Sec_Fetch_Mode="navigate") for _ in range(2)]
         assert (entered.status, again.status) == (200, 403)
         cookie = entered.headers["set-cookie"].partition(";")[0]
         assert (await look(house, "/api/sessions.search?query=x", Cookie=cookie)).status == 200
