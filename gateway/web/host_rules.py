@@ -6,6 +6,7 @@ is and not by how it begins: an address of this machine itself as a number, `loc
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -52,10 +53,10 @@ class HostRules:
             raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
 
     def find_peer(self, headers: Mapping[str, str], peer: str) -> str:
-        """Who asks, by one spelling; what a header says of it counts only where a listed proxy wrote it."""
+        """Who asks, by one spelling; what a header says of it counts only where a listed proxy wrote an address."""
         said = [part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip()]
-        while said and self.is_proxy(peer):
-            peer = said.pop()
+        while said and self.is_proxy(peer) and (before := find_address(said.pop())):
+            peer = before
         return plain_address_of(peer)
 
     def is_encrypted(self, headers: Mapping[str, str]) -> bool:
@@ -99,6 +100,15 @@ def find_origin(url: SplitResult) -> str:
     usual = {"https": ":443", "http": ":80"}.get(url.scheme, "")
     place = url.netloc.rpartition("@")[2].removesuffix(usual)
     return f"{url.scheme}://{place}" if place else ""
+
+
+def find_address(written: str) -> str:
+    """The address in `1.2.3.4`, `1.2.3.4:5678`, `::1` or `[::1]:5678`; "" where there is none."""
+    for host in (written, cut_port(written).strip("[]")):
+        with suppress(ValueError):
+            ip_address(plain_address_of(host))
+            return host
+    return ""
 
 
 def is_own_address(host: str) -> bool:

@@ -97,6 +97,18 @@ def test_where_a_request_came_from_is_believed_of_a_listed_proxy_alone() -> None
         "what stands before the proxy's own word is anybody's"
     )
     assert PROXIED.find_peer({"x-forwarded-for": "1.2.3.4, 10.0.0.8"}, "10.0.0.7") == "1.2.3.4"
+    with_ports = ("1.2.3.4:5678", "[2001:db8::1]:5678", "2001:db8::1", "[::ffff:1.2.3.4]:80")
+    found = [PROXIED.find_peer({"x-forwarded-for": one}, "10.0.0.7") for one in with_ports]
+    assert found == ["1.2.3.4", "2001:db8::1", "2001:db8::1", "1.2.3.4"]
+
+
+@pytest.mark.row("T29")
+@pytest.mark.parametrize(
+    "said", ["\x9b31mEVIL", "unknown", "a" * 15_000, "1.2.3.4, _hidden", "1.2.3", "1.2.3.4:x", "[]:1"]
+)
+def test_what_is_no_address_is_not_taken_for_one(said: str) -> None:
+    """It would stand in the record of activity for ever, and who guesses keys would be somebody else each time."""
+    assert PROXIED.find_peer({"x-forwarded-for": said}, "10.0.0.7") == "10.0.0.7"
 
 
 def test_what_is_not_encrypted_comes_through_the_proxy() -> None:
