@@ -107,6 +107,17 @@ def test_a_response_goes_on_with_another(gateway: GatewayProcess, client: openai
         other.responses.retrieve(first.id)
 
 
+def test_a_response_that_is_deleted_before_it_is_there_costs_no_more(
+    gateway: GatewayProcess, client: openai.OpenAI
+) -> None:
+    begun = next(iter(ask(client, "endless, deleted", stream=True)))
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    client.responses.delete(begun.response.id)
+    gateway.until(lambda: not gateway.call("status")["turns"]["running"])
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(begun.response.id)
+
+
 def test_with_a_user_the_session_holds(gateway: GatewayProcess, client: openai.OpenAI) -> None:
     first = ask(client, "hello one", user="ann")
     ask(client, "hello two", user="ann", previous_response_id=first.id)

@@ -143,6 +143,8 @@ class ProgramServer:
         """What was answered before, while it is kept."""
         watcher = await self._calls.find_stored(key, name.removeprefix(PREFIX))
         if request.method == "DELETE":
+            if not watcher.call.user:
+                await self._calls.stop(watcher)  # its session is its own, and nobody waits for it any more
             await self._calls.forget(watcher.call)
             return answer_json({"id": name, "object": "response", "deleted": True})
         answer = await watcher.find_answer()
