@@ -128,7 +128,7 @@ class DispatcherContext:
             address_of(bot, user)
             for name, user in self.access.list_approvers()
             if name not in OWN_PLATFORMS
-            for bot in ([name] if ":" in name else [one for one in bots if one.partition(":")[0] == name])
+            for bot in [one for one in bots if ":" not in name and one.partition(":")[0] == name] or [name]
         ]
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
