@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from gateway import records
+from gateway.messages import Button
 from gateway.roles import Role, rank_of
 
 CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
@@ -30,6 +31,7 @@ class CommandResult:
     changes: tuple[records.TurnRecord, ...] = ()
     then: str | None = None
     activity: records.ActivityRecord | None = None
+    buttons: tuple[Button, ...] = ()  # of an urgent one
 
 
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]

@@ -34,6 +34,7 @@ ACCESS_SUBJECT = "gw.access"
 KEYS_SUBJECT = "gw.keys"
 LOGIN_SUBJECT = "gw.logins"
 ACTIVITY_SUBJECT = "gw.activity"
+CHAT_SUBJECTS = "gw.chat.*"
 CALL_SUBJECTS = "gw.call.*"
 UPDATE_SUBJECTS = "gw.update.*.*"
 USAGE_SUBJECT = "gw.usage.calls"
@@ -120,6 +121,11 @@ def reply_pattern_of_platform(platform: str) -> str:
 def send_subject_of(where: str, stream: str = "") -> str:
     """The send journal of a place, or of one streamed reply in it."""
     return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"
+
+
+def chat_subject_of(chat: str) -> str:
+    """Returns where it stands what was set in a chat."""
+    return f"gw.chat.{token_of(chat)}"
 
 
 def call_subject_of(key_name: str, call_id: str) -> str:

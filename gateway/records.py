@@ -373,6 +373,14 @@ class LoginState(JournalRecord, tag="logins", frozen=True, kw_only=True):
     logins: tuple[Login, ...] = ()
 
 
+class ChatRuleRecord(JournalRecord, tag="chat", frozen=True, kw_only=True):
+    """What an admin set in a chat or thread, by rule; the last one counts. `person`: whose direct chat it is."""
+
+    chat: str
+    values: dict[str, str]
+    person: str = ""
+
+
 class ActivityRecord(JournalRecord, tag="activity", frozen=True, kw_only=True):
     """Somebody steered the gateway by a verb or command, looked into a conversation, or was refused it. It stays."""
 

@@ -32,7 +32,10 @@ USED_ALONE = {
 }
 
 # What networks have in common, and the parts of the daemon read.
-READ_FOR_ALL_NETWORKS = {"enabled", "home_channel", "home_channel_name", "allowed_roles"}
+READ_FOR_ALL_NETWORKS = {
+    *("enabled", "home_channel", "home_channel_name", "allowed_roles"),
+    *("require_mention", "free_response_channels"),  # by the rules of chats
+}
 
 
 def structs_at(kind: Any) -> dict[str, type[msgspec.Struct]]:

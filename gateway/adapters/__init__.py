@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gateway.adapters.shared.incoming import IncomingMessage as IncomingMessage
     from gateway.adapters.shared.incoming import add_context as add_context
     from gateway.adapters.shared.incoming import describe_reply as describe_reply
-    from gateway.adapters.shared.incoming import is_for_us as is_for_us
     from gateway.adapters.shared.incoming import make_reaction as make_reaction
     from gateway.adapters.shared.incoming import to_plain_name as to_plain_name
     from gateway.adapters.shared.markdown_split import split_markdown as split_markdown

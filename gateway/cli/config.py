@@ -3,23 +3,29 @@
 import argparse
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 import yaml
 
+from gateway import record_subjects, records
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.chats.rules import KEPT_ORIGIN
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import find_schema, load_configuration, read_configuration
-from gateway.config.reference import as_text, build_json_schema, list_values, values_of
+from gateway.config.reference import SettingValue, as_text, build_json_schema, list_values, values_of
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.web import find_bad_certificate
 from gateway.daemon.webhooks import find_bad_secrets
-from gateway.errors import ExitCode, GatewayError
+from gateway.engine.sqlite.backup import read_in
+from gateway.errors import EngineError, ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
+
+MOST_KEPT = 10_000  # chats in which something was set
 
 
 class UnknownSettingError(GatewayError):
@@ -96,16 +102,29 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     data = _find_part(values_of(configuration.settings), section)
     listed = list_values(configuration, data, section)
+    kept = list_chat_rules(home) if section in ("", "chats") else []
     if as_json:
-        origins = {one.name: one.origin for one in listed}
-        show_json({"settings": data, **({"origins": origins} if with_origin else {})})
+        origins = {one.name: one.origin for one in (*listed, *kept)}
+        in_chats = {"in_chats": {one.name: one.value for one in kept}} if kept else {}
+        show_json({"settings": data, **in_chats, **({"origins": origins} if with_origin else {})})
     elif with_origin:
-        show_table(("setting", "value", "set by"), listed)
+        show_table(("setting", "value", "set by"), [*listed, *kept])
     elif isinstance(data, dict | list):
         text = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+        text += "".join(f"# {one.name}: {one.value} (by {one.origin})\n" for one in kept)
         print(escape_text(text) if sys.stdout.isatty() else text, end="")
     else:
         print(escape_text(as_text(data)))
+
+
+def list_chat_rules(home: Home) -> list[SettingValue]:
+    """What admins set in chats, as the journal has it. Of one that cannot be read, doctor tells."""
+    found: list[SettingValue] = []
+    with suppress(EngineError, ValueError):
+        for record in read_in(home.journal, record_subjects.CHAT_SUBJECTS, MOST_KEPT):
+            if isinstance(kept := records.decode(record.data), records.ChatRuleRecord):
+                found += [SettingValue(f"chats.{kept.chat}.{one}", it, KEPT_ORIGIN) for one, it in kept.values.items()]
+    return sorted(found)
 
 
 def show_running(home: Home, *, as_json: bool) -> None:

@@ -56,6 +56,7 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_zone(settings.gateway.timezone, tree)
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
+    yield from _check_chats(settings, tree, schema.platforms)
     yield from _check_voice(settings, tree)
     yield from _check_accounts(settings, tree, schema)
     yield from _check_platforms(settings, tree, schema)
@@ -272,6 +273,26 @@ def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     accounts = {one.account for one in list_accounts(settings.platforms) if one.account}
     if any(route.account not in {"", *accounts} for route in settings.routes):
         yield _make_unknown_name_finding(tree, ("routes",), accounts)
+
+
+def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
+    """Each names a chat that there can be, an agent and a model that there are."""
+    bots = {one.name: one.platform for one in list_accounts(settings.platforms)}
+    for chat, rules in settings.chats.items():
+        path = ("chats", chat)
+        bot = max((name for name in bots if chat.startswith(f"{name}:")), key=len, default="")
+        place, _, thread = chat.removeprefix(f"{bot}:").partition(":")
+        if not bot or not re.fullmatch(platforms[bots[bot]].chat_id, place) or (":" in chat and chat.endswith(":")):
+            what = f"`chats.{to_printable(chat, 100)}` is no chat"
+            remedy = f"write NETWORK:CHAT or NETWORK:CHAT:THREAD, of {', '.join(sorted(bots))}, with the chat's id"
+            yield Finding(_find_nearest_place(tree, path), what, remedy)
+        if ":" in thread:
+            what = f"`chats.{to_printable(chat, 100)}` names more than a thread"
+            yield Finding(_find_nearest_place(tree, path), what, "write NETWORK:CHAT:THREAD")
+        if rules.agent and rules.agent not in {MAIN, *settings.agents}:
+            yield _make_unknown_name_finding(tree, (*path, "agent"), {MAIN, *settings.agents})
+        if rules.model and rules.model not in settings.models:
+            yield _make_unknown_name_finding(tree, (*path, "model"), settings.models)
 
 
 def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:

@@ -15,6 +15,8 @@ from gateway.yaml_source import ONE_OR_MORE, Duration, Size
 
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
+AnswerRule: TypeAlias = Literal["mention", "always", "never"]
+LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 
 
@@ -89,6 +91,20 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     account: Annotated[str, describe("only by the bot of this name, one of `platforms.NAME.accounts`")] = ""
     chat: Annotated[str, describe("only in the chat with this id")] = ""
     user: Annotated[str, describe("only for the person with this id")] = ""
+
+
+class ChatSettings(Struct, frozen=True, kw_only=True):
+    """What holds in one chat or thread. What stands here, `/settings` does not change there."""
+
+    answer: Annotated[
+        AnswerRule | None,
+        describe("in groups: `mention` when it is spoken to, `always`, or `never` but for commands"),
+    ] = None
+    agent: Annotated[str, describe("who answers there, a name under `agents`")] = ""
+    model: Annotated[str, describe("a name under `models`")] = ""
+    language: Annotated[
+        str, describe("in which it answers, as `en` or `de-AT`"), Meta(pattern=rf"^({LANGUAGE_PATTERN})?$")
+    ] = ""
 
 
 class SandboxSettings(Struct, frozen=True, kw_only=True):
@@ -499,7 +515,7 @@ class VoiceSettings(Struct, frozen=True, kw_only=True):
     language: Annotated[
         str,
         describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
-        Meta(pattern=r"^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$"),
+        Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
     ] = ""
 
 
@@ -543,6 +559,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         dict[str, AgentSettings], describe("agents by name; `main` answers where no route says otherwise")
     ] = {}
     routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent")] = ()
+    chats: Annotated[
+        dict[str, ChatSettings],
+        describe("what holds in a chat or thread, by `NETWORK:CHAT` or `NETWORK:CHAT:THREAD`, as `send` takes it"),
+    ] = {}
     tools: ToolSettings = ToolSettings()
     mcp_servers: Annotated[
         dict[str, McpServerSettings], describe("servers of further tools, by a name of your choice")

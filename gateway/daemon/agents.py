@@ -28,6 +28,7 @@ from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.agent.turn_tools import TURN_TOOLS
+from gateway.chats import ChatRule, RuleName
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "default"
 DEMO_PROVIDER = "demo"
+LANGUAGE = "In this chat, answer in the language with the tag `{}`, whatever language you are written to in."
 DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # what lies beside a database, and is part of it
 SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
@@ -125,27 +127,18 @@ class Agents:
         """The one that answers where no route says otherwise."""
         return self._agents[MAIN]
 
-    def choose(self, message: Message, session: Session, named: str = "") -> Agent:
-        """The first route that fits says which agent, unless one is named; the session may have a model of its own."""
-        at = message.address
-        agent = self._agents.get(named or message.agent)
-        agent = agent or self._follow_routes(at.platform, at.account, at.chat_id, message.user_id)
-        model = self._models.get(session.model)
-        return replace(agent, model=model) if model else agent
+    def choose(self, message: Message, session: Session, rules: Mapping[RuleName, ChatRule], named: str = "") -> Agent:
+        """As the rules of the chat say, unless an agent is named; the session may have a model of its own."""
+        agent = self._agents.get(named or message.agent) or self.find(rules["agent"].value)
+        model = self._models.get(session.model) or self._models.get(rules["model"].value)
+        agent = replace(agent, model=model) if model else agent
+        if language := rules["language"].value:
+            agent = replace(agent, instructions=f"{agent.instructions}\n\n{LANGUAGE.format(language)}".strip())
+        return agent
 
-    def find(self, place: Mapping[str, str]) -> Agent:
-        """The agent that these fields of an event name, or that answers in this place."""
-        named = self._agents.get(place.get("agent", ""))
-        where = (place.get(name, "") for name in ("platform", "account", "chat_id", "user_id"))
-        return named or self._follow_routes(*where)
-
-    def _follow_routes(self, *place: str) -> Agent:
-        """By the platform, the account, the chat and the person."""
-        for route in self._settings.routes:
-            wanted = (route.platform, route.account, route.chat, route.user)
-            if all(want in ("", given) for want, given in zip(wanted, place, strict=True)):
-                return self._agents[route.agent]
-        return self._agents[MAIN]
+    def find(self, *names: str) -> Agent:
+        """The first of these names that there is: a rule may be of another moment than the agents."""
+        return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
         """An agent with those that it may call; who calls it is not among them, or there would be no end."""

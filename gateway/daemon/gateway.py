@@ -31,6 +31,7 @@ from gateway.agent.context_files import HELD, ContextFiles
 from gateway.agent.mcp import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.chats import ChatJournal, ChatRules
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
@@ -87,7 +88,7 @@ from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text, write_decisions
 from gateway.logs.lines import bind_context
-from gateway.messages import Message
+from gateway.messages import Address, Message
 from gateway.outbox import Outbox
 from gateway.outbox.interface import JournalTransport
 from gateway.parser.media_process import MediaProcess
@@ -168,7 +169,7 @@ class Gateway:
         self.keys, self.logins = ProgramKeys(engine), Logins(engine)
         find_role = partial(find_program_role, self)
         self.access = AccessControl(access_rules_from(configuration), Pairings(engine), find_program_role=find_role)
-        self.skill_hooks = SkillHooks(engine, self._find_hooks)
+        self.skill_hooks, self.chats = SkillHooks(engine, self._find_hooks), ChatRules(ChatJournal(engine), settings)
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         self.context_files = ContextFiles(home.context_copies)
@@ -201,7 +202,8 @@ class Gateway:
         """The agent that answers, by the configuration and the plugins as they are now."""
         at = message.address
         speaker = self.keys.find_speaker(at.chat_id) if at.platform == API else None
-        return self.plugins.extend_agent(self.agents.choose(message, session, speaker.agent if speaker else ""))
+        rules, named = self.chats.find(at, message.user_id), speaker.agent if speaker else ""
+        return self.plugins.extend_agent(self.agents.choose(message, session, rules, named))
 
     def list_sources(self) -> tuple[Source, ...]:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
@@ -245,6 +247,7 @@ class Gateway:
         for platform in self.platforms:
             platform.home_channel = homes.get(platform.name, "")
         self.configuration = configuration
+        self.chats.apply_settings(settings)
         self.usage.totals.apply_settings(settings)
         self._report_unknown_names()
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
@@ -273,7 +276,7 @@ class Gateway:
         await self.skill_hooks.load()
         grants = PluginGrants(
             self.hook_requests,
-            lambda place: self.plugins.extend_agent(self.agents.find(place)),
+            partial(find_agent, self),
             self.registry,
             self.sessions,
             self.access.fit_tool,
@@ -354,6 +357,7 @@ class Gateway:
             redact=self.configuration.redactor.clean,
             activity=self.activity,
             usage=self.usage,
+            chats=self.chats,
             transcriber=build_transcriber(self),
             speaker=build_speaker(self),
         )
@@ -394,6 +398,7 @@ async def open_gateway(
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
+        await gateway.chats.kept.load()
         await gateway.keys.load()
         await gateway.logins.load()
         await gateway.usage.load()
@@ -512,6 +517,13 @@ async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspa
     session = await gateway.sessions.open(outbound.session_key)
     folder = reply.address.find_folder(gateway.home.files, session.user_id)
     return gateway.agents.reach.find_workspace({**facts, FOLDER: folder})
+
+
+def find_agent(gateway: Gateway, place: Mapping[str, str]) -> Agent:
+    """The one that these fields of an event name, or that answers in this place."""
+    at = Address(place.get("platform", ""), place.get("chat_id", ""), account=place.get("account", ""))
+    rules = gateway.chats.find(at, place.get("user_id", ""))
+    return gateway.plugins.extend_agent(gateway.agents.find(place.get("agent", ""), rules["agent"].value))
 
 
 def open_page_for(gateway: Gateway, role: Role, person: str) -> str:

@@ -9,6 +9,7 @@ import anyio.to_thread
 import msgspec
 
 from gateway.activity import CALLER, OWNER
+from gateway.chats.rules import KEPT_ORIGIN
 from gateway.config.home import get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.merge import COMMAND_LINE
@@ -91,7 +92,13 @@ async def _show_configuration(gateway: Gateway, _params: NoParams) -> Any:
     findings, differences = await anyio.to_thread.run_sync(_compare_with_disk, gateway, configuration)
     return {
         "file": str(gateway.home.config),
-        "settings": [one._asdict() for one in list_values(configuration, values_of(configuration.settings))],
+        "settings": [
+            *(one._asdict() for one in list_values(configuration, values_of(configuration.settings))),
+            *(
+                {"name": f"chats.{chat}.{name}", "value": value, "origin": KEPT_ORIGIN}
+                for chat, name, value in gateway.chats.list_kept()
+            ),
+        ],
         "differences": differences,
         "findings": [finding.as_fields() for finding in findings],
     }

@@ -101,6 +101,7 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
         _traces_of(gateway), gateway.access.pairings, gateway.activity, gateway.usage, gateway.home.unreadable
     )
     gone = await remover.forget(person)
+    await gateway.chats.kept.load()  # what was set in their direct chats is gone
     for login in gateway.logins.logins:
         if login.person == str(person) or person == (PLATFORM, login.person):
             await gateway.logins.end(login)

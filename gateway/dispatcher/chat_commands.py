@@ -14,6 +14,7 @@ from gateway import record_subjects
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
+from gateway.dispatcher.chat_settings import run_settings_command
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
@@ -313,6 +314,10 @@ async def run_pairing(call: CommandCall) -> CommandResult:
     return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.served_as)
 
 
+async def run_settings(call: CommandCall) -> CommandResult:
+    return await run_settings_command(call.context, call.message, call.args)
+
+
 async def restart_gateway(call: CommandCall) -> CommandResult:
     call.context.reports.restart()
     told = "The gateway starts again; what is running is finished or taken up afterwards."
@@ -433,6 +438,14 @@ BUILT_IN = (
         "who asks to be let in",
         run_pairing,
         usage="[approve CODE|invite|revoke ID]",
+        rights="admin",
+        urgent=True,
+    ),
+    Command(
+        "settings",
+        "what holds in this chat: whether it is answered, by whom, in which language",
+        run_settings,
+        usage="[NAME VALUE|default]",
         rights="admin",
         urgent=True,
     ),

@@ -31,7 +31,7 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, message_id_of
-from gateway.messages import Message, Receipt, Reply
+from gateway.messages import Button, Message, Receipt, Reply
 from gateway.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
 from gateway.sessions import Session, session_key_of
@@ -193,7 +193,7 @@ class Ingress:
         if isinstance(event.outcome, Deny | End):
             return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
         ran = await run_command(call, command, view)
-        await self._say(call.session.key, call.message, ran.text)
+        await self._say(call.session.key, call.message, ran.text, ran.buttons)
         await self._context.registry.recorders.settled()
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
@@ -213,10 +213,10 @@ class Ingress:
             await write_activity(self._context, message, describe_answer(session, name, answer))
         return Receipt(session.key, session.turn.on)
 
-    async def _say(self, key: str, message: Message, text: str) -> None:
+    async def _say(self, key: str, message: Message, text: str, buttons: tuple[Button, ...] = ()) -> None:
         """Post a text that belongs to no turn."""
         if text:
-            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
+            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id, buttons=buttons)
             await self._context.outbox.post(reply, key)
 
     async def _slow_down(self, key: str, message: Message) -> Receipt:

@@ -34,6 +34,7 @@ SUBJECTS = (
     record_subjects.OUT_SUBJECTS,
     record_subjects.APPROVAL_SUBJECTS,
     record_subjects.CALL_SUBJECTS,
+    record_subjects.CHAT_SUBJECTS,
     record_subjects.EVENT_SUBJECTS,
     record_subjects.OWED_EVENT_SUBJECTS,
     record_subjects.RETRY_SUBJECTS,
@@ -140,6 +141,7 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
             | records.AudioTranscription(person=whose)
             | records.VoiceAnswer(person=whose)
             | records.PendingUpdate(person=whose)
+            | records.ChatRuleRecord(person=whose)
         ):
             return whose == str(person)
         case records.ProgramCall(key=key, user=user):

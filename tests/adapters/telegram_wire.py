@@ -122,7 +122,8 @@ class TelegramWire:
             "text": message.text,
         }
         if message.reply_to:
-            shown["reply_to_message"] = self._texts[message.reply_to]
+            ours = {**shown, "message_id": int(message.reply_to)}
+            shown["reply_to_message"] = self._texts.get(message.reply_to, ours)
         query = {"id": f"q{next(self._numbers)}", "from": user(by), "chat_instance": "c", "message": shown}
         self.update("callback_query", {**query, "data": message.buttons[label]})
 

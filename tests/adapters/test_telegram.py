@@ -152,7 +152,7 @@ async def test_the_menu_has_the_commands_and_admins_have_theirs(wire: TelegramWi
         await until(lambda: len(wire.asked("setMyCommands")) == 2, "the menus")
         everybodys, admins = ({one["command"] for one in asked["commands"]} for asked in wire.asked("setMyCommands"))
         assert {"help", "stop", "new"} <= everybodys
-        assert admins - everybodys == {"platform", "letters", "pairing", "restart"}
+        assert admins - everybodys == {"platform", "letters", "pairing", "restart", "settings"}
 
 
 async def test_what_hides_in_groups_is_complained_of(wire: TelegramWire, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_a_button_can_allow_for_longer_than_once",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_an_admin_says_in_a_group_what_is_answered_there",
+        "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_an_edit_comes_as_an_edit",
         "test_reactions_are_told",
     ),
@@ -67,6 +69,8 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
     "it has no groups, no bots and no reactions": (
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_an_admin_says_in_a_group_what_is_answered_there",
+        "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
         "test_reactions_are_told",
     ),

@@ -17,8 +17,9 @@ from gateway.agent import Agent, Tool
 from gateway.agent.media import DocumentText
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.chats import ChatJournal, ChatRules
 from gateway.commands import CommandTable
-from gateway.config.settings import SessionSettings
+from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
@@ -192,7 +193,9 @@ async def chat(
     )
     outbox = Outbox(engine, callbacks=deliveries)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
-    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
+    rules = AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers))
+    chats = ChatRules(ChatJournal(engine), Settings())
+    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
     given |= {"media": WithoutMedia()} | house_facts
     house = DispatcherContext(
@@ -200,9 +203,7 @@ async def chat(
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(
-            AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers)), Pairings(engine)
-        ),
+        access=AccessControl(rules, Pairings(engine)),
         commands=CommandTable(BUILT_IN),
         reports=make_reports(restart, about),
         keys=SessionSettings(),

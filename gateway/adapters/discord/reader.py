@@ -16,11 +16,11 @@ from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
+from gateway.adapters.shared.adapter import IsForUs
 from gateway.adapters.shared.incoming import (
     IncomingMessage,
     add_context,
     describe_reply,
-    is_for_us,
     to_plain_name,
 )
 from gateway.commands import parse_command
@@ -41,6 +41,7 @@ class DiscordReader:
     settings: DiscordSettings
     is_command: Callable[[str], bool]
     is_ours: Callable[[str], bool]
+    is_for_us: IsForUs
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
@@ -54,8 +55,8 @@ class DiscordReader:
         word = parse_command(text)
         is_command = word is not None and self.is_command(word.word) and not message.message_snapshots
         is_mentioned = self._mentions_us(message)
-        is_called = is_command or is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
-        if not self._is_for_us(address, is_called=is_called):
+        is_called = is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
+        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
             return None
         if is_mentioned and self.settings.auto_thread and address.chat_type == "group" and not is_command:
             address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
@@ -79,10 +80,6 @@ class DiscordReader:
 
     def _is_said(self, message: discord.Message) -> bool:
         return message.type in PERSON_TYPES and not message.author.bot and message.webhook_id is None
-
-    def _is_for_us(self, address: Address, *, is_called: bool) -> bool:
-        in_free_thread = address.thread_id in self.settings.free_response_channels
-        return is_for_us(self.settings, address, is_called=is_called or in_free_thread)
 
     def _text_of(self, message: discord.Message) -> str:
         """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""

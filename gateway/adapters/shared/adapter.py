@@ -22,12 +22,18 @@ from gateway.dispatcher import CompleteMessage, DispatcherContext
 from gateway.engine import NewRecord
 from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
-from gateway.messages import Message, Receipt, name_of_account
+from gateway.messages import Address, Message, Receipt, name_of_account
 
 log = logging.getLogger(__name__)
 
 UNREADABLE_PAUSE = 60.0  # seconds between two events that tell of what could not be read
 LONGEST_REASON = 500  # characters
+
+
+class IsForUs(Protocol):
+    """`is_called`: the message mentions us, or replies to us; `is_command`: it is a command of ours."""
+
+    def __call__(self, address: Address, *, is_called: bool, is_command: bool) -> bool: ...
 
 
 class ReceiveMessage(Protocol):
@@ -59,6 +65,11 @@ class AdapterContext:
         """The same for one bot: what it receives bears the name of its account."""
         receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
         return replace(self, receive=receive, served_as=served_as)
+
+    def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
+        """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
+        here = replace(address, account=self.served_as.partition(":")[2])
+        return self.parts.chats.is_answered(here, is_called=is_called, is_command=is_command)
 
 
 async def _receive_for_account(

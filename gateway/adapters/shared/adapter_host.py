@@ -20,7 +20,7 @@ from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
 from gateway.commands import CommandTable, parse_command
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, Conflict
-from gateway.messages import Message, Receipt
+from gateway.messages import Address, Message, Receipt
 from gateway.outbox import Transport
 
 TYPING_PAUSE = 5.0
@@ -46,6 +46,10 @@ class AdapterHost(Generic[FileT]):
         """Whether a text is a command of ours, and not just begins like one."""
         parsed = parse_command(text)
         return parsed is not None and parsed.word in self.commands
+
+    def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
+        """Whether a message is answered there, by the rules of its chat; fills `IsForUs`."""
+        return self._context.is_for_us(address, is_called=is_called, is_command=is_command)
 
     async def open_cursor(self) -> str:
         """How far the network was read, as `keep` was told last; empty: never. Whoever else read stops.

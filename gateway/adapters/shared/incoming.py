@@ -6,7 +6,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.config.platform_settings import PlatformSettings
 from gateway.messages import Address, Message, Receipt
 
 LONGEST_QUOTE = 500  # characters of what somebody replies to
@@ -45,13 +44,6 @@ def remember(known: dict[KeyT, ValueT], key: KeyT, value: ValueT, most: int) -> 
     known[key] = value
     if len(known) > most:
         del known[next(iter(known))]
-
-
-def is_for_us(settings: PlatformSettings, address: Address, *, is_called: bool) -> bool:
-    """`is_called`: the message mentions us, replies to us, or is a command of ours."""
-    if address.chat_type == "dm" or is_called or not settings.require_mention:
-        return True
-    return address.chat_id in settings.free_response_channels
 
 
 def add_context(text: str, *, forwarded_from: str = "", quoted: str = "") -> str:

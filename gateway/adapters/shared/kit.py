@@ -15,7 +15,7 @@ KIT: Mapping[str, tuple[str, ...]] = {
     "gateway.adapters.shared.files": ("LoadedFile", "OutboundFile", "fetch_file"),
     "gateway.adapters.shared.folder": ("PlatformReport", "PlatformSetup", "SetupQuestion", "make_access_questions"),
     "gateway.adapters.shared.incoming": (
-        *("IncomingMessage", "add_context", "describe_reply", "is_for_us", "make_reaction", "to_plain_name"),
+        *("IncomingMessage", "add_context", "describe_reply", "make_reaction", "to_plain_name"),
     ),
     "gateway.adapters.shared.markdown_split": ("split_markdown",),
     "gateway.adapters.shared.network_errors": ("NetworkErrors",),

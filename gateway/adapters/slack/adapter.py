@@ -91,7 +91,8 @@ class SlackAdapter:
             WorkingIndicator(web, account),
         )
         await marks.load()
-        reader = SlackReader(me.user, me.bot, self._settings, self._context.parts.commands.__contains__, marks.knows)
+        context, is_command = self._context, self._context.parts.commands.__contains__
+        reader = SlackReader(me.user, me.bot, self._settings, is_command, marks.knows, context.is_for_us)
         presses = SlackInteractions(web, self._context, recent, bot)
 
         def note(message: Message) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us, to_plain_name
+from gateway.adapters.shared.adapter import IsForUs
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.commands import parse_command
@@ -38,6 +39,7 @@ class SlackReader:
     settings: SlackSettings
     is_command: Callable[[str], bool]
     is_ours: Callable[[str, str], bool]
+    is_for_us: IsForUs
 
     def read(self, event: Event) -> SlackIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
@@ -70,8 +72,10 @@ class SlackReader:
         word = parse_command(text)
         is_command = word is not None and self.is_command(word.word) and not shared
         address = address_of(event)
-        is_called = is_command or is_mentioned or self._is_in_ours(event)
-        if not (text or files or shared) or not is_for_us(self.settings, address, is_called=is_called):
+        is_called = is_mentioned or self._is_in_ours(event)
+        if not (text or files or shared):
+            return None
+        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
             return None
         if address.chat_type == "group" and not is_command:
             address = replace(address, chat_type="thread", thread_id=str(event["ts"]))

@@ -81,12 +81,12 @@ class TelegramAdapter:
     async def _begin_polls(self, bot: Bot, webhook: TelegramWebhook, presence: Presence) -> TelegramReceiver:
         """Behind what came by calls before."""
         await webhook.end()
-        receiver = TelegramReceiver(bot, self._settings, self._context, presence, FetchedUpdates(bot, presence))
+        receiver = TelegramReceiver(bot, self._context, presence, FetchedUpdates(bot, presence))
         await receiver.begin()
         return receiver
 
     def _complaints(self, bot: Bot) -> list[str]:
-        wants_all = self._settings.free_response_channels or not self._settings.require_mention
+        wants_all = self._context.parts.chats.wants_all(self._context.served_as)
         if wants_all and not bot.bot.can_read_all_group_messages:
             what = f"@{bot.username} does not see all that is said in groups"
             return [f"{what}: turn its privacy mode off (@BotFather, /setprivacy), then add it to the group anew"]

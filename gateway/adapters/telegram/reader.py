@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
-from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply, is_for_us
+from gateway.adapters.shared.adapter import IsForUs
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
-from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.messages import Address, ChatType
 
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
@@ -28,7 +28,7 @@ class TelegramReader:
     """Reads for one bot."""
 
     me: User
-    settings: TelegramSettings
+    is_for_us: IsForUs
 
     def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
         """The message in a unit; None for what is not for us, or not of a kind that we know."""
@@ -52,8 +52,8 @@ class TelegramReader:
         is_command = bool(said) and said[0].startswith("/") and first.forward_origin is None
         if not (said or files) or (is_command and self._is_for_another(said[0])):
             return None
-        is_called = is_command or any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
-        if not is_for_us(self.settings, address, is_called=is_called):
+        is_called = any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
+        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
             return None
         text = "\n".join(said) if not any(one.text for one in parts) else "".join(said)
         text = text if is_command else self._with_context(first, text)

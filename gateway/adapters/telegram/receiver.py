@@ -28,7 +28,6 @@ from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
-from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
 from gateway.adapters.telegram.updates import UpdateSource
 from gateway.engine import NewRecord
@@ -50,7 +49,6 @@ class TelegramReceiver:
     def __init__(
         self,
         bot: Bot,
-        settings: TelegramSettings,
         context: AdapterContext,
         presence: Presence,
         source: UpdateSource,
@@ -61,7 +59,7 @@ class TelegramReceiver:
         self._presence = presence
         self._bot_id = str(bot.id)
         self._fetch = partial(fetch_file, bot=bot)
-        self._reader = TelegramReader(bot.bot, settings)
+        self._reader = TelegramReader(bot.bot, context.is_for_us)
         self._source = source
         self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}", 0)
         self._next = 0

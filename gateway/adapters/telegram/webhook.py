@@ -72,7 +72,7 @@ class TelegramWebhook:
         self._url = network_url_of(context.routes.public_url, context.served_as)
 
     def make_receiver(self) -> TelegramReceiver:
-        return TelegramReceiver(self._bot, self._settings, self._context, self._presence, self._held, CURSOR)
+        return TelegramReceiver(self._bot, self._context, self._presence, self._held, CURSOR)
 
     async def serve(self, receiver: TelegramReceiver) -> str:
         """As long as its calls arrive; then why they do not."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from gateway.engine.interface import Record
 from gateway.engine.sqlite import journal_file
 from gateway.engine.sqlite.faults import describe_error
-from gateway.engine.sqlite.log_table import read_last, to_record
+from gateway.engine.sqlite.log_table import read, read_last, to_record
 from gateway.engine.sqlite.schema import check_kind, get_used_bytes
 from gateway.errors import EngineError, RecordDamage
 
@@ -83,6 +83,18 @@ def read_last_in(journal: Path, subject: str) -> Record | None:
         return None
     with _open_for_reading(journal) as db:
         return read_last(db, subject, time.time())
+
+
+def read_in(journal: Path, pattern: str, limit: int) -> list[Record]:
+    """What stands under subjects like these, at most so much; nothing where there is no journal.
+
+    Raises:
+        EngineError: it is damaged, or it is no journal of ours.
+    """
+    if not journal.exists():
+        return []
+    with _open_for_reading(journal) as db:
+        return read(db, pattern, 0, limit, time.time())
 
 
 def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:

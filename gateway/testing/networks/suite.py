@@ -288,6 +288,45 @@ async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place
     assert len(wire.shown) == 3
 
 
+async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_path: Path) -> None:
+    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
+    async with housed(wire, tmp_path / "home", settings=admins) as house:
+        await wire.write("/settings answer always", by=BEN, chat=GROUP)
+        await house.shows("no command /settings for you")
+        await wire.write("/settings answer always", chat=GROUP)
+        await house.shows("always, by /settings")
+        await wire.write("what is it?", by=BEN, chat=GROUP)
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == GROUP
+        await wire.write("/settings answer never", chat=GROUP)
+        await house.shows("never, by /settings")
+        await wire.mention("what is it?", by=BEN, chat=GROUP)
+        await wire.write("/settings answer default", chat=GROUP)
+        await house.shows("mention, by config.yaml")
+        await wire.mention("and you?", by=BEN, chat=GROUP)
+        await house.shows("I heard you.")
+        assert len(house.with_text("It is 42.")) == 1
+
+
+async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wire: Wire, tmp_path: Path) -> None:
+    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\nagents: {{science: {{}}}}\n"
+    async with housed(wire, tmp_path / "home", settings=admins) as house:
+        await wire.write("/settings", chat=GROUP)
+        (shown,) = await house.shows("What holds in")
+        await wire.press(shown, "agent")
+        (offer,) = await house.shows("It can be: main, science")
+        await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)
+        await wire.write("/whoami", by=BEN, chat=GROUP)
+        await house.shows(f"user {wire.known_as(BEN)}")
+        assert not house.gateway.chats.kept.chats
+        await wire.press(offer, "science")
+        await house.shows("science, by /settings")
+        await wire.mention("what is it?", by=BEN, chat=GROUP)
+        await house.shows("It is 42.")
+        (received,) = [one for one in house.told("message:received") if "what is it" in one["text"]]
+        assert received["agent"] == "science"
+
+
 @pytest.mark.row("T34")
 async def test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over(house: House) -> None:
     await house.wire.by_a_bot("what is it?")

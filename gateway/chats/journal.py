@@ -1,0 +1,45 @@
+"""What admins set in chats, one record a chat or thread, under its name; the last one counts."""
+
+from collections.abc import Mapping
+
+from gateway import record_subjects, records
+from gateway.engine import Engine, NewRecord
+from gateway.errors import Conflict, SessionError
+from gateway.messages import Address
+
+
+class ChatJournal:
+    """Keeps it. `load` before anything is looked up, and after somebody else may have changed it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._seqs: dict[str, int] = {}
+        self.chats: dict[str, Mapping[str, str]] = {}  # by `telegram:-2001` or `telegram:-2001:7`, values by rule
+
+    async def load(self) -> None:
+        self.chats, self._seqs = {}, {}
+        async for record, kept in records.read_all(self._engine, record_subjects.CHAT_SUBJECTS, records.ChatRuleRecord):
+            self.chats[kept.chat], self._seqs[kept.chat] = kept.values, record.seq
+
+    async def write(self, chat: str, values: Mapping[str, str], person: str = "") -> None:
+        """What holds there from now on; nothing: as elsewhere. `person` is whose direct chat it is.
+
+        Raises:
+            SessionError: somebody else changed it at the same moment.
+        """
+        subject = record_subjects.chat_subject_of(chat)
+        kept = records.ChatRuleRecord(chat=chat, values=dict(values), person=person)
+        put = NewRecord(subject, records.encode(kept), expect=self._seqs.get(chat, 0))
+        try:
+            (seq,) = await self._engine.append(put)
+        except Conflict:
+            await self.load()
+            raise SessionError("somebody else changed this at the same moment; try again") from None
+        self.chats[chat], self._seqs[chat] = kept.values, seq
+        await self._engine.purge(subject, seq - 1)
+
+
+def list_keys(address: Address) -> list[str]:
+    """By which names a place is known: the thread's, where it is one, then the chat's."""
+    chat = f"{address.served_as}:{address.chat_id}"
+    return [*([f"{chat}:{address.thread_id}"] if address.thread_id else []), chat]

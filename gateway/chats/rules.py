@@ -1,0 +1,135 @@
+"""The rules of chats and threads, from all places where they can be set, as one table; `ChatRules.find` reads it.
+
+The strongest comes first: what `chats` says of the thread, then of the chat; an older setting that names the chat; what
+an admin set there by `/settings`, in the thread, then in the chat; what holds for the whole network; the default. What
+the configuration says of a chat is fixed: it cannot be changed from there. Who may speak is no rule of a chat.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from gateway.chats.journal import ChatJournal, list_keys
+from gateway.config.platform_settings import PlatformAccount, list_accounts
+from gateway.config.settings import LANGUAGE_PATTERN, MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
+from gateway.messages import Address
+
+RuleName: TypeAlias = Literal["answer", "agent", "model", "language"]
+CHANGEABLE: Final[tuple[RuleName, ...]] = get_args(RuleName)
+ANSWERS: Final[tuple[AnswerRule, ...]] = get_args(AnswerRule)
+KEPT_ORIGIN: Final = "/settings"
+DEFAULT_ORIGIN: Final = "default"
+
+
+class ChatRule(NamedTuple):
+    """One rule as it holds; `origin` says where it was set. An empty value: nothing is said."""
+
+    value: str
+    origin: str
+    is_fixed: bool = False
+
+
+class ChatRules:
+    """The table. `kept` is what admins set in chats; the rest comes from the settings as they are now."""
+
+    def __init__(self, kept: ChatJournal, settings: Settings) -> None:
+        self.kept = kept
+        self.apply_settings(settings)
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Go by these from now on."""
+        self._settings = settings
+        self._bots = {one.name: one for one in list_accounts(settings.platforms)}
+
+    def find(self, address: Address, user_id: str = "") -> dict[RuleName, ChatRule]:
+        """What holds there for whoever this is: every rule, the strongest place's word for each."""
+        found: dict[RuleName, ChatRule] = {}
+        for origin, said, is_fixed in self._list_layers(address, user_id):
+            for name in CHANGEABLE:
+                if name not in found and (value := said.get(name)):
+                    found[name] = ChatRule(value, origin, is_fixed)
+        return {name: found.get(name, ChatRule("", DEFAULT_ORIGIN)) for name in CHANGEABLE}
+
+    def is_answered(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
+        """Whether what was said there is for us; `is_called`: it mentions us, or replies to us.
+
+        Where nothing is answered commands still are: or nobody could change that there.
+        """
+        if address.chat_type == "dm" or is_command:
+            return True
+        answer = self.find(address)["answer"].value
+        return answer == "always" or (is_called and answer != "never")
+
+    def wants_all(self, served_as: str) -> bool:
+        """Whether this bot has to see what is said in a group to others."""
+        accounts = tuple(f"{name}:" for name in self._bots if name.startswith(f"{served_as}:"))
+
+        def is_own(chat: str) -> bool:
+            return chat.startswith(f"{served_as}:") and not chat.startswith(accounts)
+
+        kept = [values.get("answer") for chat, values in self.kept.chats.items() if is_own(chat)]
+        named = [one.answer for chat, one in self._settings.chats.items() if is_own(chat)]
+        bot = self._bots.get(served_as)
+        is_free = bot is not None and (bot.settings.free_response_channels or not bot.settings.require_mention)
+        return bool(is_free) or any(answer == "always" for answer in (*kept, *named))
+
+    def list_choices(self, name: RuleName) -> tuple[str, ...]:
+        """What the rule can be; empty: any language."""
+        match name:
+            case "answer":
+                return ANSWERS
+            case "agent":
+                return tuple(dict.fromkeys((MAIN, *self._settings.agents)))
+            case "model":
+                return tuple(self._settings.models)
+        return ()
+
+    def is_right(self, name: RuleName, value: str) -> bool:
+        """Can the rule be that?"""
+        if name == "language":
+            return bool(re.fullmatch(LANGUAGE_PATTERN, value))
+        return value in self.list_choices(name)
+
+    def list_kept(self) -> Iterator[tuple[str, RuleName, str]]:
+        """What was set in chats and still counts as a rule: the chat, the rule, its value."""
+        for chat, values in sorted(self.kept.chats.items()):
+            yield from ((chat, name, values[name]) for name in CHANGEABLE if values.get(name))
+
+    def _list_layers(self, address: Address, user_id: str) -> Iterator[tuple[str, Mapping[str, str], bool]]:
+        for chat in list_keys(address):
+            if (own := self._settings.chats.get(chat)) is not None:
+                yield f"config.yaml: chats.{chat}", values_of(own), True
+        route = next((one for one in self._settings.routes if is_route_for(one, address, user_id)), None)
+        bot = self._bots.get(address.served_as)
+        free = bot.settings.free_response_channels if bot else ()
+        if bot and (address.chat_id in free or (address.thread_id and address.thread_id in free)):
+            yield describe_origin(bot, "free_response_channels"), {"answer": "always"}, True
+        if route and (route.chat or route.user):
+            yield "config.yaml: routes", {"agent": route.agent}, True
+        for chat in list_keys(address):
+            kept = self.kept.chats.get(chat, {})
+            right: dict[str, str] = {
+                name: kept[name] for name in CHANGEABLE if name in kept and self.is_right(name, kept[name])
+            }
+            yield f"{KEPT_ORIGIN} in {chat}", right, False
+        if route:
+            yield "config.yaml: routes", {"agent": route.agent}, False
+        if bot:
+            answer = "mention" if bot.settings.require_mention else "always"
+            yield describe_origin(bot, "require_mention"), {"answer": answer}, False
+        yield DEFAULT_ORIGIN, {"agent": MAIN, "answer": "mention"}, False
+
+
+def values_of(own: ChatSettings) -> dict[str, str]:
+    """What is said in the configuration of one chat."""
+    return {"answer": own.answer or "", "agent": own.agent, "model": own.model, "language": own.language}
+
+
+def is_route_for(route: RouteSettings, address: Address, user_id: str) -> bool:
+    wanted = (route.platform, route.account, route.chat, route.user)
+    given = (address.platform, address.account, address.chat_id, user_id)
+    return all(want in ("", there) for want, there in zip(wanted, given, strict=True))
+
+
+def describe_origin(bot: PlatformAccount, setting: str) -> str:
+    return f"config.yaml: {'.'.join((*bot.path, setting))}"

@@ -1,0 +1,87 @@
+"""`/settings`: what holds in the chat or thread where it is written, shown and changed, by words or by buttons."""
+
+from gateway.chats import CHANGEABLE, ChatRule, RuleName
+from gateway.chats.journal import list_keys
+from gateway.commands import CommandResult
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
+from gateway.messages import Button, Message
+from gateway.records import ActivityRecord
+
+DEFAULT = "default"
+MOST_BUTTONS = 5  # what a network shows in one row
+LONGEST_VALUE = 64  # bytes that a button carries
+USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
+NOT_A_CHAT = "This is no chat of a network: what holds here stands in config.yaml alone."
+MEANINGS = {
+    "answer": "what is answered in a group",
+    "agent": "who answers",
+    "model": "which model",
+    "language": "in which language",
+}
+
+
+async def run_settings_command(context: DispatcherContext, message: Message, args: str) -> CommandResult:
+    """Run `/settings` for an admin. Raises SessionError: somebody else changed it at the same moment."""
+    if message.address.platform in OWN_PLATFORMS or message.kind == "internal":
+        return CommandResult(NOT_A_CHAT)
+    word, _, value = args.partition(" ")
+    name = next((one for one in CHANGEABLE if one == word.lower()), None)
+    if not word:
+        return show_rules(context, message)
+    if name is None:
+        return CommandResult(f"There is no setting {word[:40]!r}. {USAGE.format(names=', '.join(CHANGEABLE))}")
+    if not value.strip():
+        return show_rule(context, message, name)
+    return await change_rule(context, message, name, value.strip())
+
+
+def show_rules(context: DispatcherContext, message: Message) -> CommandResult:
+    """All that holds here, and where it was set; with a button for each that can be changed."""
+    rules = context.chats.find(message.address, message.user_id)
+    rows = [f"{name} ({MEANINGS[name]}): {describe_rule(rules[name])}" for name in CHANGEABLE]
+    text = "\n".join(
+        [f"What holds in {list_keys(message.address)[0]}:", *rows, USAGE.format(names=", ".join(CHANGEABLE))]
+    )
+    return CommandResult(text, buttons=make_buttons([(name, name) for name in CHANGEABLE if not rules[name].is_fixed]))
+
+
+def show_rule(context: DispatcherContext, message: Message, name: RuleName) -> CommandResult:
+    """One rule, and what it can be."""
+    rule = context.chats.find(message.address, message.user_id)[name]
+    text = f"{name} ({MEANINGS[name]}): {describe_rule(rule)}"
+    if rule.is_fixed:
+        return CommandResult(text)
+    choices = context.chats.list_choices(name)
+    can_be = ", ".join(choices) if choices else "a language, as `en` or `de-AT`"
+    shown = make_buttons([(one, f"{name} {one}") for one in (*choices[: MOST_BUTTONS - 1], DEFAULT)])
+    return CommandResult(f"{text}\nIt can be: {can_be}; or {DEFAULT}.", buttons=shown)
+
+
+async def change_rule(context: DispatcherContext, message: Message, name: RuleName, value: str) -> CommandResult:
+    """It holds from now on, and is recorded; what is fixed stays."""
+    chats, at = context.chats, message.address
+    refused = ActivityRecord(what="settings", on=f"{name}", outcome="refused")
+    if (rule := chats.find(at, message.user_id)[name]).is_fixed:
+        return CommandResult(f"{name} is fixed here: {describe_rule(rule)}. Change it there.", activity=refused)
+    value = "" if value.lower() == DEFAULT else value
+    if value and not chats.is_right(name, value):
+        choices = ", ".join(chats.list_choices(name)) or "a language, as `en` or `de-AT`"
+        return CommandResult(f"{name} cannot be {value[:40]!r}. It can be: {choices}; or {DEFAULT}.")
+    chat = list_keys(at)[0]
+    others = {one: kept for one, kept in chats.kept.chats.get(chat, {}).items() if one != name}
+    person = f"{at.platform}:{message.user_id}" if at.chat_type == "dm" else ""
+    await chats.kept.write(chat, {**others, name: value} if value else others, person)
+    now = chats.find(at, message.user_id)[name]
+    done = ActivityRecord(what="settings", on=f"{chat} {name} {value or DEFAULT}")
+    return CommandResult(f"{name} in {chat}: {describe_rule(now)}", activity=done)
+
+
+def describe_rule(rule: ChatRule) -> str:
+    """Its value, where it was set, and whether that is the last word."""
+    return f"{rule.value or DEFAULT}, by {rule.origin}{', which is fixed' if rule.is_fixed else ''}"
+
+
+def make_buttons(choices: list[tuple[str, str]]) -> tuple[Button, ...]:
+    """Each a label, and what is typed behind `/settings` when it is pressed."""
+    made = (Button(label, f"/settings {typed}") for label, typed in choices)
+    return tuple(one for one in made if len(one.value.encode()) <= LONGEST_VALUE)

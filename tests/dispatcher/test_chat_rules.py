@@ -1,0 +1,126 @@
+"""What holds in a chat, from all places where it can be set: the strongest word of each, and who has it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.chats import ChatJournal, ChatRules
+from gateway.messages import Address
+from gateway.testing.memory_engine import MemoryEngine
+
+GROUP, TOPIC, WORK = (
+    Address("telegram", "-1", "group"),
+    Address("telegram", "-1", "forum", "7"),
+    Address("telegram", "-1", "group", account="work"),
+)
+
+
+async def make_rules(settings: dict[str, Any], **kept: dict[str, str]) -> ChatRules:
+    journal = ChatJournal(MemoryEngine())
+    for chat, values in kept.items():
+        await journal.write(chat, values)
+    return ChatRules(journal, msgspec.convert(settings, load_settings_schema().settings))
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, dict[str, str]], Address, str, bool]] = {
+    "nothing is said": ({}, {}, GROUP, "mention", False),
+    "the network": ({"platforms": {"telegram": {"require_mention": False}}}, {}, GROUP, "always", False),
+    "the account's own section": (
+        {"platforms": {"telegram": {"accounts": {"work": {"require_mention": False}}}}},
+        {},
+        WORK,
+        "always",
+        False,
+    ),
+    "not that of another account": (
+        {"platforms": {"telegram": {"accounts": {"work": {"require_mention": False}}}}},
+        {},
+        GROUP,
+        "mention",
+        False,
+    ),
+    "a list of the network names it": (
+        {"platforms": {"telegram": {"free_response_channels": ["-1"]}}},
+        {"telegram:-1": {"answer": "never"}},
+        GROUP,
+        "always",
+        True,
+    ),
+    "an admin": ({}, {"telegram:-1": {"answer": "never"}}, GROUP, "never", False),
+    "an admin, of another bot": ({}, {"telegram:-1": {"answer": "never"}}, WORK, "mention", False),
+    "an admin, for its threads too": ({}, {"telegram:-1": {"answer": "never"}}, TOPIC, "never", False),
+    "an admin, in the thread": (
+        {},
+        {"telegram:-1": {"answer": "never"}, "telegram:-1:7": {"answer": "always"}},
+        TOPIC,
+        "always",
+        False,
+    ),
+    "the file wins": (
+        {"chats": {"telegram:-1": {"answer": "mention"}}},
+        {"telegram:-1": {"answer": "always"}},
+        GROUP,
+        "mention",
+        True,
+    ),
+    "the file's word on the chat over the admin's on a thread": (
+        {"chats": {"telegram:-1": {"answer": "mention"}}},
+        {"telegram:-1:7": {"answer": "always"}},
+        TOPIC,
+        "mention",
+        True,
+    ),
+    "the file's word on the thread": (
+        {"chats": {"telegram:-1": {"answer": "mention"}, "telegram:-1:7": {"answer": "always"}}},
+        {},
+        TOPIC,
+        "always",
+        True,
+    ),
+    "what no version knows does not count": ({}, {"telegram:-1": {"answer": "sing"}}, GROUP, "mention", False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_the_strongest_place_has_the_word(case: str) -> None:
+    settings, kept, address, value, is_fixed = CASES[case]
+    rule = (await make_rules(settings, **kept)).find(address)["answer"]
+    assert (rule.value, rule.is_fixed) == (value, is_fixed), rule
+
+
+async def test_routes_are_rules_of_their_chats() -> None:
+    routes = [
+        {"agent": "science", "user": "5"},
+        {"agent": "sales", "chat": "-1"},
+        {"agent": "all", "platform": "telegram"},
+    ]
+    settings: dict[str, Any] = {"agents": {"science": {}, "sales": {}, "all": {}}, "routes": routes}
+    rules = await make_rules(settings, **{"telegram:-1": {"agent": "main"}, "telegram:-2": {"agent": "sales"}})
+    assert rules.find(GROUP, "5")["agent"][::2] == ("science", True)
+    assert rules.find(GROUP, "6")["agent"][::2] == ("sales", True)
+    assert rules.find(Address("telegram", "-2"), "6")["agent"][::2] == ("sales", False)
+    assert rules.find(Address("telegram", "-3"), "6")["agent"][::2] == ("all", False)
+    assert rules.find(Address("discord", "-3"), "6")["agent"][::2] == ("main", False)
+
+
+async def test_a_chat_that_is_answered_always_wants_a_bot_that_sees_all() -> None:
+    assert not (await make_rules({})).wants_all("telegram")
+    assert (await make_rules({}, **{"telegram:-1": {"answer": "always"}})).wants_all("telegram")
+    settings: dict[str, Any] = {"platforms": {"telegram": {"accounts": {"work": {}}}}}
+    rules = await make_rules(settings, **{"telegram:work:-1": {"answer": "always"}})
+    assert (rules.wants_all("telegram"), rules.wants_all("telegram:work")) == (False, True)
+
+
+async def test_what_was_set_is_there_after_a_start_and_goes_when_it_is_taken_back() -> None:
+    engine = MemoryEngine()
+    before = ChatJournal(engine)
+    await before.write("telegram:-1", {"answer": "always", "language": "de"})
+    await before.write("telegram:-1", {"language": "de"})
+    after = ChatJournal(engine)
+    await after.load()
+    assert after.chats == {"telegram:-1": {"language": "de"}}
+    await after.write("telegram:-1", {})
+    await before.load()
+    assert not before.chats["telegram:-1"]
