@@ -51,13 +51,17 @@ def address_of(served_as: str, chat_id: str, thread_id: str = "") -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file beside a text; `path` lies in the gateway's own store, never where a sender could choose."""
+    """A file beside a text; `path` lies in the gateway's own store, never where a sender could choose.
+
+    `is_quoted`: it came with the message that this one answers.
+    """
 
     kind: AttachmentKind
     path: str
     name: str = ""
     media_type: str = "application/octet-stream"
     size: int = 0
+    is_quoted: bool = False
 
     @property
     def is_audio(self) -> bool:
@@ -159,6 +163,7 @@ class Reply:
     reply_to: str = ""
     silent: bool = False
     literals: tuple[LiteralText, ...] = ()
+    is_streamed: bool = False  # its text stood in the chat while it was written
     role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
     is_spoken: bool = False  # once it has arrived it is read aloud too
 

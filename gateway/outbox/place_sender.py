@@ -190,7 +190,8 @@ class ReplyDelivery:
         """Send the parts that are not sent yet, then report the delivery."""
         if self._shown is None:
             self._shown = await self._platform.end_stream(self._place, self.outbound)
-        reply = self._reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
+        reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
+        reply = self._reply = dataclasses.replace(reply, is_streamed=bool(self._shown.ids))
         count, attempts = self._platform.transport.parts(reply), self._journal.position.attempts + 1
         ids = self._journal.position.ids
         report = DeliveryReport(self.outbound, reply, ids, attempts)

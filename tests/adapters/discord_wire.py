@@ -278,6 +278,7 @@ class DiscordWire:
                 files[0]["filename"] if files else "",
                 [block[1] for block in CODE_BLOCK.findall(message["content"])],
                 is_note=bool(message["flags"] & VOICE),
+                more_files=[(one["filename"], self.files[one["id"]]) for one in files[1:]],
             )
         )
         self.told(message)

@@ -1,5 +1,6 @@
 """The Web API of Slack on loopback: a table of methods, and what is refused."""
 
+import html
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -112,11 +113,11 @@ def upload_url(wire: "SlackWire", asked: dict[str, Any]) -> Any:
 
 
 def upload_done(wire: "SlackWire", asked: dict[str, Any]) -> Any:
-    for one in asked["files"]:
-        name, data = wire.files[one["id"]]
-        message = wire.shows({"channel": asked["channel_id"], "thread_ts": asked.get("thread_ts")}, "", {})
-        wire.shown[-1].file, wire.shown[-1].file_name = data, name
-        assert message["channel"] == asked["channel_id"]
+    (name, data), *others = [wire.files[one["id"]] for one in asked["files"]]
+    text = html.unescape(str(asked.get("initial_comment") or ""))
+    message = wire.shows({"channel": asked["channel_id"], "thread_ts": asked.get("thread_ts")}, text, {})
+    wire.shown[-1].file, wire.shown[-1].file_name, wire.shown[-1].more_files = data, name, others
+    assert message["channel"] == asked["channel_id"]
     return {"files": [{"id": one["id"], "title": one.get("title")} for one in asked["files"]]}
 
 

@@ -167,7 +167,10 @@ class SlackWire:
             self.told({**self.message("777", where, text), "bot_id": "B777", "subtype": "bot_message"})
 
     def flood(self, seconds: float) -> None:
-        self.ills.setdefault("chat.postMessage", []).append(Refused("ratelimited", status=429, retry_after=seconds))
+        """Of whatever is sent next, with a file or without."""
+        waiting = self.ills.setdefault("chat.postMessage", [])
+        waiting.append(Refused("ratelimited", status=429, retry_after=seconds))
+        self.ills["files.getUploadURLExternal"] = waiting
 
     def forbid(self, chat: str) -> None:
         self.forbidden[self.place(chat)] = "restricted_action"

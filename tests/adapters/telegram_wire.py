@@ -159,7 +159,10 @@ class TelegramWire:
             self.told({**self.message("777", chat, text=text), "from": {**user("777"), "is_bot": True}})
 
     def flood(self, seconds: float) -> None:
-        self.ills.setdefault("sendMessage", []).append(Refused(429, "Too Many Requests", retry_after=seconds))
+        """Of whatever is sent next, with a file or without."""
+        waiting = self.ills.setdefault("sendMessage", [])
+        waiting.append(Refused(429, "Too Many Requests", retry_after=seconds))
+        self.ills |= dict.fromkeys(("sendDocument", "sendPhoto", "sendMediaGroup"), waiting)
 
     def forbid(self, chat: str) -> None:
         self._forbidden.add(chat)
@@ -273,7 +276,21 @@ class TelegramWire:
         return self._shows(asked, checked(asked, self.limit))
 
     def _on_senddocument(self, asked: dict[str, Any]) -> Any:
-        return self._shows(asked, "", next(value for value in asked.values() if isinstance(value, tuple)))
+        caption = caption_of(asked)
+        return self._shows(asked, caption, next(value for value in asked.values() if isinstance(value, tuple)))
+
+    def _on_sendmediagroup(self, asked: dict[str, Any]) -> Any:
+        """To people it is one message; to bots each picture is one."""
+        media = asked["media"]
+        kinds = {{"photo": "seen", "video": "seen"}.get(one["type"], one["type"]) for one in media}
+        if not 2 <= len(media) <= 10 or len(kinds) > 1:
+            raise Refused(400, "Bad Request: this is no album")
+        first, *others = [asked[one["media"].removeprefix("attach://")] for one in media]
+        captions = [caption_of(one) for one in media]
+        assert not any(captions[1:]), "then the caption is no longer that of the album"
+        message = self._shows(asked, captions[0], first)
+        self.shown[-1].more_files = others
+        return [message, *({**message, "message_id": next(self._numbers)} for _ in others)]
 
     _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_senddocument
 
@@ -329,6 +346,13 @@ class TelegramWire:
     def _as_message(self, shown: Shown) -> dict[str, Any]:
         about = {"message_id": int(shown.id), "date": int(time.time()), "from": BOT, "chat": chat_of(shown.chat)}
         return {**about, "text": shown.text}
+
+
+def caption_of(asked: dict[str, Any]) -> str:
+    caption = str(asked.get("caption") or "")
+    if len(caption.encode("utf-16-le")) > 2 * 1024:
+        raise Refused(400, "Bad Request: message caption is too long")
+    return caption
 
 
 async def plain(value: Any) -> Any:

@@ -165,8 +165,9 @@ async def test_files_go_out_and_what_is_too_large_is_told(home: House, wire: Dis
     small.write_bytes(b"a file")
     await anyio.Path(large).write_bytes(b"x" * 11_000_000)
     await say(home, IN_GROUP, "here", attachments=(Attachment("document", str(small), "letter.txt"),))
-    await until(lambda: len(wire.shown) == 2, "text and file")
-    assert (wire.shown[1].file, wire.shown[1].file_name) == (b"a file", "letter.txt")
+    await until(lambda: bool(wire.shown), "text and file")
+    (shown,) = wire.shown
+    assert (shown.text, shown.file, shown.file_name) == ("here", b"a file", "letter.txt")
     await say(home, IN_GROUP, "", attachments=(Attachment("document", str(large)),))
     (failed,) = await home.hears("message:failed")
     assert "11 MB" in failed["error"]

@@ -31,6 +31,7 @@ SCRIPT = (
     {"user": "draw it", "answers": [calling("send_file", path="chart.csv", caption="The chart."), {"text": "Done."}]},
     {"user": "show it", "chunks": ["Here it is.\n", "MED", "IA:chart", ".csv\n", "Look ", "at it."], "delay": "400ms"},
     {"user": "only it", "text": "MEDIA: `chart.csv`"},
+    {"user": "all of it", "text": "All of it.\nMEDIA:chart.csv\nMEDIA:notes.txt\nMEDIA:barn.png\nMEDIA:roof.jpg"},
     {"user": "what is", "text": "It is 42."},
 )
 
@@ -60,15 +61,17 @@ def files_of(wire: Wire) -> list[Shown]:
 
 
 async def test_a_tool_sends_a_file_and_words_with_it(house: House) -> None:
+    """In one message."""
     await house.wire.write("draw it")
     await house.shows("Done.")
-    await house.shows("The chart.")
+    (shown,) = await house.shows("The chart.")
     if house.wire.network == "terminal":
         await house.shows(f"[file chart.csv: {workspace_of(house) / 'chart.csv'}]")
     else:
         await until(lambda: bool(files_of(house.wire)), "the file")
-        (shown,) = files_of(house.wire)
+        shown = files_of(house.wire)[0] if house.wire.network == "web" else shown  # it fetches what it shows
         assert (shown.file, shown.file_name, shown.chat) == (CHART, "chart.csv", ANN)
+        assert len(files_of(house.wire)) == 1
     (after,) = await house.hears("tool:after")
     assert after["result"] == "chart.csv (7 bytes) is being sent."
 
@@ -90,6 +93,38 @@ async def test_a_line_of_an_answer_names_a_file_and_is_never_shown(house: House)
     assert seen == ["chart.csv"]
     (sent,) = await house.hears("message:sent")
     assert (sent["text"], sent["attachments"][0]["kind"]) == ("Here it is.\nLook at it.", "document")
+
+
+async def test_several_files_are_an_album(house: House) -> None:
+    """Telegram has albums of one kind each."""
+    wire, folder = house.wire, workspace_of(house)
+    for name in ("notes.txt", "barn.png", "roof.jpg"):
+        await anyio.Path(folder / name).write_bytes(name.encode())
+    await wire.write("all of it")
+    (first,) = await house.shows("All of it.")
+    await house.hears("message:sent")
+    if wire.network in ("web", "terminal"):  # they show all of a reply at once anyway
+        await until(lambda: wire.network == "terminal" or wire.shown[-1].file_name == "roof.jpg", "the last file")
+        return
+    albums = [[(one.file_name, one.file), *one.more_files] for one in files_of(wire)]
+    named = [[name for name, _ in album] for album in albums]
+    together = [["chart.csv", "notes.txt"], ["barn.png", "roof.jpg"]]
+    assert named == (together if wire.network == "telegram" else [[*together[0], *together[1]]])
+    assert first is files_of(wire)[0]
+    assert all(data == (CHART if name == "chart.csv" else name.encode()) for album in albums for name, data in album)
+
+
+async def test_words_that_do_not_fit_below_files_stand_above_them(tmp_path: Path) -> None:
+    long = {"telegram": "long " * 300, "slack": "It is *this*."}
+    for network, text in long.items():
+        wire = WIRES[network](tmp_path / network)
+        said = {"user": "say it", "text": f"{text}\nMEDIA:chart.csv"}
+        async with wire.serving(), housed(wire, tmp_path / network, said, settings=wire.own(ANN)) as house:
+            await anyio.Path(workspace_of(house) / "chart.csv").write_bytes(CHART)
+            await wire.write("say it")
+            await house.hears("message:sent")
+            above, below = wire.shown
+            assert (above.file, below.file, below.text) == (b"", CHART, "")
 
 
 async def test_an_answer_may_be_a_file_alone(house: House) -> None:

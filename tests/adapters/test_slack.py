@@ -219,9 +219,14 @@ async def test_files_go_to_the_thread(home: House, wire: SlackWire, tmp_path: Pa
     (tmp_path / "a.txt").write_bytes(b"a file")
     address = Address("slack", CHANNEL, "thread", "1700000000.000001")
     await say(home, address, "here", attachments=(Attachment("document", str(tmp_path / "a.txt"), "letter.txt"),))
-    await until(lambda: len(wire.shown) == 2, "text and file")
-    shown = wire.shown[1]
-    assert (shown.file, shown.file_name, shown.thread) == (b"a file", "letter.txt", "1700000000.000001")
+    await until(lambda: bool(wire.shown), "text and file")
+    (shown,) = wire.shown
+    assert (shown.text, shown.file, shown.file_name, shown.thread) == (
+        "here",
+        b"a file",
+        "letter.txt",
+        "1700000000.000001",
+    )
 
 
 async def test_the_token_is_not_sent_where_a_file_does_not_lie_at_slack(home: House, wire: SlackWire) -> None:

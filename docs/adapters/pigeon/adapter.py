@@ -14,7 +14,6 @@ from gateway.adapters import (
     DoubtPolicy,
     IncomingMessage,
     LiteralText,
-    LoadedFile,
     Message,
     NetworkErrors,
     NetworkTransport,
@@ -49,10 +48,10 @@ class PigeonTransport(NetworkTransport[str]):
         piece, _buttons = self.part(reply, part)
         loaded = await self.load(reply, piece, LARGEST, "a pigeon")
         with self.calling():
-            if isinstance(loaded, LoadedFile):
-                (self._loft / f"{nonce}-{Path(loaded.name).name}").write_bytes(loaded.data)
-            else:
-                (self._loft / f"{nonce}.out").write_text(loaded)
+            for number, text in enumerate(loaded.texts):
+                (self._loft / f"{nonce}{number or ''}.out").write_text(text)
+            for file in loaded.files:
+                (self._loft / f"{nonce}-{Path(file.name).name}").write_bytes(file.data)
         return (nonce,)
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:

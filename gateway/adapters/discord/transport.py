@@ -1,10 +1,11 @@
-"""Replies, to Discord: each text in as many messages as it needs, then each file in one of its own.
+"""Replies, to Discord: each text in as many messages as it needs, then the files, ten in a message.
 
 Each part carries a nonce of its own, by which Discord knows a part that it has already: what is in doubt is sent again.
 """
 
 import io
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import discord
@@ -17,7 +18,7 @@ from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
-from gateway.adapters.shared.files import LoadedFile, OutboundFile
+from gateway.adapters.shared.files import FileMessage, LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.messages import Address, Button, Reply
@@ -26,6 +27,7 @@ from gateway.outbox import DoubtPolicy
 log = logging.getLogger(__name__)
 
 LARGEST = 10_000_000  # what Discord takes where nobody pays for more
+MOST_FILES = 10  # in a message
 LONGEST_VALUE = 100  # characters that a button carries
 LONGEST_LABEL = 80
 NO_NOTES = (400, 403)  # what Discord answers where voice notes may not be sent, and files may
@@ -51,26 +53,34 @@ class DiscordTransport(NetworkTransport[str]):
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
-        what: dict[str, Any] = {"suppress_embeds": True, "silent": reply.silent}
         loaded = await self.load(reply, piece, LARGEST, "Discord")
-        if isinstance(loaded, LoadedFile) and loaded.kind == "voice":
+        if loaded.files and loaded.files[0].kind == "voice":
             with self.calling():
-                if sent_id := await self._say(reply, part, nonce, loaded):
+                if sent_id := await self._say(reply, part, nonce, loaded.files[0]):
                     return (sent_id,)
-        if isinstance(loaded, LoadedFile):
-            what["file"] = discord.File(io.BytesIO(loaded.data), filename=loaded.name)
-        else:
-            what["content"] = loaded
-        if buttons:
-            what["view"] = view_of(buttons, await self._asked(reply))
+        what: dict[str, Any] = {"view": view_of(buttons, await self._asked(reply))} if buttons else {}
+        messages = [{"content": one, **what} for one in loaded.texts]
+        if loaded.files:
+            files = [discord.File(io.BytesIO(one.data), filename=one.name) for one in loaded.files]
+            messages.append({"content": loaded.text, "files": files, **what})
+        found = list[str]()
         with self.calling():
-            sent = await self._send(reply, part, nonce, what)
-        return (str(sent.id),)
+            for number, one in enumerate(messages):
+                one |= {"suppress_embeds": True, "silent": reply.silent}
+                sent = await self._send(reply, part, f"{nonce}{number or ''}", one)
+                found.append(str(sent.id))
+        return tuple(found)
+
+    def can_caption(self, _text: str) -> bool:
+        return True
+
+    def can_join(self, files: Sequence[OutboundFile], more: OutboundFile) -> bool:
+        return len(files) < MOST_FILES and "voice" not in (files[0].kind, more.kind)
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, OutboundFile) or not message_ids:
+        if isinstance(piece, FileMessage) or not message_ids:
             return
         view = view_of(buttons, await self._asked(reply)) if buttons else None
         with self.calling():

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -39,6 +39,15 @@ class TextFile:
 
 
 OutboundFile: TypeAlias = Attachment | TextFile
+TextT = TypeVar("TextT")
+
+
+@dataclass(frozen=True, slots=True)
+class FileMessage(Generic[TextT]):
+    """Files that go out as one message, and the text that stands with them."""
+
+    files: tuple[OutboundFile, ...]
+    text: TextT | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,21 @@ class LoadedFile:
     name: str
     kind: AttachmentKind
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedMessage(Generic[TextT]):
+    """What goes out at once: files with their text, or a text alone; then words for each file that cannot."""
+
+    files: tuple[LoadedFile, ...]
+    text: TextT | None
+    unsent: tuple[TextT, ...] = ()
+
+    @property
+    def texts(self) -> tuple[TextT, ...]:
+        """What is said without a file."""
+        alone = (self.text,) if self.text is not None and not self.files else ()
+        return (*alone, *self.unsent)
 
 
 async def fetch_file(

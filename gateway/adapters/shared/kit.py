@@ -12,7 +12,7 @@ KIT: Mapping[str, tuple[str, ...]] = {
     "gateway.adapters.shared.adapter": ("Adapter", "AdapterContext", "Presence"),
     "gateway.adapters.shared.adapter_host": ("AdapterHost",),
     "gateway.adapters.shared.buttons": ("decode_button", "encode_button"),
-    "gateway.adapters.shared.files": ("LoadedFile", "OutboundFile", "fetch_file"),
+    "gateway.adapters.shared.files": ("FileMessage", "LoadedFile", "LoadedMessage", "OutboundFile", "fetch_file"),
     "gateway.adapters.shared.folder": ("PlatformReport", "PlatformSetup", "SetupQuestion", "make_access_questions"),
     "gateway.adapters.shared.incoming": (
         *("IncomingMessage", "add_context", "describe_reply", "make_reaction", "to_plain_name"),

@@ -1,4 +1,7 @@
-"""Sending, as far as it is alike: each text in as many messages as it needs, then each file in one of its own.
+"""Sending, as far as it is alike: each text in as many messages as it needs, then the files.
+
+Where the network can, files that go together are one message, and a text that is short enough stands with the first of
+them. A text that was shown while it was written stays the message that it is.
 
 An answer becomes so many messages and no more: where its text needs more of them, the last one is a file with the whole
 text in it. What is beyond that is not even looked at, so that the longest text costs what the longest answer costs.
@@ -6,10 +9,18 @@ text in it. What is beyond that is not even looked at, so that the longest text 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import LoadedFile, OutboundFile, TextFile, read_attachment
+from gateway.adapters.shared.files import (
+    FileMessage,
+    LoadedFile,
+    LoadedMessage,
+    OutboundFile,
+    TextFile,
+    TextT,
+    read_attachment,
+)
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
 from gateway.errors import AdapterError
@@ -18,8 +29,6 @@ from gateway.messages import Button, LiteralText, Reply
 QUESTION_FILE = "question.txt"
 INDENT = "    "
 UNSENT = "A file is not sent: {}. On the machine of the gateway it is `{}`"
-
-TextT = TypeVar("TextT")
 
 
 class NetworkTransport(Generic[TextT]):
@@ -52,43 +61,73 @@ class NetworkTransport(Generic[TextT]):
         return len(self._pieces(reply)[0])
 
     def texts(self, reply: Reply) -> int:
-        return len(self._lay_out(reply)[0])
+        return sum(not isinstance(one, FileMessage) for one in self._pieces(reply)[0])
 
-    def part(self, reply: Reply, number: int) -> tuple[TextT | OutboundFile, tuple[Button, ...]]:
-        """One message: a piece of the text, or a file; and the buttons, which stand under the end of the text."""
+    def can_caption(self, _text: TextT) -> bool:
+        """Can this text stand with files, in one message?"""
+        return False
+
+    def can_join(self, _files: Sequence[OutboundFile], _more: OutboundFile) -> bool:
+        """Can this file go with these, in one message?"""
+        return False
+
+    def part(self, reply: Reply, number: int) -> tuple[TextT | FileMessage[TextT], tuple[Button, ...]]:
+        """One message: a piece of the text, or files; and the buttons, which stand under the end of the text."""
         pieces, pressed = self._pieces(reply)
         return pieces[number], reply.buttons if number == pressed else ()
 
-    def _pieces(self, reply: Reply) -> tuple[Sequence[TextT | OutboundFile], int]:
+    def _pieces(self, reply: Reply) -> tuple[Sequence[TextT | FileMessage[TextT]], int]:
         """All that is sent, and the number of what has the buttons.
 
         The file of a question comes first: where it cannot be sent, nobody is to have the buttons.
         """
         if not reply.literals:
             texts, files = self._lay_out(reply)
-            return [*texts, *files], max(len(texts) - 1, 0)
+            if reply.buttons:
+                return [*texts, *map(group_of, files)], max(len(texts) - 1, 0)
+            return self._join(texts, files, keeps_texts=reply.is_streamed), 0
         if (whole := self._show(reply.literals)) is not None:
-            return [whole, *reply.attachments], 0
+            return [whole, *map(group_of, reply.attachments)], 0
         file = write_question(reply.literals)
         pointer = self._show(describe_file(reply.literals, file))
         assert pointer is not None, "a few words of ours fit everywhere"
-        return [file, pointer, *reply.attachments], 1
+        return [group_of(file), pointer, *map(group_of, reply.attachments)], 1
 
-    async def load(self, reply: Reply, piece: TextT | OutboundFile, largest: int, network: str) -> LoadedFile | TextT:
-        """What is sent of the reply: a text as it is, a file with its bytes; where it has none to send, words for it.
+    def _join(
+        self, texts: Sequence[TextT], files: Sequence[OutboundFile], *, keeps_texts: bool
+    ) -> list[TextT | FileMessage[TextT]]:
+        """As few messages as the network lets it be."""
+        groups = list[FileMessage[TextT]]()
+        for file in files:
+            if groups and self.can_join(groups[-1].files, file):
+                groups[-1] = FileMessage((*groups[-1].files, file))
+            else:
+                groups.append(FileMessage((file,)))
+        if texts and groups and not keeps_texts and can_join_text(groups[0]) and self.can_caption(texts[-1]):
+            return [*texts[:-1], FileMessage(groups[0].files, texts[-1]), *groups[1:]]
+        return [*texts, *groups]
+
+    async def load(
+        self, reply: Reply, piece: TextT | FileMessage[TextT], largest: int, network: str
+    ) -> LoadedMessage[TextT]:
+        """What is sent of the reply: files with their bytes; where one cannot be sent, words for it.
 
         Raises:
             AdapterError: a file cannot be sent, and whoever sends it by hand is told so themself.
         """
-        if not isinstance(piece, OutboundFile):
-            return piece
-        try:
-            name, data = await read_attachment(piece, largest, network)
-        except AdapterError as error:
-            if isinstance(piece, TextFile) or not reply.role:
-                raise
-            return self._render(UNSENT.format(error, piece.path))[0]
-        return LoadedFile(name, piece.kind, data)
+        if not isinstance(piece, FileMessage):
+            return LoadedMessage((), piece)
+        loaded, unsent = list[LoadedFile](), list[TextT]()
+        for one in piece.files:
+            try:
+                name, data = await read_attachment(one, largest, network)
+            except AdapterError as error:
+                if isinstance(one, TextFile) or not reply.role:
+                    raise
+                unsent.append(self._render(UNSENT.format(error, one.path))[0])
+            else:
+                loaded.append(LoadedFile(name, one.kind, data))
+        return LoadedMessage(tuple(loaded), piece.text, tuple(unsent))
 
     async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
         """Nobody asks a network that cannot be asked, or that knows a part by its nonce."""
@@ -111,6 +150,15 @@ class NetworkTransport(Generic[TextT]):
                 self._last = (reply.text, texts[: self._max_parts - 1], (TextFile("answer.md", reply.text),))
         _, texts, whole = self._last
         return texts, (*whole, *reply.attachments)
+
+
+def can_join_text(group: FileMessage[TextT]) -> bool:
+    """Not beside what is heard, nor beside the whole of an answer, which says what the texts say."""
+    return not any(isinstance(one, TextFile) or one.kind == "voice" for one in group.files)
+
+
+def group_of(file: OutboundFile) -> FileMessage[TextT]:
+    return FileMessage((file,))
 
 
 def write_question(literals: Sequence[LiteralText]) -> TextFile:

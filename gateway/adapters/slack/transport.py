@@ -1,16 +1,21 @@
-"""Replies, to Slack: each text in as many messages as it needs, then each file in one of its own.
+"""Replies, to Slack: each text in as many messages as it needs, then the files, in one message.
 
-Each message carries its part's nonce where people do not see it; so a part that is in doubt is looked for first.
+Each message carries its part's nonce where people do not see it; so a part that is in doubt is looked for first. What
+stands with files is no Markdown to Slack: a text that is more than plain words has a message of its own.
 """
 
+import html
 import io
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import LoadedFile, OutboundFile
+from gateway.adapters.shared.files import FileMessage, LoadedFile, LoadedMessage, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
@@ -29,6 +34,11 @@ NONCE_EVENT = "gateway_reply"
 LOOKED_THROUGH = 50  # messages, for one in doubt
 NO_MEMBER = ("not_in_channel", "channel_not_found")
 FILE = "file:"
+MOST_FILES = 10  # in a message
+LONGEST_CAPTION = 3000
+MARKS = re.compile(
+    r"[*_~`#|\[\]\\]|^\s{0,3}(?:>|[-+]{1,3}\s|\d{1,9}[.)]\s|={3})|^ {4}|^\t", re.MULTILINE
+)  # of Markdown
 UPLOAD = aiohttp.ClientTimeout(total=120)
 
 
@@ -60,9 +70,12 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         channel = await self._channel(reply.address)
         await self._pace.wait(channel, POSTS)
         with self._pace.heeded(channel), self.calling():
-            if isinstance(loaded, LoadedFile):
-                return await self._upload(reply, loaded, channel)
-            ids = await self._post(reply, loaded, buttons, channel, nonce)
+            ids: tuple[str, ...] = ()
+            for left, one in zip(reversed(range(len(loaded.texts))), loaded.texts, strict=True):
+                known = "" if left or loaded.files else nonce  # it is found only where all else is there too
+                ids += await self._post(reply, one, buttons, channel, known)
+            if loaded.files:
+                ids += await self._upload(reply, loaded, channel)
         if part == 0:
             await self._sign.answered(channel, reply.reply_to)
         return ids
@@ -70,7 +83,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, OutboundFile) or not message_ids or message_ids[0].startswith(FILE):
+        if isinstance(piece, FileMessage) or not message_ids or message_ids[0].startswith(FILE):
             return
         channel = await self._channel(reply.address)
         await self._pace.wait(f"{channel}:edits", EDITS)
@@ -120,19 +133,33 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             raise
         return (str(sent["ts"]),)
 
-    async def _upload(self, reply: Reply, file: LoadedFile, channel: str) -> tuple[str, ...]:
+    def can_caption(self, text: str | SlackQuestion) -> bool:
+        return isinstance(text, str) and len(text) <= LONGEST_CAPTION and not MARKS.search(text)
+
+    def can_join(self, files: Sequence[OutboundFile], _more: OutboundFile) -> bool:
+        return len(files) < MOST_FILES
+
+    async def _upload(self, reply: Reply, loaded: LoadedMessage[Any], channel: str) -> tuple[str, ...]:
         """In three steps, as Slack wants it; the library's own way of doing them holds up everything else."""
+        placed: list[dict[str, str | None]] = [
+            {"id": await self._place(file), "title": file.name} for file in loaded.files
+        ]
+        done = await self._web.files_completeUploadExternal(
+            files=placed,
+            channel_id=channel,
+            thread_ts=reply.address.thread_id or None,
+            initial_comment=html.escape(loaded.text, quote=False) if loaded.text else None,
+        )
+        return tuple(f"{FILE}{one['id']}" for one in done["files"])
+
+    async def _place(self, file: LoadedFile) -> str:
+        """The id by which Slack knows a file that it has, and shows nobody yet."""
         place = await self._web.files_getUploadURLExternal(filename=file.name, length=len(file.data))
         assert self._web.session
         async with self._web.session.post(place["upload_url"], data=io.BytesIO(file.data), timeout=UPLOAD) as answer:
             if answer.status != 200:
                 raise AdapterError(f"Slack did not take {file.name} ({answer.status})")
-        done = await self._web.files_completeUploadExternal(
-            files=[{"id": place["file_id"], "title": file.name}],
-            channel_id=channel,
-            thread_ts=reply.address.thread_id or None,
-        )
-        return tuple(f"{FILE}{one['id']}" for one in done["files"])
+        return str(place["file_id"])
 
     async def _channel(self, address: Address) -> str:
         """The channel; for a person, their own chat with the bot."""

@@ -23,7 +23,7 @@ class TelegramAnswer:
     body: bytes = b""
 
     def find_sent(self) -> tuple[str, ...] | None:
-        """The id of the message that was taken; empty: it is not said. None: nothing was taken, as far as is known."""
+        """The ids of the messages that were taken; empty: they are not said. None: nothing was, as far as is known."""
         if self.status != HTTPStatus.OK:
             return None
         try:
@@ -32,8 +32,11 @@ class TelegramAnswer:
             return ()
         if not isinstance(said, dict) or said.get("ok") is not True:
             return None
-        number = said["result"].get("message_id") if isinstance(said.get("result"), dict) else None
-        return (str(number),) if type(number) is int else ()
+        result = said.get("result")
+        numbers = [
+            one.get("message_id") for one in (result if isinstance(result, list) else [result]) if isinstance(one, dict)
+        ]
+        return tuple(str(number) for number in numbers if type(number) is int)
 
 
 _ANSWER: ContextVar[TelegramAnswer | None] = ContextVar("telegram_answer", default=None)

@@ -1,19 +1,31 @@
-"""Replies, to Telegram: each text in as many messages as it needs, then each file in one of its own.
+"""Replies, to Telegram: each text in as many messages as it needs, then the files, those of a kind as an album.
 
 Telegram cannot be asked whether a message arrived, so a part in doubt is sent again.
 """
 
 import io
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
+from telegram import (
+    Bot,
+    InputFile,
+    InputMediaAudio,
+    InputMediaDocument,
+    InputMediaPhoto,
+    InputMediaVideo,
+    LinkPreviewOptions,
+    Message,
+    ReplyParameters,
+)
 from telegram.error import BadRequest, ChatMigrated
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import LoadedFile, OutboundFile
+from gateway.adapters.shared.files import FileMessage, LoadedFile, LoadedMessage, OutboundFile, TextFile
+from gateway.adapters.shared.markdown_split import count_utf16_units
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.answers import watch_answer
@@ -29,6 +41,15 @@ log = logging.getLogger(__name__)
 
 LARGEST = 50_000_000  # what Telegram takes from bots
 LARGEST_PHOTO = 10_000_000
+LONGEST_CAPTION = 1024  # UTF-16 units
+MOST_IN_ALBUM = 10
+ALBUM_KINDS = {"image": "seen", "video": "seen", "audio": "audio", "document": "document"}
+ALBUM_MEDIA: Mapping[str, Callable[..., Any]] = {
+    "image": InputMediaPhoto,
+    "video": InputMediaVideo,
+    "audio": InputMediaAudio,
+    "document": InputMediaDocument,
+}
 UPLOAD = 120.0
 TOPIC_IS_GONE = "The topic that this is about was deleted, so the answer comes here:"
 
@@ -38,6 +59,7 @@ DIRECT_RATE = Rate(5, 1.0)
 GROUP_RATE = Rate(10, 3.0)
 
 T = TypeVar("T")
+Loaded: TypeAlias = LoadedMessage[TelegramText]
 
 
 class TelegramTransport(NetworkTransport[TelegramText]):
@@ -52,7 +74,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
 
     async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
-        loaded = await self.load(reply, piece, LARGEST, "Telegram")
+        loaded: Loaded = await self.load(reply, piece, LARGEST, "Telegram")
         how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
 
         async def call(chat: int | str) -> tuple[str, ...]:
@@ -67,12 +89,28 @@ class TelegramTransport(NetworkTransport[TelegramText]):
 
         return await self._call(call, reply.address)
 
-    async def _put(self, chat: int | str, piece: TelegramText | LoadedFile, how: dict[str, Any]) -> tuple[str, ...]:
-        """The ids of what was sent. What Telegram took has arrived, even if its answer cannot be read."""
-        sending = self._upload(chat, piece, how) if isinstance(piece, LoadedFile) else self._say(chat, piece, how)
+    def can_caption(self, text: TelegramText) -> bool:
+        return count_utf16_units(text.text) <= LONGEST_CAPTION
+
+    def can_join(self, files: Sequence[OutboundFile], more: OutboundFile) -> bool:
+        kinds = {group_kind_of(one) for one in (*files, more)}
+        return len(files) < MOST_IN_ALBUM and len(kinds) == 1 and "" not in kinds
+
+    async def _put(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> tuple[str, ...]:
+        """The ids of what was sent."""
+        found = list[str]()
+        for one in loaded.texts:
+            found += await self._sent(self._say(chat, one, how))
+        if loaded.files:
+            found += await self._sent(self._upload(chat, loaded, how))
+        return tuple(found)
+
+    async def _sent(self, sending: Awaitable[Message | Sequence[Message]]) -> tuple[str, ...]:
+        """The ids. What Telegram took has arrived, even if its answer cannot be read."""
         with watch_answer() as answer:
             try:
-                return (str((await sending).message_id),)
+                sent = await sending
+                return tuple(str(one.message_id) for one in ((sent,) if isinstance(sent, Message) else sent))
             except Exception as error:  # whatever the library makes of an answer
                 if (found := answer.find_sent()) is None:
                     raise
@@ -82,7 +120,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, OutboundFile) or not message_ids:
+        if isinstance(piece, FileMessage) or not message_ids:
             return
         edit = partial(
             self._bot.edit_message_text,
@@ -123,20 +161,35 @@ class TelegramTransport(NetworkTransport[TelegramText]):
                 raise
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
-    async def _upload(self, chat: int | str, loaded: LoadedFile, how: dict[str, Any]) -> Message:
-        file = InputFile(io.BytesIO(loaded.data), filename=loaded.name, read_file_handle=True)
+    async def _upload(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> Message | Sequence[Message]:
+        """What Telegram does not take as a picture, or as what else it is, goes as a document."""
+        try:
+            return await self._send_files(chat, loaded, how)
+        except BadRequest as error:
+            log.info("%s is sent as a document: %s", loaded.files[0].name, error)
+        bare = loaded.text and TelegramText(loaded.text.text, ())
+        documents = tuple(replace(one, kind="document") for one in loaded.files)
+        return await self._send_files(chat, replace(loaded, files=documents, text=bare), how)
+
+    async def _send_files(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> Message | Sequence[Message]:
+        words: dict[str, Any] = {}
+        if loaded.text:
+            words = {"caption": loaded.text.text, "caption_entities": loaded.text.entities}
+        if len(loaded.files) > 1:
+            how = {name: value for name, value in how.items() if name != "reply_markup"}
+            first, *others = loaded.files
+            media = [media_of(first, words), *(media_of(one, {}) for one in others)]
+            return await self._bot.send_media_group(chat, media, write_timeout=UPLOAD, **how)
+        (file,) = loaded.files
         send: dict[str, Callable[..., Awaitable[Message]]] = {
             "image": self._bot.send_photo,
             "audio": self._bot.send_audio,
             "voice": self._bot.send_voice,
             "video": self._bot.send_video,
         }
-        if loaded.kind in send and (loaded.kind != "image" or len(loaded.data) <= LARGEST_PHOTO):
-            try:
-                return await send[loaded.kind](chat, file, write_timeout=UPLOAD, **how)
-            except BadRequest as error:
-                log.info("%s is sent as a document: %s", file.filename, error)
-        return await self._bot.send_document(chat, file, write_timeout=UPLOAD, **how)
+        is_photo = file.kind != "image" or len(file.data) <= LARGEST_PHOTO
+        call = send.get(file.kind, self._bot.send_document) if is_photo else self._bot.send_document
+        return await call(chat, file_of(file), write_timeout=UPLOAD, **words, **how)
 
     async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
         """A call, once more where the group has moved; what goes wrong is told in our words."""
@@ -149,6 +202,23 @@ class TelegramTransport(NetworkTransport[TelegramText]):
 
 
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+
+def group_kind_of(file: OutboundFile) -> str:
+    """Albums are of pictures and videos, of audio, or of documents; a voice note is in none."""
+    if isinstance(file, TextFile) or (file.kind == "image" and file.size > LARGEST_PHOTO):
+        return "document"
+    return ALBUM_KINDS.get(file.kind, "")
+
+
+def media_of(file: LoadedFile, words: dict[str, Any]) -> Any:
+    """A file as a part of an album."""
+    kind = file.kind if file.kind != "image" or len(file.data) <= LARGEST_PHOTO else "document"
+    return ALBUM_MEDIA[kind](file.data, filename=file.name, **words)
+
+
+def file_of(file: LoadedFile) -> InputFile:
+    return InputFile(io.BytesIO(file.data), filename=file.name, read_file_handle=True)
 
 
 def chat_of(address: Address) -> int | str:
