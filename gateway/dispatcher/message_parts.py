@@ -51,7 +51,8 @@ async def make_entry(message: Message, media: MediaReader) -> Entry:
 def describe_file(one: Attachment, about: str) -> str:
     """The line that names it."""
     where = f"{one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}"
-    return f"[attached {one.kind}: {where}{f'; {about}' if about else ''}]"
+    what = f"the message that this answers has the {one.kind}" if one.is_quoted else f"attached {one.kind}"
+    return f"[{what}: {where}{f'; {about}' if about else ''}]"
 
 
 async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile:

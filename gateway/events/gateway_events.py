@@ -31,7 +31,7 @@ _SEND = (
     SESSION,
     ROLE,
 )
-_ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size")
+_ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size, is_quoted")
 _REACTION = (
     PLATFORM,
     ACCOUNT,

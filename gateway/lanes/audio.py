@@ -121,7 +121,7 @@ def _list_audio(message: Message) -> list[int]:
     """Which of its files are audio that nobody has listened to: one that is taken up again may bring its words."""
     if TRANSCRIPTION in message.extra:
         return []
-    return [at for at, one in enumerate(message.attachments) if one.is_audio]
+    return [at for at, one in enumerate(message.attachments) if one.is_audio and not one.is_quoted]
 
 
 @dataclass(frozen=True, slots=True)

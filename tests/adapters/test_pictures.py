@@ -144,6 +144,23 @@ async def test_documents_are_read(network: str, tmp_path: Path, model: Threading
         assert parts[0]["path"] == letter.replace(".pdf", "-1.jpg")
 
 
+@pytest.mark.parametrize("network", ["telegram", "discord"])
+async def test_what_a_message_answers_is_seen_too(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
+    """Slack and the page have no such answers."""
+    wire = WIRES[network](tmp_path / "home")
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
+        picture_id = await wire.upload(("barn.jpg", PNG), caption="for later")
+        await asked(house, model)
+        await wire.write("/new")
+        await until(lambda: len(house.told("message:sent")) == 2, "the new session")
+        await wire.write("what is this?", reply_to=picture_id)
+        await until(lambda: len(model.asked) == 2, "the question")  # type: ignore[attr-defined]
+        (question,) = [one for one in model.asked[-1] if one["role"] == "user"]  # type: ignore[attr-defined]
+        assert shown(question) == [url_of(PNG, "image/png")]
+        assert "[the message that this answers has the image: " in question["content"][0]["text"]
+        assert [one["is_quoted"] for one in house.told("message:received")[-1]["attachments"]] == [True]
+
+
 async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
     tmp_path: Path, model: ThreadingHTTPServer
 ) -> None:

@@ -62,7 +62,8 @@ class DiscordReader:
             address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
         kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         text = text if is_command else context_of(message, text, self.me.id)
-        return IncomingMessage(self._message(message, address, text, kind), files, partial(describe_message, message))
+        raw = partial(describe_message, message)
+        return IncomingMessage(self._message(message, address, text, kind), files, raw, files_of_reply(message))
 
     def _message(self, message: discord.Message, address: Address, text: str, kind: MessageKind) -> messages.Message:
         edited = message.edited_at if kind == "edit" else None
@@ -110,6 +111,13 @@ class DiscordReader:
 
 def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
     return (*message.attachments, *(file for one in message.message_snapshots for file in one.attachments))
+
+
+def files_of_reply(message: discord.Message) -> tuple[discord.Attachment, ...]:
+    """The pictures and documents that it is about. Audio that it answers is not what this person says."""
+    replied = message.reference.resolved if message.reference else None
+    found = replied.attachments if isinstance(replied, discord.Message) else ()
+    return tuple(one for one in found if not (one.content_type or "").startswith(("audio/", "video/")))
 
 
 def forwarded_text_of(message: discord.Message) -> str:

@@ -94,8 +94,8 @@ class AdapterHost(Generic[FileT]):
         async def complete(message: Message) -> tuple[Message, tuple[NewRecord, ...]]:
             self.recent.note(message)
             message = add_network_message(message, incoming, self._context)
-            if fetch is not None and incoming.files:
-                message = await add_files(message, incoming.files, fetch, self._context)
+            if fetch is not None and (incoming.files or incoming.quoted):
+                message = await add_files(message, incoming, fetch, self._context)
             return message, ()
 
         return await self._context.receive(message, bot=self._bot, asked=asked, complete=complete)

@@ -83,9 +83,8 @@ class Inbox(Generic[FileT]):
         async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
             self._note(message)
             message = await self._add_names(message) if self._add_names else message
-            message = await add_files(
-                add_network_message(message, incoming, self._context), incoming.files, self._fetch, self._context
-            )
+            message = add_network_message(message, incoming, self._context)
+            message = await add_files(message, incoming, self._fetch, self._context)
             return message, [self._marks.put(mark) for mark in marks]
 
         receipt = await self._context.receive(incoming.message, bot=self._bot, complete=complete)
@@ -116,14 +115,16 @@ def add_network_message(message: Message, incoming: IncomingMessage[Any], contex
 
 
 async def add_files(
-    message: Message, files: Sequence[FileT], fetch: FetchFile[FileT], context: AdapterContext
+    message: Message, incoming: IncomingMessage[FileT], fetch: FetchFile[FileT], context: AdapterContext
 ) -> Message:
     """The message with its files, in the folder of its conversation; what could not be fetched is told in the text.
 
     They grow old by the journal's clock, like their message.
     """
     folder = message.address.find_folder(context.files, message.user_id)
-    got, now = [await fetch(file, folder) for file in files], context.parts.engine.clock.latest()
+    got, now = [await fetch(file, folder) for file in incoming.files], context.parts.engine.clock.latest()
+    quoted = [await fetch(file, folder) for file in incoming.quoted]
+    got += [dataclasses.replace(one, is_quoted=True) if isinstance(one, Attachment) else one for one in quoted]
     failed = [one for one in got if isinstance(one, str)]
     attachments = tuple(one for one in got if not isinstance(one, str))
     for one in attachments:

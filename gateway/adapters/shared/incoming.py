@@ -22,12 +22,13 @@ ValueT = TypeVar("ValueT")
 class IncomingMessage(Generic[FileT]):
     """A message, without its files, and the files that belong to it, as the network describes them.
 
-    `raw` gives the message in the network's own shape, as data.
+    `raw` gives the message in the network's own shape, as data. `quoted` are files of the message that it answers.
     """
 
     message: Message
     files: tuple[FileT, ...] = ()
     raw: Callable[[], Any] | None = None
+    quoted: tuple[FileT, ...] = ()
 
 
 def check_message(message: Message) -> Message:

@@ -68,7 +68,7 @@ class SlackReader:
         if not sender or not self._may_be_heard(event, sender, is_mentioned=is_mentioned):
             return None
         text, shared = self._text_of(event), list_shared(event)
-        files = tuple(event.get("files") or ())
+        files = (*(event.get("files") or ()), *list_shared_files(event))
         word = parse_command(text)
         is_command = word is not None and self.is_command(word.word) and not shared
         address = address_of(event)
@@ -126,6 +126,12 @@ def list_shared(event: Event) -> list[tuple[str, str]]:
     """Messages of others that were passed on: whose, and what they said."""
     found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
     return [(one.get("author_name") or "somebody", to_markdown(str(one.get("text") or ""))) for one in found]
+
+
+def list_shared_files(event: Event) -> tuple[Event, ...]:
+    """Their files."""
+    found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
+    return tuple(file for one in found for file in one.get("files") or ())
 
 
 def threads_of(message: Message) -> list[str]:

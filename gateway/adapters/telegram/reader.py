@@ -69,7 +69,7 @@ class TelegramReader:
             sent_at=(first.edit_date or first.date).timestamp(),
             extra={**extra_of(first, is_own=self._is_reply_to_us(first)), "update_id": update_id},
         )
-        return IncomingMessage(message, files, first.to_dict)
+        return IncomingMessage(message, files, first.to_dict, files_of_reply(first))
 
     def _pressed(self, query: CallbackQuery) -> TelegramIncoming | None:
         if query.message is None or not query.data or query.from_user.is_bot:
@@ -118,6 +118,12 @@ class TelegramReader:
         if not quoted and replied is not None and not self._is_reply_to_us(message):
             quoted = replied.text or replied.caption or ""
         return add_context(text, quoted=quoted)
+
+
+def files_of_reply(message: Message) -> tuple[TelegramFile, ...]:
+    """The picture or document that it is about. Audio that it answers is not what this person says."""
+    file = file_of(message.reply_to_message) if message.reply_to_message else None
+    return (file,) if file and file.about.kind in ("image", "document") else ()
 
 
 def sender_of(message: Message) -> User | Chat | None:

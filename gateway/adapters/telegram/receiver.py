@@ -189,7 +189,7 @@ class TelegramReceiver:
                 """The files first: while they come, other chats go on. Then one append after the other."""
                 nonlocal is_moving
                 full = add_network_message(message, arrival, self._context)
-                message = await add_files(full, arrival.files, self._fetch, self._context)
+                message = await add_files(full, arrival, self._fetch, self._context)
                 await journal.enter_async_context(self._journal)
                 is_moving = True
                 return message, [self._cursor.put(self._after(unit))]
