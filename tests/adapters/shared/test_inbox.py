@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from gateway.adapters.shared.inbox import KeyedLock, add_files
+from gateway.adapters.shared.incoming import IncomingMessage
 from gateway.engine import open_sqlite
 from gateway.messages import Attachment
 from tests.engine.conftest import JUMPS
@@ -58,6 +59,7 @@ async def test_a_file_is_as_old_as_its_message_whatever_the_wall_clock_says(tmp_
 
     async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
         machine.wall += jump
+        told = IncomingMessage(message("look"), ("a",))
         context: Any = SimpleNamespace(files=tmp_path / "files", parts=SimpleNamespace(engine=engine))
-        (file,) = (await add_files(message("look"), ["a"], fetch, context)).attachments
+        (file,) = (await add_files(told.message, told, fetch, context)).attachments
         assert (await anyio.Path(file.path).stat()).st_mtime == BEGUN
