@@ -20,7 +20,7 @@ from gateway.logs.text import to_one_line
 
 SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
 PACKAGE_PREFIX, GIT_PREFIX, WHEEL = "package:", "git+", ".whl"
-FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
+FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, or package:NAME"
 _VERSION_END = re.compile(r"[-_]v?\d[\w.+-]*$")
 
 
@@ -56,8 +56,8 @@ class FetchedFiles:
     packages_folder: Path | None = None
 
 
-def parse_source(text: str) -> HookSource | None:
-    """What is meant; None: a name, which an index may know.
+def parse_source(text: str) -> HookSource:
+    """What is meant.
 
     Raises:
         HookError: it is none of what there is.
@@ -72,12 +72,8 @@ def parse_source(text: str) -> HookSource | None:
         if is_archive(urlsplit(place).path):
             return HookSource("archive", place, inner=inner)
         raise HookError(f"{to_one_line(place)} is no archive\na repository is written as git+{to_one_line(place)}")
-    if "/" not in place and not place.startswith(".") and not Path(place).exists():
-        if is_archive(place) or place.endswith(WHEEL) or inner or not place:
-            raise HookError(f"{to_one_line(text)!r} is not there\nname {FORMS}")
-        return None
     path = Path(place).expanduser().resolve()
-    if path.is_dir():
+    if place and path.is_dir():
         return HookSource("folder", str(path / inner) if inner else str(path))
     if path.is_file():
         kind: SourceKind = "package" if path.suffix == WHEEL else "archive"

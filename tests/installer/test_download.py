@@ -80,7 +80,6 @@ def test_nobody_answers(tmp_path: Path) -> None:
 def test_an_archive_on_the_web_is_a_source(server: str, tmp_path: Path) -> None:
     Handler.files["/greet-1.0.tar.gz"] = make_tar(tmp_path / "greet-1.0.tar.gz", GREET).read_bytes()
     source = parse_source(f"{server}/greet-1.0.tar.gz")
-    assert source
     (tmp_path / "work").mkdir()
     found = fetch(source, tmp_path / "work", {})
     assert (found.name, (found.folder / "HOOK.yaml").read_text()) == ("greet", GREET["HOOK.yaml"])

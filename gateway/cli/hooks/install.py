@@ -26,7 +26,7 @@ from gateway.installer.fetched_hook import (
     list_text_files,
 )
 from gateway.installer.lock_file import add_installed, open_workspace, read_installed, remove_installed, remove_unused
-from gateway.installer.source import FORMS, HookSource, parse_source
+from gateway.installer.source import parse_source
 from gateway.logs.text import to_one_line
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def run_install(args: argparse.Namespace, home: Home) -> int | None:
-    source = find_source(args.source)
+    source = parse_source(args.source)
     with open_workspace(home) as work:
         hook = fetch_hook(source, work, dict(get_process_environment()))
         before = read_installed(home).get(hook.name)
@@ -113,12 +113,6 @@ def take_new(hook: FetchedHook, args: argparse.Namespace, home: Home) -> bool:
     if is_taken := ask_person(f"Install {hook.name}?", args.yes):
         add_installed(home, hook)
     return is_taken
-
-
-def find_source(text: str) -> HookSource:
-    if source := parse_source(text):
-        return source
-    raise HookError(f"{to_one_line(text)!r} is in no index, and is no folder\nname {FORMS}")
 
 
 def run_update(args: argparse.Namespace, home: Home) -> int:
@@ -158,7 +152,7 @@ def refuse_missing(home: Home, name: str) -> None:
 def fetch_update(home: Home, name: str, work: Path) -> HookUpdate:
     """What there is of it now. HookError: it is not there any more, or is another hook."""
     before = read_installed(home)[name]
-    now = fetch_hook(find_source(before.source), work, dict(get_process_environment()))
+    now = fetch_hook(parse_source(before.source), work, dict(get_process_environment()))
     if now.name != name:
         raise HookError(f"what lies at {before.source} now is the hook {now.name}, and not {name}")
     return HookUpdate(before, now, home.own_folder / before.path)

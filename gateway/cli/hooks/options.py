@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
+SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, or package:NAME"
 FOLDER_HELP = "the name of its folder"
 
 
