@@ -45,7 +45,7 @@ PROVISIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
             ),
             *("PlatformSpec", "Presence", "Rate", "RateLimiter", "Receipt", "Reply", "RouteAnswer", "Secret"),
             *("SetupQuestion", "TokenShape", "Transport", "add_context", "decode_button", "describe", "describe_reply"),
-            *("encode_button", "fetch_file", "is_for_us", "kind_of", "make_access_questions", "make_reaction"),
+            *("encode_button", "fetch_file", "kind_of", "make_access_questions", "make_reaction"),
             *("split_markdown", "to_plain_name"),
         ),
         "gateway.testing.networks": ("ANN", "BEN", "GROUP", "STRANGER", "Shown", "Wire"),

@@ -21,6 +21,9 @@ KEPT_ORIGIN: Final = "/settings"
 DEFAULT_ORIGIN: Final = "default"
 
 
+_LANGUAGE = re.compile(LANGUAGE_PATTERN)
+
+
 class ChatRule(NamedTuple):
     """One rule as it holds; `origin` says where it was set. An empty value: nothing is said."""
 
@@ -87,7 +90,7 @@ class ChatRules:
     def is_right(self, name: RuleName, value: str) -> bool:
         """Can the rule be that?"""
         if name == "language":
-            return bool(re.fullmatch(LANGUAGE_PATTERN, value))
+            return bool(_LANGUAGE.fullmatch(value))
         return value in self.list_choices(name)
 
     def list_kept(self) -> Iterator[tuple[str, RuleName, str]]:

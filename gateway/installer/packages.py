@@ -93,8 +93,8 @@ def _lock_with_uv(tool: PackageTool, options: Sequence[str], wanted: Sequence[st
     quiet = ("-q", "--no-config", "--no-header", "--no-annotate", "--no-emit-find-links", "--generate-hashes")
     words = (uv, "pip", "compile", *quiet, "--python", python, *options, "-")
     said = _run(words, wanted, "\n".join(wanted))
-    joined = re.sub(r"\s*\\\n\s*", " ", said)
-    return [line.strip() for line in joined.splitlines() if line.strip() and not line.startswith(("#", "-"))]
+    lines = (" ".join(line.split()) for line in said.replace("\\\n", " ").splitlines())
+    return [line for line in lines if line and not line.startswith(("#", "-"))]
 
 
 def install_packages(locked: Sequence[str], place: Path, near: Path | None = None) -> None:

@@ -21,7 +21,7 @@ from gateway.logs.text import to_one_line
 SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
 PACKAGE_PREFIX, GIT_PREFIX, WHEEL = "package:", "git+", ".whl"
 FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, or package:NAME"
-_VERSION_END = re.compile(r"[-_]v?\d[\w.+-]*$")
+_VERSION_BEGINS = re.compile(r"[-_]v?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _fetch_archive(source: HookSource, work: Path, files: Path) -> FetchedFiles:
         folder, name = folder / source.inner, source.inner.rpartition("/")[2]
         if not folder.is_dir():
             raise HookError(f"{archive.name} has no folder {to_one_line(source.inner)}")
-    return FetchedFiles(folder, _VERSION_END.sub("", name.removesuffix(".gz").partition(".")[0]))
+    return FetchedFiles(folder, _VERSION_BEGINS.split(name.removesuffix(".gz").partition(".")[0], maxsplit=1)[0])
 
 
 def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[str, ...]) -> FetchedFiles:

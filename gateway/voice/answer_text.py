@@ -15,7 +15,6 @@ _RULE = re.compile(r"\s{0,3}(?:[-*_=][ \t]*){3,}$")
 _LINE_MARK = re.compile(
     r"\A(?:[ \t]*(?:>|#{1,6}(?=\s)|[-+*\u2022](?=\s)|\d{1,9}[.)](?=\s)))+[ \t]*(?:\[[ xX]\](?=\s))?"
 )
-_HEADING_END = re.compile(r"[ \t]+#{1,6}[ \t]*$")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\](?:\([^()\s]{0,2000}(?:[ \t]+\"[^\"\n]{0,300}\")?\)|\[[^\[\]\n]{0,200}\])")
 _ADDRESS = re.compile(r"<?\bhttps?://(?:www\.)?([^\s/:?#<>()\[\]`*]{1,253})[^\s<>()\[\]`*]*>?")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>|<!--")
@@ -37,7 +36,9 @@ def extract_words(markdown: str, longest: int = LONGEST) -> str:
 
 
 def _read_line(line: str) -> str:
-    line = _HEADING_END.sub("", _LINE_MARK.sub("", line))
+    line = _LINE_MARK.sub("", line).rstrip()
+    if (bare := line.rstrip("#")).endswith((" ", "\t")):
+        line = bare.rstrip()
     line = _TAG.sub("", _ADDRESS.sub(r"\1", _LINK.sub(r"\1", line)))
     line = _MARK.sub(lambda found: found.group(1) or "", line)
     line = " ".join("".join(sign for sign in line if sign.isprintable() or sign.isspace()).split())
