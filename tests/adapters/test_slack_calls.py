@@ -131,7 +131,7 @@ async def test_what_cannot_be_read_is_passed_over_and_not_sent_again(
 
 async def test_what_the_journal_does_not_take_comes_again(home: House, wire: SlackCallsWire) -> None:
     full = FullAtFirst(home.gateway)
-    async with connected(home, replace(home.gateway.adapter_context, receive=full)):
+    async with connected(home, replace(home.gateway.adapter_context, receive=full, served_as="slack")):
         await wire.write("what is it?")
         await home.shows("It is 42.")
         await until(lambda: not wire.pending, "the acknowledgement")
