@@ -59,6 +59,8 @@ class FetchedHook:
             reads=manifest.reads,
             writes=manifest.writes,
             net=manifest.net,
+            url=manifest.url,
+            on_error=manifest.on_error,
         )
 
 

@@ -233,6 +233,8 @@ def test_a_tag_that_was_moved_is_shown_and_a_frozen_one_is_not_followed(
         ("env: [API_KEY]\n", "env: API_KEY"),
         ("reads: [/etc]\n", "reads: /etc"),
         ("schedule: every 5m\n", "schedule: every 5m"),
+        ("on_error: deny\n", "on_error: deny"),
+        ("url: http://127.0.0.1:9/elsewhere\n", "url: http://127.0.0.1:9/elsewhere"),
     ],
 )
 def test_an_update_that_asks_for_more_is_never_taken_unattended(

@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
+from gateway.events import OnError
 from gateway.hooks.folders.manifest import Manifest, Net, expand_path
 from gateway.hooks.folders.reach import describe_network
 from gateway.logs.text import to_one_line
@@ -33,6 +34,8 @@ class HookGrants(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     net: Net | None = None
+    url: str = ""
+    on_error: OnError = "skip"
 
 
 class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +145,8 @@ def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]
         ("uses", manifest.uses, grants.uses),
         ("env", env, grants.env),
         ("schedule", (manifest.schedule,) if manifest.schedule else (), (grants.schedule or "",)),
+        ("url", (manifest.url,) if manifest.url else (), (grants.url,)),
+        ("on_error", ("deny",) if manifest.on_error == "deny" else (), (grants.on_error,)),
     ):
         if more := [to_one_line(one) for one in said if one not in agreed]:
             yield f"{key}: {', '.join(more)}"
