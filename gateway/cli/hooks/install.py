@@ -146,7 +146,7 @@ def refuse_missing(home: Home, name: str) -> None:
     placed = home.hooks / name
     if name and "/" not in name and placed.is_dir():
         raise HookError(f"{name} was not installed, but placed by hand: {placed}")
-    raise HookError(f"no hook {to_one_line(name)} is installed\nhermes-gateway hooks list --all")
+    raise HookError(f"no hook {to_one_line(name)} is installed\nwhat is, prints: hermes-gateway hooks freeze")
 
 
 def fetch_update(home: Home, name: str, work: Path) -> HookUpdate:

@@ -241,7 +241,10 @@ UNSUPPORTED_HOOKS: Mapping[str, str] = MappingProxyType(
             "there is no board of tasks here",
         ),
         "on_room_member_activity": "there are no rooms here",
-        **dict.fromkeys(("pre_transcription", "pre_tts_synthesis"), "the gateway neither hears nor speaks"),
+        **dict.fromkeys(
+            ("pre_transcription", "pre_tts_synthesis"),
+            "events of our own stand there: audio:before for what is heard; what is spoken has left message:sending",
+        ),
         **dict.fromkeys(("pre_auxiliary_call", "post_auxiliary_call"), "there are no auxiliary models here"),
         "transform_api_error_classification": "which errors of a model are tried again is fixed",
     }
