@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, NewRecord, SqliteEngine, open_sqlite
+from gateway.engine.sqlite.faults import JournalFiles
 from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
 
@@ -140,6 +141,14 @@ class TestPlace:
             health = await engine.health()
             assert not health.ok
             assert "deleted or replaced" in health.detail
+
+    def test_a_file_that_goes_right_after_a_commit_is_found_before_the_next(self, path: Path) -> None:
+        path.parent.mkdir()
+        put_content(path, b"a journal")
+        files = JournalFiles(path)
+        path.unlink()
+        files.note_size()  # the commit stands: it must not fail for this
+        assert "deleted or replaced" in files.find_damage()
 
 
 class TestLimit:

@@ -54,13 +54,16 @@ def make_damage_error(why: str) -> sqlite3.DatabaseError:
     return error
 
 
-def get_file_identity(path: Path) -> tuple[int, int] | None:
-    """Which file has this name now; None where none has."""
+def read_file_facts(path: Path) -> os.stat_result | None:
+    """What the file of this name is now; None where none has it."""
     try:
-        found = path.stat()
+        return path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+
+
+def get_file_identity(facts: os.stat_result | None) -> tuple[int, int] | None:
+    return (facts.st_dev, facts.st_ino) if facts else None
 
 
 class JournalFiles:
@@ -73,16 +76,17 @@ class JournalFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._wal = Path(f"{path}-wal")
-        self._identity = get_file_identity(path)
-        self._wal_identity = get_file_identity(self._wal)
+        self._identity = get_file_identity(read_file_facts(path))
+        self._wal_identity = get_file_identity(read_file_facts(self._wal))
         self._size = 0
         self._is_settled = True
         self.note_size()
 
     def note_size(self) -> None:
-        """It grows with what is written."""
-        if self._is_settled:
-            self._size = max(self._size, self._path.stat().st_size)
+        """It grows with what is written; a file that was taken away just now is found before the next writing."""
+        facts = read_file_facts(self._path)
+        if self._is_settled and facts is not None and get_file_identity(facts) == self._identity:
+            self._size = max(self._size, facts.st_size)
 
     def unsettle(self) -> None:
         """Some of it is given back to the disk: it may become smaller with any commit from now on."""
@@ -94,13 +98,14 @@ class JournalFiles:
         self.note_size()
 
     def find_damage(self) -> str:
-        if get_file_identity(self._path) != self._identity:
+        facts = read_file_facts(self._path)
+        if facts is None or get_file_identity(facts) != self._identity:
             return "its file was deleted or replaced"
-        missing = self._size - self._path.stat().st_size
+        missing = self._size - facts.st_size
         return f"{missing} bytes were cut off its file" if missing > 0 else ""
 
     def find_warning(self) -> str:
-        if get_file_identity(self._wal) == self._wal_identity:
+        if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:
             return ""
         return (
             f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
