@@ -11,12 +11,14 @@ import pytest
 from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.shared.adapter import Presence
+from gateway.daemon.platforms import steer_platform
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
-from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.discord_wire import TOKEN, DiscordWire
+from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
 
 IN_GROUP = Address("discord", CHANNEL, "group")
@@ -61,6 +63,45 @@ async def test_a_session_that_discord_forgot_is_begun_anew_and_what_it_lacks_is_
     await home.shows("It is 42.")
     assert wire.identified == 2
     assert len(home.with_text("I heard you.")) == 1
+
+
+async def test_what_is_said_right_after_the_first_connection_is_read_again_if_that_ends(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    """Paused at the moment in which it is up for the first time ever."""
+    wire.token = "none"
+    first = TelegramWire()
+    async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
+        platforms = home.gateway.platforms
+
+        def pause(_event: str, fields: Any) -> None:
+            if fields["platform"] == "discord":
+                steer_platform(platforms, "pause", "discord")
+
+        stop = home.gateway.registry.watch("platform:up", pause)
+        wire.token = TOKEN
+        steer_platform(platforms, "restart", "discord")
+        part = next(one for one in platforms if one.name == "discord")
+        await until(lambda: part.part.facts.state == "paused", "the pause")
+        stop()
+        await wire.write("what is it?")
+        steer_platform(platforms, "resume", "discord")
+        await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
+
+
+async def test_the_first_words_of_whoever_was_let_in_are_read_again_too(wire: DiscordWire, tmp_path: Path) -> None:
+    settings = f"access: {{admins: {{discord: ['{known_as(ANN)}']}}}}\n"
+    async with housed(wire, tmp_path / "home", settings=settings) as home:
+        await wire.write("let me in", by=STRANGER)
+        (shown,) = await home.shows("pairing code")
+        code = shown.text.split("code is ")[1][:8]
+        await wire.write(f"/pairing approve {code}")
+        await home.shows("You are let in")
+    await wire.write("what is it?", by=STRANGER)
+    async with housed(wire, tmp_path / "home", settings=settings) as home:
+        (shown,) = await home.shows("It is 42.")
+        assert shown.chat == STRANGER
+        assert not home.with_text("I heard you."), "what they wrote as a stranger is answered by nothing but the code"
 
 
 async def test_what_was_said_in_channels_while_nobody_listened_is_answered_once_and_commands_are_not_run_again(

@@ -42,11 +42,15 @@ class DiscordHistory:
         self._later: list[tuple[Any, int]] = []
 
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
-        """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
-        for mark in since.chats()[:MOST_CHATS]:
-            if behind := find_start(since, int(mark.chat)):
-                chat = discord.DMChannel._from_message(self._client._connection, int(mark.chat))  # noqa: SLF001
-                async for message in self._history(chat, behind):
+        """People's own chats with the bot. Discord does not list them: they are known from the marks, and from those
+        who were let in there and have said nothing since."""
+        marks = [(int(mark.chat), 0.0) for mark in since.chats()]
+        let_in = [one for one in self._access.pairings.people if one.served_as == self._presence.name]
+        new = [(int(one.chat_id), one.at) for one in let_in if not self._marks.knows(one.chat_id)]
+        for number, begun in [*marks, *new][:MOST_CHATS]:
+            if behind := find_start(since, number):
+                chat = discord.DMChannel._from_message(self._client._connection, number)  # noqa: SLF001
+                async for message in self._history(chat, max(behind, snowflake_from(begun))):
                     yield message
 
     async def rest(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
@@ -124,9 +128,9 @@ class DiscordHistory:
         return bool(may.view_channel and may.read_message_history)
 
     def _allowed(self) -> set[str]:
-        rules = self._access.rules
-        everyone = (one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ()))
-        return {one for one in everyone if one.isdecimal()}
+        """Whom the rules name, and let speak in a chat of their own."""
+        named = (one for one in self._access.rules.list_people(PLATFORM) if one.isdecimal())
+        return {one for one in named if self._access.find_highest_role(PLATFORM, one)}
 
 
 async def fetch_member(guild: discord.Guild | None, user: int, access: AccessControl) -> discord.Member | None:

@@ -105,6 +105,7 @@ class DiscordReceiver:
         await self._take_all(self._catch_up.chats(since))
         for guild in self._client.guilds:
             await self._take_all(self._catch_up.channels(guild, since))
+        await self._marks.begin(begun)
         done.set()
         self.is_ready.set()
         await self._take_all(self._catch_up.rest(since))

@@ -143,6 +143,14 @@ class ReadMarks:
         if self._moves % TIDY == 0:
             await self._tidy(f"{mark.chat}:{mark.inside}")
 
+    async def begin(self, now: float) -> None:
+        """Whoever was never here before is from now on: what is said after this is read again if it has to be.
+
+        To be called before anybody is told that the network is up, or what they say then could be lost.
+        """
+        if not self._alive:
+            await self.note_alive(now)
+
     async def note_alive(self, until: float) -> None:
         """Everything that was said until then has been read: a line that was good then has told it."""
         until -= self._engine.clock.calculate_difference()

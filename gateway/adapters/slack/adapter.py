@@ -91,6 +91,8 @@ class SlackAdapter:
             WorkingIndicator(web, account),
         )
         await marks.load()
+        since = marks.since()
+        await marks.begin(time.time())
         context, is_command = self._context, self._context.parts.commands.__contains__
         reader = SlackReader(me.user, me.bot, self._settings, is_command, marks.knows, context.is_for_us)
         presses = SlackInteractions(web, self._context, recent, bot)
@@ -114,7 +116,7 @@ class SlackAdapter:
         else:
             hearing = self._called(app, web, presence, me.name)
         async with hearing as watch, anyio.create_task_group() as tasks:
-            tasks.start_soon(receiver.read_again, web, marks)
+            tasks.start_soon(receiver.read_again, web, marks, since)
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
             tasks.start_soon(sign.run, self._context.parts.registry)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)

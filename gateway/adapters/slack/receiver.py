@@ -17,7 +17,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import check_message, make_reaction
-from gateway.adapters.shared.read_positions import ReadMarks
+from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
 from gateway.adapters.slack.emoji import emoji_of
 from gateway.adapters.slack.history import SlackHistory
 from gateway.adapters.slack.interactions import SlackInteractions
@@ -55,10 +55,10 @@ class SlackReceiver:
         app.action(EVERY)(self._action)
         app.error(self._fail)
 
-    async def read_again(self, web: AsyncWebClient, marks: ReadMarks) -> None:
+    async def read_again(self, web: AsyncWebClient, marks: ReadMarks, since: MarksSnapshot) -> None:
         """What was said while nobody listened; what comes meanwhile waits."""
         begun = time.time()
-        async for event in SlackHistory(web).messages(marks.since()):
+        async for event in SlackHistory(web).messages(since):
             with self._presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
                 await self._take(event, is_new=False)
         await marks.note_alive(begun)

@@ -38,6 +38,17 @@ async def test_nothing_is_read_again_where_nobody_was_before_nor_what_a_good_lin
         assert marks.since().time == proved - OVERLAP
 
 
+async def test_whoever_comes_for_the_first_time_begins_there_and_nobody_else_does(tmp_path: Path) -> None:
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        marks = ReadMarks(engine, "net", "bot")
+        await marks.begin(begun := time.time() - 1000)
+        assert marks.since().time == begun - OVERLAP
+        marks = ReadMarks(engine, "net", "bot")
+        await marks.load()
+        await marks.begin(time.time())
+        assert marks.since().time == begun - OVERLAP
+
+
 async def test_a_time_that_is_still_to_come_is_of_a_clock_that_went_wrong(tmp_path: Path) -> None:
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         marks = ReadMarks(engine, "net", "bot")
