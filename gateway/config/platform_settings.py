@@ -20,6 +20,15 @@ from gateway.messages import ChatType, name_of_account
 ACCOUNT_NAME: Final = re.compile(rf"(?!({'|'.join(get_args(ChatType))})$)[a-z][a-z0-9_-]{{0,30}}")
 
 
+class DisplaySettings(Struct, frozen=True, kw_only=True):
+    """What people see of the work on an answer, while it lasts. A network may say otherwise."""
+
+    reactions: Annotated[
+        bool, describe("whether what a person wrote bears a reaction: seen, being answered, answered, failed")
+    ] = False
+    typing: Annotated[bool, describe("whether the bot is shown as typing, or at work, where a network has that")] = True
+
+
 class PlatformSettings(Struct, frozen=True, kw_only=True):
     """What all networks have. What is `SHARED` the bots of a network have from its section alone."""
 
@@ -37,6 +46,8 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     streaming: Annotated[Literal["auto", "edit", "off"], describe("whether an answer can be seen while it grows")] = (
         "auto"
     )
+    reactions: Annotated[bool | None, describe("over `display.reactions`, on this network")] = None
+    typing: Annotated[bool | None, describe("over `display.typing`, on this network")] = None
     max_parts: Annotated[
         int,
         describe("how many messages an answer may become; a longer one ends in a file with all of it", ge=1, le=100),

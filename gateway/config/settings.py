@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
+from gateway.config.platform_settings import DisplaySettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.roles import Role
 from gateway.yaml_source import ONE_OR_MORE, Duration, Size
@@ -570,6 +571,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     hooks: HooksSettings = HooksSettings()
     platforms: AllPlatformSettings = AllPlatformSettings()
     adapters: AdapterSettings = AdapterSettings()
+    display: DisplaySettings = DisplaySettings()
     access: AccessSettings = AccessSettings()
     budgets: BudgetSettings = BudgetSettings()
     sessions: SessionSettings = SessionSettings()

@@ -74,6 +74,7 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
+from gateway.dispatcher.chat_display import find_display
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
@@ -360,6 +361,7 @@ class Gateway:
             chats=self.chats,
             transcriber=build_transcriber(self),
             speaker=build_speaker(self),
+            display=lambda address: find_display(self.settings, address),
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:

@@ -43,6 +43,7 @@ RELOADABLE = {
     "mcp_servers",
     "access",
     "budgets",
+    "display",
     "voice",
     "webhooks",
     "web.people",
@@ -53,7 +54,7 @@ RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env"
 RELOADABLE |= {
     "journal.retention",
     "gateway.timezone",
-    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles")),
+    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles", "reactions", "typing")),
 }
 
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -125,6 +126,21 @@ def remove(wire: "DiscordWire", body: Any, query: Any, number: str, message: str
     wire.shown = [one for one in wire.shown if one.id != message]
 
 
+def add_mark(wire: "DiscordWire", body: Any, query: Any, number: str, message: str, emoji: str) -> Any:
+    if wire.no_reactions:
+        raise Refused(403, 50013, "Missing Permissions")
+    one_message(wire, body, query, number, message)
+    wire.reactions.setdefault(message, []).append(unquote(emoji))
+    wire.reacted.append(unquote(emoji))
+
+
+def take_mark(wire: "DiscordWire", body: Any, query: Any, number: str, message: str, emoji: str) -> Any:
+    one_message(wire, body, query, number, message)
+    if unquote(emoji) not in wire.reactions.get(message, ()):
+        raise Refused(404, 10014, "Unknown Emoji")
+    wire.reactions[message].remove(unquote(emoji))
+
+
 def make_thread(wire: "DiscordWire", body: Any, query: Any, number: str, message: str) -> Any:
     one_message(wire, body, query, number, message)
     if wire.no_threads:
@@ -211,6 +227,8 @@ ROUTES: list[tuple[str, str, Does]] = [
     ("PATCH", "channels/*/messages/*", change),
     ("DELETE", "channels/*/messages/*", remove),
     ("POST", "channels/*/messages/*/threads", make_thread),
+    ("PUT", "channels/*/messages/*/reactions/*/@me", add_mark),
+    ("DELETE", "channels/*/messages/*/reactions/*/@me", take_mark),
     ("POST", "interactions/*/*/callback", callback),
     ("POST", "webhooks/*/*", follow_up),
     ("DELETE", "webhooks/*/*/messages/@original", drop_answer),

@@ -81,6 +81,9 @@ class DiscordWire:
     heartbeat: int = 41_250
     windows: dict[str, list[int]] = field(default_factory=dict)  # what a path holds -> how many are left in a minute
     roles: dict[str, list[str]] = field(default_factory=dict)
+    reactions: dict[str, list[str]] = field(default_factory=dict)  # of the bot's, under whose message
+    reacted: list[str] = field(default_factory=list)
+    no_reactions: bool = False
     _open: set[asyncio.Transport] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Any = field(default_factory=lambda: itertools.count(1))

@@ -102,8 +102,28 @@ def page(wire: "SlackWire", asked: dict[str, Any], is_there: Callable[[dict[str,
     return {"messages": [{name: value for name, value in one.items() if name not in hidden} for one in later]}
 
 
-def react(_wire: "SlackWire", _asked: Any) -> Any:
+def react(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    there = marks_of(wire, asked)
+    if asked["name"] in there:
+        raise Refused("already_reacted")
+    there.append(asked["name"])
+    wire.reacted.append(asked["name"])
     return {}
+
+
+def unreact(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    there = marks_of(wire, asked)
+    if asked["name"] not in there:
+        raise Refused("no_reaction")
+    there.remove(asked["name"])
+    return {}
+
+
+def marks_of(wire: "SlackWire", asked: dict[str, Any]) -> list[str]:
+    message = wire.messages.get(str(asked["timestamp"]))
+    if message is None or message["channel"] != asked["channel"]:
+        raise Refused("message_not_found")
+    return wire.reactions.setdefault(str(asked["timestamp"]), [])
 
 
 def upload_url(wire: "SlackWire", asked: dict[str, Any]) -> Any:
@@ -166,7 +186,7 @@ METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
     "conversations.history": history,
     "conversations.replies": replies,
     "reactions.add": react,
-    "reactions.remove": react,
+    "reactions.remove": unreact,
     "files.getUploadURLExternal": upload_url,
     "files.completeUploadExternal": upload_done,
 }

@@ -47,6 +47,8 @@ class SlackWire:
     connections: int = 0
     others: int = 0
     is_deaf: bool = False
+    reactions: dict[str, list[str]] = field(default_factory=dict)  # of the app's, under whose message
+    reacted: list[str] = field(default_factory=list)
     lose_answers: int = 0
     url: str = ""
     _last: dict[str, Any] = field(default_factory=dict)

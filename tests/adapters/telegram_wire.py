@@ -47,6 +47,8 @@ class TelegramWire:
         default_factory=list
     )  # what the next messages that were taken are answered with
     bot: dict[str, Any] = field(default_factory=lambda: dict(BOT))
+    reactions: dict[str, list[str]] = field(default_factory=dict)  # of the bot's, under whose message
+    reacted: list[str] = field(default_factory=list)
     _served: list[dict[str, Any]] = field(default_factory=list)
     _files: dict[str, bytes] = field(default_factory=dict)
     _texts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -312,6 +314,17 @@ class TelegramWire:
         shown = self._found(asked)
         shown.buttons = keys(asked)
         return self._as_message(shown)
+
+    def _on_setmessagereaction(self, asked: dict[str, Any]) -> Any:
+        """A bot has one reaction under a message, and only of those that every chat has."""
+        found = [one["emoji"] for one in asked.get("reaction") or []]
+        if len(found) > 1 or not set(found) <= set("👍👎👀🤔🎉"):
+            raise Refused(400, "Bad Request: REACTION_INVALID")
+        if str(asked["message_id"]) not in self._texts:
+            raise Refused(400, "Bad Request: message to react not found")
+        self.reactions[str(asked["message_id"])] = found
+        self.reacted += found
+        return True
 
     def _on_deletemessages(self, asked: dict[str, Any]) -> Any:
         gone = {str(one) for one in asked["message_ids"]}

@@ -116,16 +116,18 @@ async def test_what_slack_no_longer_delivers_is_read_again(wire: SlackWire, tmp_
 async def test_eyes_mark_what_is_worked_on_and_go_with_the_answer_also_those_of_an_earlier_life(
     wire: SlackWire, tmp_path: Path
 ) -> None:
-    async with housed(wire, tmp_path / "home") as home:
+    slow = {"chunks": ["It ", "is ", "42."], "delay": "300ms"}
+    slower = {"chunks": [f"word{number} " for number in range(20)], "delay": "200ms"}
+    async with housed(wire, tmp_path / "home", slow, slower) as home:
         first = await wire.write("what is it?")
-        await until(lambda: [one["timestamp"] for one in wire.asked("reactions.remove")] == [first], "their end")
-    second = await wire.write("and you?")
-    await anyio.sleep(0.05)
+        await home.shows("42.")
+        await until(lambda: wire.reactions.get(first) == [], "their end")
+        second = await wire.write("and you?")
+        await until(lambda: wire.reactions.get(second) == ["eyes"], "the eyes")
     async with housed(wire, tmp_path / "home") as home:
         await home.shows("I heard you.")
-        gone = wire.asked("reactions.remove")
-        await until(lambda: second in [one["timestamp"] for one in gone], "the end of old ones")
-        assert {one["name"] for one in wire.asked("reactions.add")} == {"eyes"}
+        await until(lambda: wire.reactions.get(second) == [], "the end of old ones")
+        assert set(wire.reacted) == {"eyes"}
 
 
 async def test_a_mention_is_answered_in_its_thread_where_nobody_need_mention_again(

@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import aiohttp
@@ -22,12 +22,14 @@ from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import ERRORS, configure_library
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.pending_commands import PendingCommand
+from gateway.adapters.discord.reactions import describe_reactions
 from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.incoming import RecentMessages
+from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.errors import AdapterError
 from gateway.messages import Address
@@ -84,8 +86,11 @@ class DiscordAdapter:
         calls: dict[str, PendingCommand] = {}  # those that nobody has answered yet, by the ids of their messages
         places = DiscordChannels(line, recent.title)
         assert line.user
-        presses = DiscordInteractions(self._settings, self._context, calls, recent, str(line.user.id))
-        carrier = DiscordTransport(places, calls, recent, self._settings, presence)
+        parts = self._context.parts
+        reactions = StatusReactions(describe_reactions(line), self._context.served_as, parts.display, presence)
+        context = replace(self._context, receive=reactions.noting(self._context.receive))
+        presses = DiscordInteractions(self._settings, context, calls, recent, str(line.user.id))
+        carrier = DiscordTransport(places, calls, recent, self._settings, presence, reactions)
 
         async def show_typing(address: Address) -> None:
             with ERRORS.logged(log.debug, "no typing sign in %s", address.chat_id):
@@ -93,7 +98,7 @@ class DiscordAdapter:
                 await where.typing()
 
         async with anyio.create_task_group() as tasks:
-            receiver = DiscordReceiver(line, tasks, presses, self._settings, self._context, presence, recent)
+            receiver = DiscordReceiver(line, tasks, presses, self._settings, context, presence, recent)
             await receiver.load()
             line.listen(receiver.listeners, presence.skip)
             tasks.start_soon(listen, line)
@@ -102,11 +107,12 @@ class DiscordAdapter:
             presence.probe = partial(probe, line)
             presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
             presence.up(detail_of(line))
-            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-            sign = TypingIndicator(self._context.served_as, show_typing, TYPING_PAUSE)
-            tasks.start_soon(sign.run, self._context.parts.registry)
-            show = partial(menu.send_menu, line, self._context.parts.commands)
-            tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
+            await tasks.start(parts.outbox.serve_platform, carrier)
+            sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.display)
+            tasks.start_soon(sign.run, parts.registry)
+            tasks.start_soon(reactions.run, parts.registry)
+            show = partial(menu.send_menu, line, parts.commands)
+            tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show)
             tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
             await self._watch(line, presence)
 

@@ -26,8 +26,8 @@ REFUSALS: Final = {
     50001: "the bot cannot see that channel: give its role View Channel there",
     50007: "this person takes no messages from the bot (blocked, or no server in common)",
     50013: (
-        "the bot lacks a right there: give its role Send Messages, Send Messages in Threads, Attach Files and "
-        "Read Message History"
+        "the bot lacks a right there: give its role Send Messages, Send Messages in Threads, Attach Files, "
+        "Add Reactions and Read Message History"
     ),
 }
 CLOSINGS: Final = {

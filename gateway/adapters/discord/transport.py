@@ -20,6 +20,7 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
 from gateway.adapters.shared.files import FileMessage, LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
+from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.messages import Address, Button, Reply
 from gateway.outbox import DoubtPolicy
@@ -45,11 +46,13 @@ class DiscordTransport(NetworkTransport[str]):
         recent: RecentMessages,
         settings: DiscordSettings,
         presence: Presence,
+        reactions: StatusReactions,
     ) -> None:
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._places = places
         self._calls = calls
         self._recent = recent
+        self._reactions = reactions
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
@@ -69,6 +72,7 @@ class DiscordTransport(NetworkTransport[str]):
                 one |= {"suppress_embeds": True, "silent": reply.silent}
                 sent = await self._send(reply, part, f"{nonce}{number or ''}", one)
                 found.append(str(sent.id))
+        self._reactions.note_answered(reply.address, reply.reply_to)
         return tuple(found)
 
     def can_caption(self, _text: str) -> bool:

@@ -116,12 +116,15 @@ class Presence:
         self._unreadable = unreadable
         self.way_in = ""  # how somebody with a code comes in, for which `{code}` stands; known once it was connected
         self._told_unreadable = -UNREADABLE_PAUSE  # by the steady clock
+        self._complaints: tuple[str, ...] = ()
+        self._lacks: tuple[str, ...] = ()
         self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
         is_news = not self.facts.up
-        self.facts = structs.replace(self.facts, up=True, detail=detail)
+        self._lacks = () if is_news else self._lacks
+        self.facts = structs.replace(self.facts, up=True, detail=detail, complaints=(*self._complaints, *self._lacks))
         if is_news:
             self._on_up(detail)
             self._registry.emit("platform:up", **self._place, reason=detail)
@@ -139,8 +142,19 @@ class Presence:
 
         These take the place of earlier complaints; none: all is well. They are shown until then.
         """
-        new = [one for one in what if one not in self.facts.complaints]
-        self.facts = structs.replace(self.facts, complaints=what)
+        self._complaints = what
+        self._show_complaints()
+
+    def lack(self, what: str) -> None:
+        """Something beside the answers cannot be done: said once, and shown until the network is connected anew."""
+        if what not in self._lacks:
+            self._lacks += (what,)
+            self._show_complaints()
+
+    def _show_complaints(self) -> None:
+        shown = (*self._complaints, *self._lacks)
+        new = [one for one in shown if one not in self.facts.complaints]
+        self.facts = structs.replace(self.facts, complaints=shown)
         for one in new:
             log.warning("%s: %s", self.name, one)
 

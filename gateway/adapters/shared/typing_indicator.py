@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
+from gateway.adapters.shared.status_reactions import address_from
+from gateway.dispatcher.chat_display import FindDisplay
 from gateway.hooks import HookRegistry
 from gateway.messages import Address
 
@@ -17,9 +19,10 @@ ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
 class TypingIndicator:
     """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds."""
 
-    def __init__(self, served_as: str, show: ShowTyping, pause: float) -> None:
+    def __init__(self, served_as: str, show: ShowTyping, pause: float, display: FindDisplay) -> None:
         self._platform, _, self._account = served_as.partition(":")
         self._show = show
+        self._display = display
         self._pause = pause
         self._working: dict[str, tuple[Address, float]] = {}
         self._news = anyio.Event()
@@ -45,10 +48,10 @@ class TypingIndicator:
         if event_type == "agent:end":
             self._working.pop(turn, None)
             return
-        chat, thread = str(fields["chat_id"]), str(fields["thread_id"] or "")
-        address = Address(self._platform, chat, fields["chat_type"] or "dm", thread, self._account)
-        self._working[turn] = (address, time.monotonic() + LONGEST_SHOWN)
-        self._news.set()
+        address = address_from(fields)
+        if self._display(address).typing:
+            self._working[turn] = (address, time.monotonic() + LONGEST_SHOWN)
+            self._news.set()
 
     def _places(self) -> set[Address]:
         """Each once, however many turns run there."""

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.network_routes import route_of
 from gateway.adapters.shared.read_positions import ReadMarks
+from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
@@ -38,14 +39,13 @@ from gateway.adapters.slack.connection import (
 from gateway.adapters.slack.files import fetch_file
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.names import SlackNames
+from gateway.adapters.slack.reactions import describe_reactions
 from gateway.adapters.slack.reader import SlackReader, threads_of
 from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.route import SlackRoute
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.transport import SlackTransport
-from gateway.adapters.slack.working_indicator import WorkingIndicator
 from gateway.errors import AdapterError
-from gateway.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -84,30 +84,24 @@ class SlackAdapter:
         me, complaints = await fetch_identity(web)
         url = await fetch_socket_url(web, self._settings) if self._settings.mode == "socket" else ""
         bot = f"{me.team}:{me.user}"
-        account = self._context.served_as.partition(":")[2]
-        marks, recent, sign = (
-            ReadMarks(self._context.parts.engine, PLATFORM, bot),
-            RecentMessages(),
-            WorkingIndicator(web, account),
-        )
+        parts = self._context.parts
+        marks, recent = ReadMarks(parts.engine, PLATFORM, bot), RecentMessages()
+        reactions = StatusReactions(describe_reactions(web), self._context.served_as, parts.display, presence)
+        context = replace(self._context, receive=reactions.noting(self._context.receive))
         await marks.load()
         since = marks.since()
         await marks.begin(time.time())
-        context, is_command = self._context, self._context.parts.commands.__contains__
-        reader = SlackReader(me.user, me.bot, self._settings, is_command, marks.knows, context.is_for_us)
-        presses = SlackInteractions(web, self._context, recent, bot)
-
-        def note(message: Message) -> None:
-            recent.note(message)
-            sign.note(message)
-
+        reader = SlackReader(
+            me.user, me.bot, self._settings, parts.commands.__contains__, marks.knows, context.is_for_us
+        )
+        presses = SlackInteractions(web, context, recent, bot)
         fetch = partial(fetch_file, web=web)
-        inbox = Inbox(self._context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
-        receiver = SlackReceiver(self._context, presence, reader, inbox, presses)
+        inbox = Inbox(context, bot, marks, recent.note, fetch, threads_of, SlackNames(web).add_to)
+        receiver = SlackReceiver(context, presence, reader, inbox, presses)
         secret = self._settings.signing_secret.reveal()
         app = AsyncApp(client=web, process_before_response=True, signing_secret=secret or None)
         receiver.listen(app)
-        carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
+        carrier = SlackTransport(web, presses, recent, reactions, self._settings, presence)
         presence.complain(*complaints)
         presence.probe = partial(probe, web)
         presence.way_in = f"write `!start {{code}}` to {me.name}, in a direct message"
@@ -117,8 +111,8 @@ class SlackAdapter:
             hearing = self._called(app, web, presence, me.name)
         async with hearing as watch, anyio.create_task_group() as tasks:
             tasks.start_soon(receiver.read_again, web, marks, since)
-            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-            tasks.start_soon(sign.run, self._context.parts.registry)
+            await tasks.start(parts.outbox.serve_platform, carrier)
+            tasks.start_soon(reactions.run, parts.registry)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)
             await watch()
 

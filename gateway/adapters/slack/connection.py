@@ -23,6 +23,7 @@ WAIT: Final = 15  # seconds for an answer
 TIMEOUT: Final = aiohttp.ClientTimeout(total=WAIT, sock_connect=10)  # without one, the library waits for five minutes
 KINDS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
 
+LACKING: Final = "the app lacks"
 BAD_TOKENS: Final = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required"}
 )
@@ -138,7 +139,7 @@ def describe_missing_scopes(scopes: list[str]) -> str:
     if scopes == ["connections:write"]:
         return f"the app's token lacks connections:write: make a new one at {APPS}, your app, App-Level Tokens"
     return (
-        f"the app lacks {', '.join(scopes)}: add it at {APPS}, your app, OAuth & Permissions, Bot Token Scopes, and "
+        f"{LACKING} {', '.join(scopes)}: add it at {APPS}, your app, OAuth & Permissions, Bot Token Scopes, and "
         "install the app to the workspace again"
     )
 

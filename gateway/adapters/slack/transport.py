@@ -8,6 +8,7 @@ import html
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -18,12 +19,12 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import FileMessage, LoadedFile, LoadedMessage, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
+from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.slack.connection import ERRORS, code_of, fetch_messages
 from gateway.adapters.slack.format import LIMIT, SlackQuestion, build_body, render_messages, show_literals
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
-from gateway.adapters.slack.working_indicator import WorkingIndicator
 from gateway.errors import AdapterError
 from gateway.messages import Address, Button, Reply
 from gateway.outbox import DoubtPolicy
@@ -52,13 +53,13 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         web: AsyncWebClient,
         presses: SlackInteractions,
         recent: RecentMessages,
-        sign: WorkingIndicator,
+        reactions: StatusReactions,
         settings: SlackSettings,
         presence: Presence,
     ) -> None:
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._web = web
-        self._sign = sign
+        self._reactions = reactions
         self._presses = presses
         self._recent = recent
         self._pace = RateLimiter("Slack", OVERALL)
@@ -76,8 +77,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
                 ids += await self._post(reply, one, buttons, channel, known)
             if loaded.files:
                 ids += await self._upload(reply, loaded, channel)
-        if part == 0:
-            await self._sign.answered(channel, reply.reply_to)
+        self._reactions.note_answered(replace(reply.address, chat_id=channel), reply.reply_to)
         return ids
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:

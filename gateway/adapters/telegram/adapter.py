@@ -5,6 +5,7 @@ least every quarter of a minute, and a line that is silent for longer is given u
 """
 
 import logging
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -12,9 +13,11 @@ from telegram import Bot
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import ERRORS, make_bot
+from gateway.adapters.telegram.reactions import describe_reactions
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
@@ -58,13 +61,17 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE)
-        webhook = TelegramWebhook(bot, self._settings, self._context, presence)
+        display = self._context.parts.display
+        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE, display)
+        reactions = StatusReactions(describe_reactions(bot), self._context.served_as, display, presence)
+        context = replace(self._context, receive=reactions.noting(self._context.receive))
+        webhook = TelegramWebhook(bot, self._settings, context, presence)
         is_called = self._settings.mode == "webhook"
-        receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, presence)
+        receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, context, presence)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
             tasks.start_soon(sign.run, self._context.parts.registry)
+            tasks.start_soon(reactions.run, self._context.parts.registry)
             show = partial(menu.send_menu, bot, self._context)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             complaints = self._complaints(bot)
@@ -74,14 +81,16 @@ class TelegramAdapter:
             if is_called:
                 why_not = await webhook.serve(receiver)
                 presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not, name=presence.name))
-                receiver = await self._begin_polls(bot, webhook, presence)
+                receiver = await self._begin_polls(bot, webhook, context, presence)
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()
 
-    async def _begin_polls(self, bot: Bot, webhook: TelegramWebhook, presence: Presence) -> TelegramReceiver:
+    async def _begin_polls(
+        self, bot: Bot, webhook: TelegramWebhook, context: AdapterContext, presence: Presence
+    ) -> TelegramReceiver:
         """Behind what came by calls before."""
         await webhook.end()
-        receiver = TelegramReceiver(bot, self._context, presence, FetchedUpdates(bot, presence))
+        receiver = TelegramReceiver(bot, context, presence, FetchedUpdates(bot, presence))
         await receiver.begin()
         return receiver
 

@@ -4,6 +4,8 @@ Neither the token nor an address that holds it gets into a word of ours.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from telegram import Bot
 from telegram.error import (
@@ -86,3 +88,20 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
 
 
 ERRORS = NetworkErrors((TelegramError,), as_adapter_error)
+UNKNOWN_METHOD = "this Bot API server does not know"
+
+
+@contextmanager
+def call_new_method(what: str) -> Iterator[None]:
+    """Around a call of a method that an older Bot API server does not have.
+
+    Raises:
+        AdapterError: it failed; for good, where the server does not know the method.
+    """
+    with ERRORS.translated():
+        try:
+            yield
+        except InvalidToken as error:
+            if "not found" not in str(error).lower():
+                raise
+            raise AdapterError(f"{UNKNOWN_METHOD} {what}", permanent=True) from None

@@ -1,0 +1,223 @@
+"""The bot's reaction under what a person wrote: seen, being answered, answered, failed.
+
+Only the last state of a message counts, and one call is made at a time, with a pause behind it: so however much is
+written, reactions stay within a network's pace, and whatever comes too fast for them is passed over. No answer waits
+for them, and what fails here harms nothing: where a right is missing it is said once, and not tried there again.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import anyio
+
+from gateway.adapters.shared.adapter import Presence, ReceiveMessage
+from gateway.adapters.shared.incoming import remember
+from gateway.dispatcher import CompleteMessage
+from gateway.dispatcher.chat_display import FindDisplay
+from gateway.engine import NewRecord
+from gateway.errors import AdapterError
+from gateway.hooks import HookRegistry
+from gateway.messages import Address, ChatType, Message, Receipt
+
+log = logging.getLogger(__name__)
+
+MOST = 2000  # messages whose state is known
+MOST_WAITING = 200  # messages whose reaction is to be changed
+LONGEST_SILENCE = 60.0
+UNSAID = (
+    "reactions under messages are not possible {where}: {why}; to be without them: platforms.{name}.reactions: false"
+)
+
+MessageState: TypeAlias = Literal["", "seen", "working", "done", "failed"]
+RefusalScope: TypeAlias = Literal["", "chat", "network"]
+ChangeReaction: TypeAlias = Callable[[Address, str, str], Awaitable[None]]
+"""Puts or takes one emoji of the bot's under a message, by the network's id of it. Raises AdapterError."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkReactions:
+    """How one network does it.
+
+    marks: the emoji of each state. is_replacing: a new reaction of the bot's takes the place of the one before.
+    pause: seconds behind each call. scope: for how much an error holds beyond the one message. time_of: when a message
+    was sent, by its id; infinity where that does not say it. is_sign: without reactions, being at work is shown so.
+    """
+
+    marks: Mapping[MessageState, str]
+    put: ChangeReaction
+    take: ChangeReaction
+    pause: float
+    scope: Callable[[AdapterError], RefusalScope]
+    time_of: Callable[[str], float] = lambda _message: float("inf")
+    is_replacing: bool = False
+    is_sign: bool = False
+
+
+@dataclass(slots=True)
+class MarkedMessage:
+    """`shown`: the emoji that stands there; None: an earlier life may have left one."""
+
+    address: Address
+    person: str = ""
+    shown: str | None = ""
+    wanted: MessageState = ""
+
+
+class StatusReactions:
+    """Watches the messages and turns of one bot."""
+
+    def __init__(self, network: NetworkReactions, served_as: str, display: FindDisplay, presence: Presence) -> None:
+        self._network = network
+        self._platform, _, self._account = served_as.partition(":")
+        self._display = display
+        self._presence = presence
+        self._began = time.time()
+        self._known: dict[str, MarkedMessage] = {}
+        self._of_turn: dict[str, list[str]] = {}
+        self._waiting: dict[str, None] = {}
+        self._barred: set[str] = set()
+        self._is_barred = False
+        self._news = anyio.Event()
+
+    def noting(self, receive: ReceiveMessage) -> ReceiveMessage:
+        """The same way in; what is taken there is seen."""
+
+        async def receive_and_note(
+            message: Message,
+            *extra: NewRecord,
+            bot: str = "",
+            asked: str = "",
+            complete: CompleteMessage | None = None,
+        ) -> Receipt:
+            receipt = await receive(message, *extra, bot=bot, asked=asked, complete=complete)
+            if receipt.decision == "queued" and receipt.seq and message.kind in ("text", "edit"):
+                number = message.id.partition(":")[0]
+                marked = self._known.get(number) or MarkedMessage(
+                    replace(message.address, account=self._account), message.user_id
+                )
+                remember(self._known, number, marked, MOST)
+                self._want(number, "seen")
+            return receipt
+
+        return receive_and_note
+
+    def note_answered(self, address: Address, message_id: str) -> None:
+        """An answer goes out; what an earlier life, which knew the turn, left under the message is changed."""
+        number = message_id.partition(":")[0]
+        if number not in self._known and self._network.time_of(number) < self._began:
+            remember(self._known, number, MarkedMessage(address, shown=None), MOST)
+            self._want(number, "done")
+
+    async def run(self, registry: HookRegistry) -> None:
+        """Until cancelled."""
+        names = ["agent:start", "agent:end"]
+        when = {"platform": self._platform, "account": self._account}
+        remove = registry.watch(names, self._note_turn, when=when)
+        try:
+            while True:
+                while self._waiting:
+                    number = next(iter(self._waiting))
+                    del self._waiting[number]
+                    if await self._change(number):
+                        await anyio.sleep(self._network.pause)
+                self._news = anyio.Event()
+                await self._news.wait()
+        finally:
+            remove()
+
+    def _note_turn(self, event_type: str, fields: Mapping[str, Any]) -> None:
+        turn, number = str(fields["turn_id"]), str(fields["message_id"]).partition(":")[0]
+        if event_type == "agent:start":
+            if number not in self._known and fields.get("resumed"):
+                remember(self._known, number, MarkedMessage(address_from(fields), shown=None), MOST)
+            remember(self._of_turn, turn, self._list_answered(number), MOST)
+            state: MessageState = "working"
+        elif fields["stop"] == "paused":
+            state = "seen"
+        else:
+            state = "failed" if fields.get("error") else "" if fields.get("interrupted") else "done"
+        for one in self._of_turn.get(turn, ()):
+            self._want(one, state)
+
+    def _list_answered(self, number: str) -> list[str]:
+        """The message, and those that the same person wrote there before it and that nobody has answered."""
+        last, found = self._known.get(number), list[str]()
+        if last is None:
+            return found
+        for name, one in self._known.items():
+            if one.wanted == "seen" and (one.address, one.person) == (last.address, last.person):
+                found.append(name)
+            if name == number:
+                break
+        return found if number in found else [*found, number]
+
+    def _want(self, number: str, state: MessageState) -> None:
+        if (marked := self._known.get(number)) is not None and marked.wanted != state:
+            marked.wanted = state
+            remember(self._waiting, number, None, MOST_WAITING)
+            self._news.set()
+
+    async def _change(self, number: str) -> bool:
+        """Whether the network was asked for something."""
+        marked = self._known.get(number)
+        if marked is None or self._is_barred or marked.address.chat_id in self._barred:
+            return False
+        mark = self._find_mark(marked)
+        if mark == marked.shown:
+            return False
+        try:
+            await self._make_calls(marked, number, mark)
+            marked.shown = mark
+        except AdapterError as error:
+            log.debug("no reaction in %s: %s", marked.address.chat_id, error)
+            self._note_refusal(marked.address, error)
+            if error.retry_after:
+                await anyio.sleep(min(error.retry_after, LONGEST_SILENCE))
+                self._waiting.setdefault(number, None)
+        return True
+
+    def _find_mark(self, marked: MarkedMessage) -> str:
+        """What is to stand there: where reactions are not wanted, at most the sign that somebody is at work."""
+        display, network = self._display(marked.address), self._network
+        if display.reactions:
+            return network.marks[marked.wanted] if marked.wanted else ""
+        is_shown = marked.wanted == "working" and display.typing and network.is_sign
+        return network.marks["seen"] if is_shown else ""
+
+    async def _make_calls(self, marked: MarkedMessage, number: str, mark: str) -> None:
+        """The new one first, so that there is always one; then what stood there goes."""
+        network, before = self._network, marked.shown
+        if mark:
+            await network.put(marked.address, number, mark)
+            marked.shown = mark
+        if mark and network.is_replacing:
+            return
+        if before:
+            await network.take(marked.address, number, before)
+        elif before is None:
+            for one in {network.marks["seen"], network.marks["working"]} - {mark}:
+                with suppress(AdapterError):  # most of the time it was another
+                    await network.take(marked.address, number, one)
+
+    def _note_refusal(self, address: Address, error: AdapterError) -> None:
+        scope = self._network.scope(error)
+        if scope == "chat":
+            self._barred.add(address.chat_id)
+        self._is_barred |= scope == "network"
+        if scope:
+            where = f"in {address.chat_id}, and perhaps elsewhere" if scope == "chat" else "here"
+            if scope == "network" or len(self._barred) == 1:
+                self._presence.lack(
+                    UNSAID.format(where=where, why=error, name=self._presence.name.replace(":", ".accounts."))
+                )
+
+
+def address_from(fields: Mapping[str, Any]) -> Address:
+    """Where a turn takes place, by the fields of its events."""
+    kind: ChatType = fields["chat_type"] or "dm"
+    thread, account = str(fields["thread_id"] or ""), str(fields["account"] or "")
+    return Address(str(fields["platform"]), str(fields["chat_id"]), kind, thread, account)

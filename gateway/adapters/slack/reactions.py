@@ -1,0 +1,54 @@
+"""The bot's reactions at Slack. Eyes are also its sign that somebody is at work, as Slack shows no bot as typing."""
+
+from math import inf
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.shared.status_reactions import NetworkReactions, RefusalScope
+from gateway.adapters.slack.connection import ERRORS, LACKING, code_of
+from gateway.errors import AdapterError
+from gateway.messages import Address
+
+PAUSE = 1.2  # seconds: Slack takes fifty and more of them in a minute
+DONE_BEFORE = ("already_reacted", "no_reaction")
+NO_RIGHT = ("(not_in_channel)", "(channel_not_found)", "(is_archived)", "(restricted_action)", "(not_reactable)")
+
+
+def describe_reactions(web: AsyncWebClient) -> NetworkReactions:
+    async def put(address: Address, message_id: str, emoji: str) -> None:
+        with ERRORS.translated():
+            try:
+                await web.reactions_add(channel=address.chat_id, timestamp=message_id, name=emoji)
+            except SlackApiError as error:
+                if code_of(error) not in DONE_BEFORE:
+                    raise
+
+    async def take(address: Address, message_id: str, emoji: str) -> None:
+        with ERRORS.translated():
+            try:
+                await web.reactions_remove(channel=address.chat_id, timestamp=message_id, name=emoji)
+            except SlackApiError as error:
+                if code_of(error) not in DONE_BEFORE:
+                    raise
+
+    return NetworkReactions(
+        {"seen": "eyes", "working": "hourglass_flowing_sand", "done": "white_check_mark", "failed": "x"},
+        put=put,
+        take=take,
+        pause=PAUSE,
+        scope=scope_of,
+        time_of=time_of,
+        is_sign=True,
+    )
+
+
+def scope_of(error: AdapterError) -> RefusalScope:
+    if str(error).startswith(LACKING):
+        return "network"
+    return "chat" if any(one in str(error) for one in NO_RIGHT) else ""
+
+
+def time_of(message_id: str) -> float:
+    """The id of a message is when it was sent."""
+    return float(message_id) if message_id.replace(".", "", 1).isdecimal() else inf
