@@ -31,7 +31,7 @@ from gateway.cli.output import (
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
-from gateway.config.platform_settings import list_accounts
+from gateway.config.platform_settings import PlatformAccount, list_accounts
 from gateway.config.providers import PROVIDERS, list_other_urls
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
@@ -355,10 +355,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
             name: [{**asdict(one), "place": str(one.place)} for one in findings] for name, findings in found.items()
         }
         facts = {"running": target.facts is not None, "unattended": _list_unattended(target)}
+        facts["origins"] = {one.name: origin for one, origin in list_origins(target)}
         show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
         show_findings(found, is_running=target.facts is not None, is_configured=target.configuration is not None)
         _show_unattended(target)
+        for one, origin in list_origins(target):
+            print_lines(to_one_line(f"{one.name} runs inside the gateway, from {origin}; it sees all that it sees"), "")
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
@@ -373,6 +376,14 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool, is_confi
             print_lines(to_one_line(finding.remedy), "    ")
     if not is_running:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
+
+
+def list_origins(target: DoctorTarget) -> Iterator[tuple[PlatformAccount, str]]:
+    """The bots that are switched on and served by others' code, and where that was found."""
+    if known := target.configuration:
+        for one in list_accounts(known.settings.platforms):
+            if one.settings.enabled and (origin := known.schema.places[one.platform].origin):
+                yield one, origin
 
 
 def _list_unattended(target: DoctorTarget) -> list[str]:

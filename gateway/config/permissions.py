@@ -9,6 +9,8 @@ from gateway.config.home import Home, is_private
 from gateway.errors import ConfigError
 from gateway.yaml_source import Finding, Severity, SourceLocation
 
+OTHER_OWNER = "belongs to another user"
+
 
 def list_places(home: Home) -> tuple[tuple[Path, str, bool], ...]:
     """What we obey or keep secrets in: the path, what should be there, and whether a link to that is as good."""
@@ -72,7 +74,7 @@ def check_owner(path: Path) -> Iterator[Finding]:
     found = _stat(path, follow=True)
     if found and found.st_uid not in (os.geteuid(), 0):
         remedy = f"run the gateway as that user, or: chown {os.geteuid()} {path}"
-        yield make_finding(path, f"belongs to another user (uid {found.st_uid})", remedy)
+        yield make_finding(path, f"{OTHER_OWNER} (uid {found.st_uid})", remedy)
 
 
 def check_writers(path: Path) -> Iterator[Finding]:

@@ -191,6 +191,32 @@ def test_what_others_could_have_written_is_not_loaded(aviary: Aviary, tmp_path: 
 
 
 @pytest.mark.process
+def test_a_directory_in_which_nothing_can_be_found_is_told(aviary: Aviary, tmp_path: Path) -> None:
+    aviary.configure(f"adapters: {{dirs: ['{tmp_path / 'nowhere'}', '{aviary.place / 'pigeon'}']}}\n")
+    done = aviary.cli("config", "check")
+    assert done.returncode == 0
+    for said in (
+        f"{aviary.home.config}:1:18: warning: adapters.dirs: there is no directory {tmp_path / 'nowhere'}; make it",
+        f"{aviary.place / 'pigeon'} is an adapter, and adapters.dirs names directories in which adapters lie; ",
+        f"write {aviary.place}\n",
+    ):
+        assert said in done.stdout
+    found = json.loads(aviary.cli("doctor", "--json").stdout)
+    assert len(found["checks"]["configuration"]) == 2
+
+
+@pytest.mark.process
+def test_doctor_and_audit_say_whose_code_runs_inside(aviary: Aviary) -> None:
+    aviary.settle({"settings.py": SETTINGS}, "{enabled: false}")
+    inside = f"pigeon runs inside the gateway, from {aviary.place / 'pigeon'}"
+    found = json.loads(aviary.cli("doctor", "--json").stdout)
+    assert (found["ok"], found["origins"]) == (True, {"pigeon": str(aviary.place / "pigeon")})
+    assert inside in " ".join(aviary.cli("doctor").stdout.split())
+    told = json.loads(aviary.cli("security", "audit", "--json").stdout)
+    assert [one["what"].startswith(inside) for one in told["notices"] if one["id"] == "adapters.in-process"] == [True]
+
+
+@pytest.mark.process
 def test_one_that_calls_itself_like_another_is_passed_over(aviary: Aviary) -> None:
     aviary.settle({"settings.py": SETTINGS})
     for name in ("telegram", "web", "Night-Owl", "class"):

@@ -38,6 +38,11 @@ def register(ctx):
 def check(**given):
     return {"action": "block", "message": "no"}
 """
+OWL = """
+from gateway.adapters import PlatformSettings, PlatformSpec
+
+SPEC = PlatformSpec(PlatformSettings, "such as O1", "O[0-9]+", "O[0-9]+", {})
+"""
 IS_ROOT = os.geteuid() == 0
 
 # What breaks a home; what it gives back stands in for what the machine says.
@@ -142,6 +147,19 @@ def with_open_socket(gateway: GatewayProcess) -> None:
     gateway.home.own_folder.chmod(0o711)
 
 
+def with_owls(change: Callable[[Path], object] = Path.exists, more: str = "") -> Break:
+    """A home with an adapter of somebody else's, as it is once it was changed; `{place}` in `more` is where it lies."""
+
+    def break_it(gateway: GatewayProcess) -> None:
+        place = gateway.home.root.parent / "adapters"
+        (place / "owl").mkdir(parents=True, mode=0o700)
+        (place / "owl" / "settings.py").write_text(OWL)
+        gateway.configure(f"adapters: {{dirs: ['{place}']}}\n{more.replace('{place}', str(place))}")
+        change(place / "owl")
+
+    return break_it
+
+
 def with_port_key(gateway: GatewayProcess) -> None:
     key = gateway.home.root.parent / "port.key"
     key.touch(0o644)
@@ -213,6 +231,11 @@ BROKEN: dict[str, Break] = {
     "hooks.plain-http": with_hook("events: [agent:end]\nurl: http://hooks.example/\nsecret_env: KEY\n"),
     "hooks.unsigned": with_hook("events: [agent:end]\nurl: https://hooks.example/\n"),
     "hooks.tokens-given": with_hook("events: [agent:end]\nenv: [TELEGRAM_BOT_TOKEN]\n"),
+    "adapters.other-owner": with_owls(lambda owl: os.chown(owl / "settings.py", 4242, -1)),
+    "adapters.writable": with_owls(lambda owl: owl.parent.chmod(0o770)),
+    "adapters.leads-out": with_owls(with_code_elsewhere),
+    "adapters.in-reach": with_owls(more="tools: {sandbox: {write: ['{place}/owl']}}\n"),
+    "adapters.in-process": with_owls(more="platforms: {owl: {enabled: true}}\n"),
     "secrets.in-config": with_text("hermes-gateway/config.yaml", f"agents: {{main: {{instructions: {TOKEN!r}}}}}\n"),
     "secrets.in-instructions": with_text("BOOT.md", f"Use {TOKEN}.\n"),
     "secrets.in-hooks": with_text("hooks/talker/handler.py", f"KEY = '{TOKEN}'\ndef handle(name, context): pass\n"),
@@ -227,7 +250,7 @@ BROKEN: dict[str, Break] = {
     "unit.core-dumps": with_unit(UNIT.replace("LimitCORE=0\n", "")),
     "unit.open-umask": with_unit(UNIT.replace("UMask=0077", "UMask=0022")),
 }
-NEED_ROOT = {"files.other-owner", "hooks.other-owner"}
+NEED_ROOT = {"files.other-owner", "hooks.other-owner", "adapters.other-owner"}
 
 
 def look_at(gateway: GatewayProcess, said: dict[str, Any]) -> AuditTarget:
@@ -278,16 +301,16 @@ def test_it_is_silent_on_the_default_install(tmp_path: Path) -> None:
 
 
 def test_fix_mends_rights_and_nothing_else(gateway: GatewayProcess) -> None:
-    gateway.configure("tools: {shell: allow}\n")
     with_hook_rights(lambda folder: (folder / "handler.py").chmod(0o666))(gateway)
+    with_owls(lambda owl: (owl / "settings.py").chmod(0o666), "tools: {shell: allow}\n")(gateway)
     with_rights(0o644, ".env")(gateway)
     with_rights(0o777, "skills", is_folder=True)(gateway)
-    rights = {"files.env-readable", "files.skills-writable", "hooks.writable"}
+    rights = {"files.env-readable", "files.skills-writable", "hooks.writable", "adapters.writable"}
     assert audited(gateway) == (1, {*rights, "tools.shell-unasked"})
     assert audited(gateway, "--fix") == (1, {"tools.shell-unasked"})
     assert gateway.home.env.stat().st_mode & 0o777 == 0o600
     assert gateway.home.skills.stat().st_mode & 0o777 == 0o755
-    assert gateway.home.config.read_text() == "tools: {shell: allow}\n"
+    assert gateway.home.config.read_text().endswith("tools: {shell: allow}\n")
     said = gateway.cli("security", "audit").stdout
     assert "tools.shell-unasked" in said
     assert "tools: {shell: ask}" in said

@@ -36,6 +36,7 @@ DIRS = "GATEWAY_ADAPTERS_DIRS"
 TAKEN = frozenset({*ADAPTERS, "all", "api", "cli", "cron", "hook", "local", "terminal", "web", "webhook"})
 MISNAMED = "no network can be called as {} is, and it is passed over"
 RENAME = "rename it: small letters, digits and _, and a name that is not taken"
+LEADS_OUT = "is a link that leads out of the folder"
 NOT_LOADED = "ids of a network whose code is not loaded"
 
 
@@ -64,7 +65,7 @@ class AdapterSources:
     def find(self, *, all_packages: bool = False) -> list[ListedAdapter]:
         """Those there are, each name once. Packages are looked for where a network is named that nobody knows."""
         found: dict[str, ListedAdapter] = {}
-        for directory in self._list_dirs():
+        for directory in self.list_dirs():
             for one in _look_into(directory):
                 found.setdefault(one.name, one)
         if all_packages or self._names() - {*found, *ADAPTERS}:
@@ -92,7 +93,8 @@ class AdapterSources:
                 return node.place
         return SourceLocation(str(self.home.config))
 
-    def _list_dirs(self) -> Iterator[Path]:
+    def list_dirs(self) -> Iterator[Path]:
+        """What `adapters.dirs` names."""
         outside = self.outside.values.get(DIRS)
         node = node_of(outside, "list") if outside else find_node(self.tree, ("adapters", "dirs"))
         for one in node.items if isinstance(node, YamlSequence) else ():
@@ -114,14 +116,14 @@ def expand_schema(
 ) -> SettingsSchema | None:
     """The settings with those of the adapters that a home brings; None: it brings none."""
     sources = AdapterSources(home, tree, outside)
-    found = sources.find()
-    if not found:
+    found, empty = sources.find(), [*_check_dirs(sources)]
+    if not found and not empty:
         return None
     read = [_read_adapter(sources, one) for one in found if one.is_named]
     specs = {**own, **{one.name: spec for one, spec, _ in read}}
     where = {**places, **{one.name: one.place for one, _, _ in read}}
     misnamed = [MISNAMED.format(one.place.origin) for one in found if not one.is_named]
-    findings = [Finding(sources.place_of(""), what, RENAME, "warning") for what in misnamed]
+    findings = [*empty, *(Finding(sources.place_of(""), what, RENAME, "warning") for what in misnamed)]
     findings += [finding for *_, finding in read if finding is not None]
     return SettingsSchema(specs, where, partial(expand_schema, own, places), findings)
 
@@ -134,6 +136,17 @@ def list_places(home: Home | None, *, all_packages: bool = False) -> dict[str, P
     outside = read_environment(get_process_environment(), home.env)
     sources = AdapterSources(home, read_yaml(home.config).root, outside)
     return {**own, **{one.name: one.place for one in sources.find(all_packages=all_packages) if one.is_named}}
+
+
+def _check_dirs(sources: AdapterSources) -> Iterator[Finding]:
+    """Those of `adapters.dirs` in which nothing can be found."""
+    for directory in sources.list_dirs():
+        if (directory / MARKER).exists():
+            what = f"{directory} is an adapter, and adapters.dirs names directories in which adapters lie"
+            yield Finding(sources.place_of(""), what, f"write {directory.parent}", "warning")
+        elif not directory.is_dir():
+            what = f"adapters.dirs: there is no directory {directory}"
+            yield Finding(sources.place_of(""), what, "make it, or leave it out", "warning")
 
 
 def _read_adapter(sources: AdapterSources, found: ListedAdapter) -> tuple[ListedAdapter, PlatformSpec, Finding | None]:
@@ -173,24 +186,24 @@ def _look_into(directory: Path) -> Iterator[ListedAdapter]:
             names = sorted(one.name for one in entries if one.is_dir() and not one.name.startswith((".", "_")))
     except OSError:
         return
-    own = [*check_owner(directory), *check_writers(directory)]
     for name in names:
         folder = directory / name
         if (folder / MARKER).exists():
-            wrong = next((one for one in (*own, *_check_folder(folder)) if one.severity == "error"), None)
+            wrong = next((one for one in check_folder(folder) if one.severity == "error"), None)
             kept = msgspec.structs.replace(wrong, severity="warning") if wrong else None
             yield ListedAdapter(name, PlatformPlace(package_of(folder), folder, str(folder)), kept)
 
 
-def _check_folder(folder: Path) -> Iterator[Finding]:
+def check_folder(folder: Path) -> Iterator[Finding]:
     """Whether anybody but its owner could have written what is in it, and whether all of it is in it."""
+    yield from (*check_owner(folder.parent), *check_writers(folder.parent))
     whole = folder.resolve()
     for count, path in enumerate(_walk(folder)):
         if count > MOST_FILES:
             yield make_finding(folder, f"more than {MOST_FILES} files", "keep what is no code elsewhere")
             return
         if path.is_symlink() and not path.resolve().is_relative_to(whole):
-            yield make_finding(path, "is a link that leads out of the folder", "put the file itself into the folder")
+            yield make_finding(path, LEADS_OUT, "put the file itself into the folder")
         else:
             yield from (*check_owner(path), *check_writers(path))
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway.cli.output import apply_style, print_lines, show_json
+from gateway.cli.security.adapters import ADAPTER_CHECKS
 from gateway.cli.security.files import FILE_CHECKS
 from gateway.cli.security.hooks import HOOK_CHECKS
 from gateway.cli.security.machine import MACHINE_CHECKS
@@ -37,6 +38,7 @@ CHECKS: tuple[AuditCheck, ...] = (
     *PEOPLE_CHECKS,
     *TOOL_CHECKS,
     *HOOK_CHECKS,
+    *ADAPTER_CHECKS,
     *MACHINE_CHECKS,
     AuditCheck("config.accepted", "warning", "what was meant to be accepted is not", _find_unknown_accepted),
 )

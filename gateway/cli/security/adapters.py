@@ -1,0 +1,98 @@
+"""Checks of adapters that others wrote: who else could write what runs inside the gateway, and which of it does."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from gateway.adapters.shared.adapter_finder import LEADS_OUT, check_folder
+from gateway.cli.doctor import list_origins
+from gateway.cli.security.files import WRITERS
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.config.permissions import OTHER_OWNER, check_owner, check_writers
+from gateway.yaml_source import Finding
+
+
+def _list_folders(target: AuditTarget) -> list[Path]:
+    """Whether or not they are switched on: what lies there today is loaded tomorrow."""
+    known = target.doctor.configuration
+    return [place.folder for place in known.schema.places.values() if place.folder] if known else []
+
+
+def _list_findings(target: AuditTarget) -> list[Finding]:
+    """All that is wrong with the directories and what is in them, each once."""
+    found = [one for folder in _list_folders(target) for one in check_folder(folder)]
+    for path in _list_dirs(target):
+        found += [*check_owner(path), *check_writers(path)]
+    return list(dict.fromkeys(found))
+
+
+def _list_dirs(target: AuditTarget) -> list[Path]:
+    return [target.home.path(one) for one in target.settings.adapters.dirs]
+
+
+def _find_in_folders(is_meant: Callable[[Finding], bool], bits: int = 0) -> FindFaults:
+    def find(target: AuditTarget) -> Iterator[AuditFault]:
+        for one in filter(is_meant, _list_findings(target)):
+            yield from as_faults([one], *([Path(one.place.source)] if bits else ()), bits=bits)
+
+    return find
+
+
+def _find_in_reach(target: AuditTarget) -> Iterator[AuditFault]:
+    """What is written by name is given to commands, though a directory around it is closed to them."""
+    tools, dirs = target.settings.tools, [path.resolve() for path in _list_dirs(target)]
+    for setting, given in {"tools.roots": tools.roots, "tools.sandbox.write": tools.sandbox.write}.items():
+        for written in given:
+            path = target.home.path(written).resolve()
+            if any(path.is_relative_to(one) for one in dirs):
+                what = f"commands of the agent may write {written}, where adapters lie"
+                remedy = f"take it out of {setting}, or keep adapters elsewhere"
+                yield AuditFault(target.place_of(setting), what, remedy)
+
+
+def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
+    for one, origin in list_origins(target.doctor):
+        what = f"{one.name} runs inside the gateway, from {origin}: it sees every secret and every conversation"
+        setting = ".".join((*one.path, "enabled"))
+        yield AuditFault(target.place_of(setting), what, f"unless you trust who wrote it, {setting}: false")
+
+
+def _says(what: str) -> Callable[[Finding], bool]:
+    return lambda finding: finding.what.startswith(what)
+
+
+def _is_of_rights(finding: Finding) -> bool:
+    return finding.remedy.startswith("run: chmod")
+
+
+ADAPTER_CHECKS = (
+    AuditCheck(
+        "adapters.other-owner",
+        "error",
+        "an adapter runs inside the gateway, and another user wrote it",
+        _find_in_folders(_says(OTHER_OWNER)),
+    ),
+    AuditCheck(
+        "adapters.writable",
+        "error",
+        "whoever can write to an adapter has what they write run inside the gateway",
+        _find_in_folders(_is_of_rights, WRITERS),
+    ),
+    AuditCheck(
+        "adapters.leads-out",
+        "error",
+        "code of an adapter that lies elsewhere can be changed there unseen",
+        _find_in_folders(_says(LEADS_OUT)),
+    ),
+    AuditCheck(
+        "adapters.in-reach",
+        "error",
+        "the agent could change code that runs inside the gateway",
+        _find_in_reach,
+    ),
+    AuditCheck(
+        "adapters.in-process",
+        "notice",
+        "code of others that nothing holds back",
+        _find_in_process,
+    ),
+)
