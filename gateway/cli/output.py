@@ -1,5 +1,6 @@
 """What commands print: tables for people, one JSON object for programs; colour where somebody can see it."""
 
+import itertools
 import json
 import sys
 import textwrap
@@ -8,6 +9,7 @@ import time
 import unicodedata
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from operator import gt
 from typing import Any, TextIO
 
 from gateway.cli.layout import get_columns
@@ -16,6 +18,10 @@ from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
 GAP = "  "  # between two columns
 NARROWEST = 4  # columns of a terminal that each column of a table keeps
+LONGEST_CELL = 2000
+SHORT_WORD = 16
+LONGEST_WORD = 20  # columns: what is longer in the last column of a table is a text
+SILENT = frozenset({"", "0"})
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
 
@@ -33,17 +39,14 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
-    """Columns as wide as they need to be; on a terminal the widest ones give way until all of them are there."""
-    cells = [[to_one_line("" if cell is None else str(cell), 500) for cell in row] for row in rows]
+    """Columns as wide as they need to be. On a terminal without room for that nothing is cut: long cells are folded."""
+    cells = [[to_one_line("" if cell is None else str(cell), LONGEST_CELL) for cell in row] for row in rows]
     if not cells:
         print(apply_style(empty, "dim"))
         return
-    widths = [max(map(count_columns, column)) for column in zip(headers, *cells, strict=True)]
-    if (width := get_columns(sys.stdout)) is not None:
-        _fit_widths(widths, width - len(GAP) * (len(widths) - 1))
-    print(apply_style(_format_row(headers, widths), "bold"))
-    for row in cells:
-        print(_format_row(row, widths))
+    head, *body = _lay_rows([list(headers), *cells], get_columns(sys.stdout))
+    print("\n".join(apply_style(line, "bold") for line in head))
+    print("\n".join(line for row in body for line in row))
 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:
@@ -133,34 +136,77 @@ def _count_columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(_pad(_cut(cell, width), width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+def _lay_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
+    """The lines of each. Where there is too little room, a column that says nothing goes first; then a text that is
+    the last of its row stands below it, unless there is room for it; then cells are folded."""
+    widths = _measure_columns(rows)
+    if width is None or _join_widths(widths) <= width:
+        return [_fold_row(row, widths) for row in rows]
+    _, *body = rows
+    said = [at for at, cells in enumerate(zip(*body, strict=True)) if not set(cells) <= SILENT]
+    rows = [[row[at] for at in said] for row in rows]
+    texts = [row.pop() for row in rows] if _measure_columns(rows)[-1] > LONGEST_WORD else []
+    widths = _fit_widths(rows, width)
+    laid = [_fold_row(row, widths) for row in rows]
+    for lines, text in zip(laid, texts, strict=False):
+        start = _pad(lines[0], _join_widths(widths)) + GAP
+        if count_columns(start + text) <= width:
+            lines[0] = f"{start}{text}".rstrip()
+        elif text:
+            lines += [GAP + line for line in _fold(text, width - len(GAP))]
+    return laid
 
 
-def _fit_widths(widths: list[int], room: int) -> None:
-    """Take from the widest, of several the last, until they have room; what names the row counts half as wide."""
-    while sum(widths) > room:
-        _, at = max((width // (1 if at else 2), at) for at, width in enumerate(widths))
-        if widths[at] <= NARROWEST:
-            break
-        widths[at] -= 1
+def _measure_columns(rows: Iterable[Sequence[str]]) -> list[int]:
+    return [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
+
+
+def _join_widths(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _fold_row(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    lines = itertools.zip_longest(*folded, fillvalue="")
+    return [GAP.join(map(_pad, line, widths)).rstrip() for line in lines]
+
+
+def _fit_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
+    """How wide each column is: short words stay whole as long as there is something else to fold."""
+    widths = _measure_columns(rows)
+    words = _measure_columns([max(cell.split(" "), key=count_columns) for cell in row] for row in rows)
+    for least in ([min(word, SHORT_WORD) for word in words], [NARROWEST] * len(words)):
+        while _join_widths(widths) > room and any(map(gt, widths, least)):
+            # from the widest, of several the last; what names the row counts half as wide
+            _, at = max((width // (1 if at else 2), at) for at, width in enumerate(widths) if width > least[at])
+            widths[at] -= 1
+    return widths
 
 
 def _split_lines(text: str, indent: int) -> list[str]:
     width = get_columns(sys.stdout)
-    return [text] if width is None else textwrap.wrap(text, max(width - indent, NARROWEST), break_on_hyphens=False)
+    return [text] if width is None else _fold(text, max(width - indent, NARROWEST))
+
+
+def _fold(text: str, width: int) -> list[str]:
+    """Lines of at most so many columns, which end between two words where one of them is not longer than a line."""
+    if count_columns(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        if count_columns(line := f"{lines[-1]} {word}".lstrip()) <= width:
+            lines[-1] = line
+            continue
+        lines.append("")
+        for character in word:
+            if count_columns(lines[-1]) + count_columns(character) > width:
+                lines.append("")
+            lines[-1] += character
+    return [line for line in lines if line]
 
 
 def _pad(text: str, width: int) -> str:
     return text + " " * (width - count_columns(text))
-
-
-def _cut(line: str, width: int) -> str:
-    if count_columns(line) <= width:
-        return line
-    while count_columns(line) > width - 1:
-        line = line[:-1]
-    return line.rstrip() + "…"
 
 
 QUIET_SECONDS = 1.0  # seconds before a word is said

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import CommandParser
-from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
+from gateway.cli.output import format_ago, join_choices, print_lines, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
@@ -44,7 +44,7 @@ def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:
         return
     show_table(*table_of(found["platforms"]), "no chat network is served; see: hermes-gateway setup --help")
     for name, reason in found["off"].items():
-        print(to_one_line(f"off: {name} ({reason})"))
+        print_lines(to_one_line(f"off: {name} ({reason})", 2000), "")
 
 
 def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

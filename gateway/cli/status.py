@@ -57,8 +57,8 @@ def show_status(facts: dict[str, Any]) -> None:
         ]
     )
     print()
-    rows = [(part["name"], part["state"], part["detail"], part["restarts"]) for part in facts["parts"]]
-    show_table(("part", "state", "", "restarts"), rows)
+    rows = [(part["name"], part["state"], part["restarts"], part["detail"]) for part in facts["parts"]]
+    show_table(("part", "state", "restarts", ""), rows)
     if facts["platforms"]:
         print()
         states = {part["name"]: part["state"] for part in facts["parts"]}

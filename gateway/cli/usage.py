@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
             (one["budget"], one["window"], *map(str, (one["used"], one["limit"])), one["unit"])
             for one in found["budgets"]
         ]
-        show_table(("budget", "in", "used", "of", ""), rows)
+        show_table(("budget", "in", "used", "of", "unit"), rows)
     for text, field in ((UNPRICED, "unpriced"), (ESTIMATED, "estimated")):
         if calls := found["total"][field]:
             print_note(text.format(calls=calls))

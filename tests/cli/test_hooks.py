@@ -76,8 +76,8 @@ def state(gateway: GatewayProcess, name: str) -> str:
 
 def test_list_shows_what_there_is_and_how_it_fares(gateway: GatewayProcess) -> None:
     lines = said(gateway.cli("hooks", "list")).splitlines()
-    assert lines[0].split()[:4] == ["hook", "state", "from", "events"]
-    assert [line.split()[:4] for line in lines[1:4]] == [
+    assert lines[0].split() == ["hook", "state", "from", "calls", "failed", "p95", "last", "events"]
+    assert [[*line.split()[:3], line.split()[-1]] for line in lines[1:4]] == [
         ["boot-md", "loaded", "built-in", "gateway:startup"],
         ["courier", "loaded", "home", "session:end"],
         ["shorthand", "loaded", "home", "message:received!"],

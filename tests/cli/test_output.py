@@ -60,22 +60,66 @@ def test_fields_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "a     1\nlong  x\n"
 
 
-def test_a_table_fits_its_terminal_and_has_colours() -> None:
-    shown = on_a_terminal(TABLE, 40, TERM="xterm")
-    assert "\x1b[1mname" in shown
-    assert "a     " + "x" * 33 + "…" in shown
+def show_rows(headers: list[str], *rows: list[str], width: int = 40) -> list[str]:
+    """The lines of a table on a terminal that is so wide."""
+    code = f"from gateway.cli.output import show_table; show_table({headers}, {list(rows)})"
+    lines = on_a_terminal(code, width, NO_COLOR="1").splitlines()
+    assert max(map(len, lines)) <= width
+    return lines
 
 
-def test_each_column_is_there_however_narrow_the_terminal() -> None:
-    cells = [["a-name-of-a-hook", "x" * 200, "7", "just now"], ["b", "y", "0", ""]]
-    code = f"from gateway.cli.output import show_table; show_table(['name', 'events', 'calls', 'last'], {cells})"
-    lines = on_a_terminal(code, 40, NO_COLOR="1").splitlines()
-    assert [line.split() for line in lines] == [
-        ["name", "events", "calls", "last"],
-        ["a-name-of-a-ho…", "xxxxxx…", "7", "just", "n…"],
-        ["b", "y", "0"],
+def test_a_table_has_colours_and_a_long_text_stands_below_its_row() -> None:
+    shown = on_a_terminal(TABLE, 40, TERM="xterm").splitlines()
+    assert shown[0] == "\x1b[1mname  what\x1b[0m"
+    assert [line.rstrip() for line in shown[1:]] == ["a", *["  " + "x" * 38] * 5, "  " + "x" * 10]
+
+
+def test_a_text_that_finds_room_stands_beside_its_row() -> None:
+    why = "the server is down, and nobody knows for how long yet"
+    assert show_rows(["hook", "state", ""], ["a", "up", "well"], ["b", "down", why], ["c", "up", ""]) == [
+        "hook  state",
+        "a     up     well",
+        "b     down",
+        "  the server is down, and nobody knows",
+        "  for how long yet",
+        "c     up",
     ]
-    assert max(map(len, lines)) <= 40
+
+
+def test_long_cells_are_folded_and_nothing_is_cut() -> None:
+    rows = [["a-name-of-a-hook", "agent:start tool:* llm:before", "7", "just now"], ["b", "tool:*", "0", ""]]
+    assert show_rows(["name", "events", "calls", "last"], *rows, width=44) == [
+        "name              events       calls  last",
+        "a-name-of-a-hook  agent:start  7      just",
+        "                  tool:*              now",
+        "                  llm:before",
+        "b                 tool:*       0",
+    ]
+
+
+def test_a_word_is_broken_where_there_is_no_room_for_it() -> None:
+    assert show_rows(["id", "as", "made"], ["x" * 30, "operator", "just now"]) == [
+        "id                    as        made",
+        "xxxxxxxxxxxxxxxxxxxx  operator  just now",
+        "xxxxxxxxxx",
+    ]
+
+
+def test_a_column_that_says_nothing_leaves_its_room_to_others() -> None:
+    rows = [["a-name-of-a-hook", "0", "3", "", "7.5 ms"], ["b", "0", "0", "", ""]]
+    assert show_rows(["name", "failed", "calls", "owed", "p95"], *rows) == [
+        "name              calls  p95",
+        "a-name-of-a-hook  3      7.5 ms",
+        "b                 0",
+    ]
+
+
+def test_wide_signs_are_folded_by_the_columns_that_they_take() -> None:
+    assert show_rows(["name", "as"], ["日本" * 5, "x"], width=16) == [
+        "name          as",
+        "日本日本日本  x",
+        "日本日本",
+    ]
 
 
 def test_a_long_value_goes_on_below_itself_and_a_long_line_in_the_next() -> None:

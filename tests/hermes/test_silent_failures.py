@@ -207,8 +207,7 @@ def read_on_terminal(gateway: GatewayProcess, *words: str, columns: int = 80) ->
 
 def test_a_reason_is_read_to_its_end_on_a_narrow_terminal(gateway: GatewayProcess) -> None:
     said = read_on_terminal(gateway, "hooks", "list")
-    (_, told) = said.split("! footer is without effect: ", 1)
-    assert told.split("\n!", 1)[0].replace("\n", " ").startswith(str(list_hooks(gateway)["footer"]["reason"]))
+    assert str(list_hooks(gateway)["footer"]["reason"]) in " ".join(said.split())
 
 
 def test_deny_in_our_configuration_makes_a_decider_a_guard(tmp_path: Path) -> None:

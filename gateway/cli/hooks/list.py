@@ -1,7 +1,6 @@
 """What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,6 @@ from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 
-QUIET_STATES = frozenset({"disabled", "registered", "starting"})  # a reason that nobody need do anything about
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
 
 
@@ -40,15 +38,7 @@ def read_hooks(home: Home, verb: str, **params: Any) -> Any:
 
 def show_list(shown: list[dict[str, Any]], home: Home) -> None:
     empty = f"there are no hooks; put a folder into {home.hooks}, or: hermes-gateway hooks new NAME --event agent:end"
-    headers, rows = ("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row_of, shown)
-    if not sys.stdout.isatty():
-        show_table(headers, rows, empty)
-    else:  # as wide as it is, a reason would be cut off where it begins
-        show_table(headers[:-1], (row[:-1] for row in rows), empty)
-        for hook in shown:
-            if hook["reason"]:
-                sign = "-" if hook["state"] in QUIET_STATES else "!"
-                print_lines(to_one_line(f"{sign} {hook['name']} is {hook['state']}: {hook['reason']}", 2000), "")
+    show_table(("hook", "state", "from", "calls", "failed", "p95", "last", "events"), map(row_of, shown), empty)
     for hook in shown:
         if hook["webhook"]:
             print_lines(to_one_line(f"- {hook['name']}: {hook['webhook']}", 2000), "")
@@ -66,12 +56,11 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
         hook["name"],
         hook["state"],
         hook["origin"],
-        " ".join(events),
         hook["calls"],
         hook["failures"],
         format_milliseconds(hook["p95"]),
         format_ago(hook["last_fired"]) if hook["last_fired"] else "",
-        hook["reason"],
+        "; ".join(filter(None, [" ".join(events), hook["reason"]])),
     )
 
 
@@ -99,4 +88,4 @@ def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_j
 
 
 def format_milliseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1000:.1f} ms"
+    return "" if seconds is None else f"{seconds * 1000:.{0 if seconds >= 0.1 else 1}f} ms"
