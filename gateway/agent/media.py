@@ -4,19 +4,21 @@ The work is done elsewhere (`MediaReader`), with libraries that not everybody ha
 lies beside it under a name of its own, so that it is made once, and goes when the picture goes.
 """
 
+import hashlib
 import os
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from anyio import to_thread
 
-from gateway.agent.pictures import NOT_READABLE, find_picture
+from gateway.agent.pictures import NOT_READABLE, find_picture, read_header
 from gateway.errors import AgentError
 from gateway.file_folders import find_shown_path, open_received_file, read_whole, write_file
 from gateway.messages import Attachment
 from gateway.transcript import Picture
 
 SIDE = 1568  # pixels; models that are shown more make it that many themselves
+PICTURE_SUFFIXES = {"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp"}
 LARGEST_READ = 64_000_000  # bytes of a picture or a PDF
 
 
@@ -62,6 +64,29 @@ async def show_picture(one: Attachment, media: MediaReader) -> Picture | str:
         return await keep_picture(await media.fit_picture(await read_received(path)), made, path)
     except AgentError as error:
         return str(error)
+
+
+async def keep_tool_picture(folder: Path, media: MediaReader, data: bytes) -> tuple[str, Picture | None]:
+    """A picture that a tool gave, as a file of the conversation: in words for the model, and as what it can be shown.
+
+    It is called by what is in it, like a file that came in, so that it goes like one.
+    """
+
+    def write() -> Path:
+        path = folder / f"{hashlib.sha256(data).hexdigest()[:24]}{PICTURE_SUFFIXES.get(mime, '')}"
+        write_file(path, data)
+        return path
+
+    mime = (read_header(data) or ("application/octet-stream", 0, 0))[0]
+    about = f"a picture ({mime}, {len(data)} bytes)"
+    try:
+        path = await to_thread.run_sync(write)
+    except OSError as error:
+        return f"[{about} that cannot be kept: {error.strerror}]", None
+    found = await show_picture(Attachment("image", str(path), path.name, mime, len(data)), media)
+    if isinstance(found, Picture):
+        return f"[{about}, in {path}]", found
+    return f"[{about}, in {path}; you are not shown it: {found}]", None
 
 
 def find_shown_picture(made: Path) -> Picture | str:

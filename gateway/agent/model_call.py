@@ -294,7 +294,7 @@ def _drop_tool_results(request: ModelRequest, limit: int) -> ModelRequest:
         if estimate_tokens(replace(request, messages=tuple(messages))) <= limit:
             break
         if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
-            messages[place] = replace(entry, content=LEFT_OUT)
+            messages[place] = replace(entry, content=LEFT_OUT, parts=())
     return replace(request, messages=tuple(messages))
 
 

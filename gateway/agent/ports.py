@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from anyio import CancelScope
 
@@ -10,7 +10,9 @@ from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort, Tool
 from gateway.events import AskedCall, Event, Question
 from gateway.steps import Step, TurnStatus
-from gateway.transcript import Entry, Usage
+from gateway.transcript import Entry, Picture, Usage
+
+KeepPicture: TypeAlias = Callable[[bytes], Awaitable[tuple[str, Picture | None]]]
 
 
 class EventRunner(Protocol):
@@ -74,6 +76,7 @@ class Ports:
         went with it.
     chat: the conversation, where there is one that tools may speak in.
     grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more.
+    keep_picture: keeps what a tool gave as a picture; gives words about it for the model, and what it can be shown.
     usage: counts the calls of the model, and says which may not be made.
     redact: takes secrets out of an error before anybody is told of it.
     """
@@ -100,6 +103,7 @@ class Ports:
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
     grant: Callable[[Tool], Tool | None] = lambda tool: tool
+    keep_picture: KeepPicture | None = None
     redact: Callable[[str], str] = str
     usage: UsagePort = field(default_factory=IgnoredUsage)
 

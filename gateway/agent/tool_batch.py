@@ -168,15 +168,17 @@ def _batch_from(calls: tuple[ToolCall, ...], left: Any, batch: ToolBatch) -> Too
         results.append(
             own.get(call.id, make_result(call, WITHDRAWN_TEXT, error=True))
             if item is None
-            else _result_from(call, item)
+            else _result_from(call, item, own.get(call.id))
         )
     return ToolBatch(tuple(results), batch.messages)
 
 
-def _result_from(call: ToolCall, item: Any) -> Entry:
+def _result_from(call: ToolCall, item: Any, own: Entry | None) -> Entry:
+    """Its pictures stay: hooks at `tool:after` have their say about them."""
     fields = item if isinstance(item, dict) and "content" in item else {"content": item}
     name, error = str(fields.get("name") or call.name), bool(fields.get("error"))
-    return Entry("tool", as_text(fields["content"]), call_id=call.id, name=name, error=error)
+    parts = own.parts if own and not error else ()
+    return Entry("tool", as_text(fields["content"]), call_id=call.id, name=name, error=error, parts=parts)
 
 
 async def add_results(state: TurnState, batch: ToolBatch) -> None:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,6 +18,7 @@ import msgspec
 
 from gateway.agent.batch_gate import BatchGate
 from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.ports import KeepPicture
 from gateway.agent.tool_approval import Refused, check_approval
 from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
@@ -24,7 +26,7 @@ from gateway.errors import AgentError
 from gateway.events import AskedCall, Deny, End, Pause, Question, Retry
 from gateway.events.asked_calls import make_asked_call
 from gateway.steps import ToolFinished, ToolStarted
-from gateway.transcript import Entry, ToolCall
+from gateway.transcript import Entry, Picture, ToolCall
 from gateway.turn_marks import keep_mark
 
 UNKNOWN_OUTCOME = (
@@ -53,6 +55,7 @@ class ToolCallRun(Operation[Entry]):
     duration: float | None = None
     own_result: Entry | None = None  # what the tool itself gave, before the interceptors have seen it
     message: str = ""  # of a hook's Retry, for the model
+    parts: tuple[Picture, ...] = ()  # the pictures that the tool gave
     before = "tool:before"
     after = "tool:after"
 
@@ -60,6 +63,7 @@ class ToolCallRun(Operation[Entry]):
         self.name, self.args = self.asked.name, dict(self.asked.args)
         self.tool = find_tool(self.tools, self.name)
         self.duration = self.own_result = None
+        self.parts = ()
 
     def before_fields(self) -> dict[str, Any]:
         fields = {"tool": self.name, "args": self.args, "impl": self.tool, "result": None}
@@ -76,7 +80,7 @@ class ToolCallRun(Operation[Entry]):
             chosen = impl if impl is not self.tool else find_tool(self.tools, self.name)
         # An earlier try of the turn ran the tool and paused at `tool:after`: only the interceptors are asked again.
         if known := state.replay.unjudged.pop(self.asked.id, None):
-            self.own_result = known.entry
+            self.own_result, self.parts = known.entry, known.entry.parts
             if known.entry.error:
                 raise AgentError(known.entry.content)
             return known.entry.content
@@ -85,11 +89,12 @@ class ToolCallRun(Operation[Entry]):
         except Exception as error:
             self.own_result = make_result(self.asked, str(error) or type(error).__name__, error=True)
             raise
-        self.own_result = make_result(self.asked, as_text(value))
+        self.own_result = make_result(self.asked, as_text(value), parts=self.parts)
         return value
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
         fields = {"tool": self.name, "args": self.args, "result": result.value, "duration": self.duration}
+        fields["parts"] = [asdict(part) for part in self.parts]
         fields |= {"denied": _denial_text_of(result) or None, "call_id": self.asked.id, "hop": self.state.hop}
         return fields | ({"stop": result.exit_reason} if result.exit_reason else {})
 
@@ -105,10 +110,16 @@ class ToolCallRun(Operation[Entry]):
         if isinstance(result.after_outcome, Deny) and not denied:
             return make_result(self.asked, f"{WITHHELD_TEXT}{result.after_outcome.text}".strip(), error=True)
         if left is not None:
-            return make_result(self.asked, as_text(left), error=result.error is not None)
+            parts = self._parts_of(result)
+            return make_result(self.asked, as_text(left), error=result.error is not None, parts=parts)
         if result.error is None:
             return make_result(self.asked, denied, error=bool(denied))
         return make_result(self.asked, denied or str(result.error) or type(result.error).__name__, error=True)
+
+    def _parts_of(self, result: OperationResult) -> tuple[Picture, ...]:
+        """The pictures that the interceptors left of those that the tool gave."""
+        left = result.left("parts") if result.after_event is not None else None
+        return tuple(part for part in self.parts if asdict(part) in left) if isinstance(left, list) else self.parts
 
 
 async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...], gate: BatchGate) -> tuple[Entry, str]:
@@ -125,9 +136,9 @@ async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...], 
     return entry, call.message
 
 
-def make_result(asked: ToolCall, text: str, error: bool = False) -> Entry:
+def make_result(asked: ToolCall, text: str, error: bool = False, parts: tuple[Picture, ...] = ()) -> Entry:
     """The result of a call, or with `error` what became of one that was not done."""
-    return Entry("tool", text, call_id=asked.id, name=asked.name, error=error)
+    return Entry("tool", text, call_id=asked.id, name=asked.name, error=error, parts=parts)
 
 
 def _denial_text_of(result: OperationResult) -> str:
@@ -177,7 +188,8 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
     answers = _list_answers(call)
-    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call, about), ports.chat, answers)
+    show = partial(_show_picture, call, ports.keep_picture) if ports.keep_picture else None
+    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call, about), ports.chat, answers, show)
     began = time.perf_counter()
     try:
         with keep_mark():
@@ -192,6 +204,12 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
         raise
     finally:
         call.duration = time.perf_counter() - began
+
+
+async def _show_picture(call: ToolCallRun, keep: KeepPicture, data: bytes) -> str:
+    words, picture = await keep(data)
+    call.parts += (picture,) if picture else ()
+    return words
 
 
 def _describe_call(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> AskedCall:

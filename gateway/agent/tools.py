@@ -41,13 +41,16 @@ class ChatPort(Protocol):
         """Take a reminder back. Returns whether there was one."""
 
 
+ShowPicture: TypeAlias = Callable[[bytes], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The turn that a tool runs in, as far as the tool may know it.
 
     `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
     `ask(prompt, name)` gives the person's answer, or pauses the turn until there is an answer; `answers` are those that
-    this call has been given, by name.
+    this call has been given, by name. `show` puts a picture beside the result, and gives words that say so in it.
     """
 
     call_id: str = ""
@@ -58,6 +61,7 @@ class ToolContext:
     ask: AskPerson | None = None
     chat: ChatPort | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
+    show: ShowPicture | None = None
 
 
 # For the arguments, and the facts of the turn: who asks, with which role.

@@ -16,6 +16,7 @@ import anyio.abc
 from gateway import records
 from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
+from gateway.agent.media import keep_tool_picture
 from gateway.agent.ports import EventEmitter
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER
@@ -55,7 +56,6 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN
-from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
@@ -200,7 +200,8 @@ class Dispatcher:
         self._announce(agent, "main", role)
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
-        facts = {**view.fields, FOLDER: message_events.find_files(self._context.files, message, session)}
+        folder = message_events.find_files(self._context.files, message, session)
+        facts = {**view.fields, FOLDER: folder}
         stream = None if is_held else self._context.outbox.stream(make_reply(turn, message, ""))
         approvals = approvals_of(self._context.engine, message, session)
         is_approver = self._context.access.can_approve_own(message)
@@ -227,6 +228,7 @@ class Dispatcher:
                 on_skill=partial(self._context.on_skill, session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
+                keep_picture=partial(keep_tool_picture, folder, self._context.media),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=facts,
@@ -235,27 +237,32 @@ class Dispatcher:
                     self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
                 ),
             )
-            result = await run_turn(agent, session.entries, await self._make_entry(message), ports)
+            result = await run_turn(agent, session.entries, await make_entry(message, self._context.media), ports)
         if is_approver:
             await approvals.keep(known, allowed)
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
-        refused = list_refusals(turn.open) if message.kind == "internal" else ()
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
-        reply = make_reply(turn, message, text, is_spoken=result.status == "ok" and self._is_spoken(session, message))
-        if files:
-            workspace = self._context.find_workspace(facts) if result.sends_files else None
-            reply = await attach_files(reply, files, workspace)
-        replies = (reply,) if text or files else ()
+        replies = await self._make_answers(turn, message, said, facts if result.sends_files else None)
+        if result.status == "ok" and self._is_spoken(session, message):
+            replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         over = result.stop == "budget"
         return LaneResult(
             result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
         )
 
-    async def _make_entry(self, message: Message) -> Entry:
-        return await make_entry(message, self._context.media) if message.attachments else Entry("user", message.text)
+    async def _make_answers(
+        self, turn: LaneTurn, message: Message, said: str, facts: Mapping[str, Any] | None
+    ) -> tuple[Reply, ...]:
+        """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
+        refused = list_refusals(turn.open) if message.kind == "internal" else ()
+        text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
+        reply = make_reply(turn, message, text)
+        if files:
+            workspace = self._context.find_workspace(facts) if facts else None
+            reply = await attach_files(reply, files, workspace)
+        return (reply,) if text or files else ()
 
     def _is_spoken(self, session: Session, message: Message) -> bool:
         return bool(session.settings.get(SPOKEN)) and self.voice_answers.can_reach(message)

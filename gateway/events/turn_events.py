@@ -168,6 +168,7 @@ TURN_EVENTS = (
             EventField("tool", "string", "its name"),
             EventField("args", "object", "its arguments"),
             make_writable_field("result", "any", "what the model will see"),
+            make_writable_field("parts", "object[]", "pictures beside it: kind, path, digest, size, mime; some may go"),
             make_error_field("the tool"),
             EventField("duration", "number?", "seconds; null when it did not run"),
             EventField("denied", "string?", "why it was not allowed, or null"),

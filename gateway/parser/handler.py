@@ -22,6 +22,7 @@ BLOCK_TAGS = frozenset(
     }
 )  # fmt: skip
 MOST_TOOLS = 1000  # in a list of them
+MOST_PICTURES = 5_000_000  # characters of all pictures of a result
 INPUT = 0  # a descriptor: the standard input
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
@@ -118,28 +119,37 @@ def compact_message(data: bytes, limit: int) -> str:
 
     A tool's structured result stands in for its text where that is missing, as a text.
     """
-    message = json.loads(data)
+    message, content = json.loads(data), None
     result = message.get("result") if isinstance(message, dict) else None
     if isinstance(result, dict) and isinstance(result.get("content"), list):
         structured = result.pop("structuredContent", None)
         has_text = any(isinstance(block, dict) and block.get("type") == "text" for block in result["content"])
         if structured is not None and not has_text:
             result["content"].append({"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
-        result["content"] = _cut_blocks(result["content"], limit)
+        content = _cut_blocks(result.pop("content"), limit)
     if isinstance(result, dict) and isinstance(result.get("tools"), list):
         result["tools"] = result["tools"][:MOST_TOOLS]
-    return json.dumps(_cut_texts(message, limit))
+    short = _cut_texts(message, limit)
+    if content is not None:
+        short["result"]["content"] = content
+    return json.dumps(short)
 
 
 def _cut_blocks(blocks: list[Any], limit: int) -> list[Any]:
-    """As many blocks as have so many characters of text; the last one cut."""
+    """As many blocks as have so many characters of text; the last one cut. Pictures stay whole, or are empty."""
     kept: list[Any] = []
+    room, longest = MOST_PICTURES, limit
     for block in blocks[:1000]:
         if limit <= 0:
             break
         if isinstance(block, dict) and isinstance(block.get("text"), str):
             block = {**block, "text": block["text"][:limit]}
             limit -= len(block["text"])
+        picture = block.get("data") if isinstance(block, dict) and block.get("type") == "image" else None
+        block = _cut_texts(block, longest)
+        if isinstance(picture, str):
+            block["data"] = picture if len(picture) <= room else ""
+            room -= len(block["data"])
         kept.append(block)
     return kept
 

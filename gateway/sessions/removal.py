@@ -21,6 +21,7 @@ from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
+from gateway.steps import ToolFinished
 
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
@@ -73,7 +74,7 @@ async def rewrite_sessions(
         end = records.TurnEnded(upto=before.upto, status="forgotten", is_partial=True)
         remains = [_rewrite_session(change(old)) for old in past.values()]
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
-            await purge_chain(engine, record_subjects.token_of(key), seq)
+            await purge_turns(engine, record_subjects.token_of(key), seq)
             return True
 
 
@@ -136,6 +137,32 @@ async def purge_chain(engine: Engine, conv: str, seq: int) -> None:
     await engine.purge(record_subjects.session_subject_of_token("sum", conv), seq - 1)
 
 
+async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
+    """Purge what the end at `seq` forgets of a chain; the pictures that tools gave go too, but not those that stay."""
+    subject = record_subjects.session_subject_of_token("turn", conv)
+    gone = {path async for record in _read_until(engine, subject, seq) for path in _list_tool_pictures(record)}
+    if gone:
+        kept = [record async for record in _read_after(engine, subject, seq)]
+        gone -= {path for record in kept for path in _list_tool_pictures(record)}
+    for path in gone:
+        await _remove_with_made(path)
+    await purge_chain(engine, conv, seq)
+
+
+def _list_tool_pictures(record: Record) -> list[Path]:
+    """The files of the pictures that tools gave, of which this record of a chain tells."""
+    match records.decode(record.data):
+        case records.TurnEnded(entries=entries):
+            found = entries
+        case records.SessionOpened(carried=records.InitialState(entries=entries)):
+            found = entries
+        case ToolFinished(entry=entry):
+            found = (entry,)
+        case _:
+            found = ()
+    return [Path(part.path) for entry in found if entry.role == "tool" for part in entry.parts]
+
+
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
     """Purge what the end at `seq` in a chain forgets: the chain before it, messages up to `upto`, replies.
 
@@ -152,7 +179,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     ):
         async for record in _read_until(engine, pattern, seq):
             await remove_audio(records.decode(record.data))
-    await purge_chain(engine, conv, seq)
+    await purge_turns(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
     await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("voice", conv), seq)
@@ -189,24 +216,32 @@ async def remove_received_file(message: Message, path: Path) -> None:
     Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`.
     """
     place = anyio.Path(path)
-    for made in await anyio.to_thread.run_sync(list_shown_files, path):
-        await anyio.Path(made).unlink(missing_ok=True)
     if await place.is_symlink():
         moved = message.address.find_folder(path.parents[1], message.user_id)
         await anyio.Path(moved / path.name).unlink(missing_ok=True)
         if await place.exists():  # another conversation has it too
             return
-    await place.unlink(missing_ok=True)
+    await _remove_with_made(path)
+
+
+async def _remove_with_made(path: Path) -> None:
+    """A file that we named, and what was made of it."""
+    for one in [*await anyio.to_thread.run_sync(list_shown_files, path), path]:
+        await anyio.Path(one).unlink(missing_ok=True)
 
 
 async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
     """The ids of the sessions that a chain goes on with behind its end at `seq`."""
-    staying, after = set[str](), seq
-    while page := await engine.read(record_subjects.session_subject_of_token("turn", conv), after, PAGE):
-        found = (records.decode(record.data) for record in page)
-        staying |= {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
-        after = page[-1].seq
-    return staying
+    subject = record_subjects.session_subject_of_token("turn", conv)
+    found = [records.decode(record.data) async for record in _read_after(engine, subject, seq)]
+    return {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
+
+
+async def _read_after(engine: Engine, subject: str, seq: int) -> AsyncIterator[Record]:
+    while page := await engine.read(subject, seq, PAGE):
+        for record in page:
+            yield record
+        seq = page[-1].seq
 
 
 async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:

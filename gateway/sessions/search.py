@@ -15,7 +15,7 @@ import anyio.to_thread
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.sessions.removal import purge_chain, purge_forgotten
+from gateway.sessions.removal import purge_forgotten, purge_turns
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 from gateway.sessions.session import READ_FOR_THEM, cut_words
 
@@ -270,7 +270,7 @@ class SessionSearch:
             assert isinstance(kept, records.TurnEnded)
             conv = record_subjects.token_of_subject(record.subject)
             if kept.is_partial:
-                await purge_chain(self._engine, conv, record.seq)
+                await purge_turns(self._engine, conv, record.seq)
             else:
                 await purge_forgotten(self._engine, conv, record.seq, kept.upto)
 

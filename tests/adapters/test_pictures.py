@@ -1,6 +1,7 @@
 """What people send reaches the model as what it is, on each network: from the network's own library to the request."""
 
 import json
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from http.server import ThreadingHTTPServer
@@ -15,6 +16,7 @@ from PIL import Image
 from gateway.agent.media import SIDE
 from gateway.sessions.removal import forget_sessions
 from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN
 from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
 from tests.parser.media_files import noisy_jpeg, picture, scanned_pdf, text_pdf
@@ -33,18 +35,25 @@ SAID = json.dumps({"choices": [{"index": 0, "delta": {"content": "I see."}, "fin
 
 
 class SeeingModel(QuietHandler):
-    """It keeps the messages of each request that it is asked with."""
+    """It keeps the messages of each request that it is asked with; `calls` are the tools that it wants first."""
 
     def do_POST(self) -> None:  # noqa: N802 - as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append(body["messages"])  # type: ignore[attr-defined]
-        self.answer(f"data: {SAID}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+        calls = self.server.calls  # type: ignore[attr-defined]
+        said = make_call(*calls.pop(0)(body["messages"])) if calls else SAID
+        self.answer(f"data: {said}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+
+
+def make_call(name: str, args: dict[str, Any]) -> str:
+    call = {"index": 0, "id": name, "function": {"name": name, "arguments": json.dumps(args)}}
+    return json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]})
 
 
 @pytest.fixture
 def model() -> Iterator[ThreadingHTTPServer]:
     with serving(SeeingModel) as server:
-        server.asked = []  # type: ignore[attr-defined]
+        server.asked, server.calls = [], []  # type: ignore[attr-defined]
         yield server
 
 
@@ -61,8 +70,8 @@ async def asked(house: House, model: Any) -> list[dict[str, Any]]:
 
 def shown(message: dict[str, Any]) -> list[str]:
     """The pictures of a message, as the model is given them."""
-    content: str | Sequence[dict[str, Any]] = message["content"]
-    return [] if isinstance(content, str) else [one["image_url"]["url"] for one in content[1:]]
+    content: str | Sequence[dict[str, Any]] | None = message["content"]
+    return [] if content is None or isinstance(content, str) else [one["image_url"]["url"] for one in content[1:]]
 
 
 def url_of(data: bytes, mime: str) -> str:
@@ -172,3 +181,56 @@ async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
         assert first["content"].startswith("what is this?\n[attached image: photo.jpg")
         why = "the picture could not be read: it is no picture of a kind that can be read here"
         assert first["content"].endswith(f"in {file['path']}; you are not shown it: {why}]")
+
+
+SERVER = Path(__file__).parent.parent / "agent" / "mcp" / "toolserver.py"
+
+
+def path_in(messages: list[dict[str, Any]]) -> str:
+    """Where the picture lies that the newest result of a tool tells of."""
+    told: str = next(one["content"] for one in reversed(messages) if one["role"] == "tool")
+    return told.rpartition(", in ")[2].removesuffix("]")
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_what_a_tool_draws_is_seen_by_the_model_and_sent_to_the_chat(
+    network: str, tmp_path: Path, model: Any
+) -> None:
+    """By a server of tools; and it goes with its conversation."""
+    wire = WIRES[network](tmp_path / "home")
+    shop = {"command": sys.executable, "args": [str(SERVER), "stdio", str(tmp_path / "notes")], "trust": "read"}
+    settings = f"{settings_of(model)}mcp_servers: {json.dumps({'shop': shop})}\n{wire.own(ANN)}"
+    model.calls += [
+        lambda _: ("mcp_shop_draw", {}),
+        lambda messages: ("send_file", {"path": path_in(messages), "caption": "drawn for you"}),
+    ]
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings) as house:
+        await wire.write("draw me a barn")
+        await until(lambda: len(house.told("message:sent")) == 2, "the picture and the answer")
+        _, second, third = model.asked
+        assert [one["role"] for one in second[-3:]] == ["assistant", "tool", "user"]
+        (picture,) = [decoded(one) for one in shown(second[-1])]
+        assert picture.size == (37, 23)
+        assert shown(third[-3]) == shown(second[-1])  # it is shown again with the next hop
+        path = Path(path_in(second))
+        assert second[-2]["content"] == f"Here it is:\n[a picture (image/png, {len(PNG) + 1} bytes), in {path}]"
+        (file,) = [one for one in wire.shown if one.file]
+        assert file.file == await anyio.Path(path).read_bytes() == PNG + bytes(1)
+        await wire.write("what did you draw?")
+        await until(lambda: len(model.asked) == 4, "the question")
+        assert [one for message in model.asked[-1] for one in shown(message)] == shown(second[-1])
+        await until(lambda: len(house.told("message:sent")) == 3, "the answer")
+        key = house.told("message:received")[-1]["session_key"]
+        assert await forget_sessions(house.gateway.engine, house.gateway.sessions, key)
+        await until(lambda: not path.exists(), "the end of the picture")
+
+
+async def test_an_agent_sees_a_picture_that_it_reads(tmp_path: Path, model: Any) -> None:
+    wire = WIRES["telegram"](tmp_path / "home")
+    model.calls.append(lambda _: ("read_file", {"path": "barn.png"}))
+    settings = settings_of(model) + wire.own(ANN)
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings) as house:
+        await anyio.Path(house.gateway.home.own_folder / "workspace" / "barn.png").write_bytes(PNG)
+        await wire.write("look at barn.png")
+        last = (await asked(house, model))[-1]
+        assert shown(last) == [url_of(PNG, "image/png")]

@@ -4,19 +4,24 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from gateway.agent import run_turn
+from gateway.agent import ToolContext, run_turn, tool
+from gateway.agent.media import keep_tool_picture
 from gateway.agent.model import ModelRequest, estimate_tokens
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.openai import OpenAIModel
 from gateway.agent.pictures import LARGEST, LARGEST_SUM, WIDEST, find_picture, load_pictures, read_header
 from gateway.events import Deny
+from gateway.file_folders import RECEIVED_NAME
 from gateway.messages import Attachment
-from gateway.transcript import Entry, Picture, as_message, entry_from
+from gateway.steps import ToolFinished
+from gateway.transcript import Entry, Picture, ToolCall, as_message, entry_from
 from tests.agent.endpoint import Endpoint, serving
 from tests.agent.stage import Stage
 
@@ -224,3 +229,122 @@ def test_a_picture_counts_as_tokens_and_survives_the_way_through_hooks(tmp_path:
     plain, entry = Entry("user", "look"), Entry("user", "look", parts=(found(tmp_path / "a.jpg"),))
     assert estimate_tokens(ModelRequest((entry,))) - estimate_tokens(ModelRequest((plain,))) == 1500
     assert entry_from(json.loads(json.dumps(as_message(entry)))) == entry
+
+
+def of_tool(picture: Picture, name: str = "draw", call_id: str = "c1") -> Entry:
+    return Entry("tool", "drawn", call_id=call_id, name=name, parts=(picture,))
+
+
+CALLS = Entry("assistant", tool_calls=(ToolCall("c1", "draw"), ToolCall("c2", "weather")))
+
+
+async def encoded(model: Any, *entries: Entry) -> list[dict[str, Any]]:
+    """The messages of a request, as they go to the endpoint."""
+    body = model.encode_request(ModelRequest(entries), load_pictures(entries))
+    await model.aclose()
+    messages: list[dict[str, Any]] = json.loads(body)["messages"]
+    return messages
+
+
+async def test_the_pictures_of_tools_follow_all_results_of_their_batch(tmp_path: Path) -> None:
+    """For OpenAI's endpoint refuses them in a result, and anything between two results."""
+    picture, weather = found(tmp_path / "a.png"), Entry("tool", "sunny", call_id="c2", name="weather")
+    sent = await encoded(OpenAIModel("gpt"), Entry("user", "draw"), CALLS, of_tool(picture), weather, CALLS)
+    assert [one["role"] for one in sent] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    assert (sent[2]["content"], sent[3]["content"]) == ("drawn", "sunny")
+    assert sent[4]["content"] == [{"type": "text", "text": "[what draw gave as pictures]"}, url_of(PNG)]
+    await anyio.Path(picture.path).unlink()
+    (*_, last) = await encoded(OpenAIModel("gpt"), Entry("user", "draw"), CALLS, weather, of_tool(picture))
+    assert last["content"] == f"drawn\n[you are not shown the picture in {picture.path}]"
+
+
+async def test_anthropic_takes_the_pictures_of_tools_in_their_results(tmp_path: Path) -> None:
+    weather = Entry("tool", "sunny", call_id="c2", name="weather")
+    model = AnthropicModel("claude", api_key="key")
+    sent = await encoded(model, Entry("user", "draw"), CALLS, of_tool(found(tmp_path / "a.png")), weather)
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(PNG).decode()}
+    image, text = {"type": "image", "source": source}, {"type": "text", "text": "drawn"}
+    assert sent[-1]["content"] == [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [text, image]},
+        {"type": "tool_result", "tool_use_id": "c2", "content": "sunny"},
+    ]
+
+
+class NoReader:
+    """Nothing that could read other pictures is installed."""
+
+    missing = "it needs more"
+
+    async def fit_picture(self, data: bytes) -> bytes:
+        raise AssertionError
+
+    async def read_document(self, data: bytes, limit: int) -> Any:
+        raise AssertionError
+
+    async def render_page(self, data: bytes, number: int) -> bytes:
+        raise AssertionError
+
+
+@tool(repeatable=True)
+async def draw(context: ToolContext) -> str:
+    """Draw something."""
+    assert context.show
+    return f"drawn: {await context.show(PNG)}"
+
+
+DRAW = {"tool_calls": [{"name": "draw", "args": {}, "id": "c1"}]}
+
+
+def only_file_in(folder: Path) -> Path:
+    (found,) = folder.iterdir()
+    return found
+
+
+def drawing(folder: Path) -> Any:
+    return partial(keep_tool_picture, folder, NoReader())
+
+
+async def test_a_tool_shows_a_picture_which_is_kept_as_a_file_and_in_the_record(stage: Stage, tmp_path: Path) -> None:
+    result = await stage.play(stage.agent(DRAW, "nice", tools=[draw]), keep_picture=drawing(tmp_path))
+    made = only_file_in(tmp_path)
+    assert (made.read_bytes(), made.suffix, bool(RECEIVED_NAME.fullmatch(made.name))) == (PNG, ".png", True)
+    (entry,) = [one for one in result.entries if one.role == "tool"]
+    about = f"drawn: [a picture (image/png, {len(PNG)} bytes), in {made}]"
+    assert (entry.content, [one.path for one in entry.parts]) == (about, [str(made)])
+    assert stage.sent().messages[-1] == entry
+    (finished,) = [step for step in stage.steps if isinstance(step, ToolFinished)]
+    assert finished.entry == entry
+    assert stage.fields("tool:after")["parts"] == as_message(entry)["parts"]
+    again = await stage.again(stage.agent("nice", tools=[draw]), keep_picture=drawing(tmp_path / "none"))
+    assert [one for one in again.entries if one.role == "tool"] == [entry]  # and it is not drawn again
+
+
+@pytest.mark.parametrize("left", ["nothing", "another result", "an error"])
+async def test_hooks_take_the_pictures_of_a_tool_away(stage: Stage, tmp_path: Path, left: str) -> None:
+    secret = found(tmp_path / "secret.png", b64decode(WRITTEN["gif"]))
+
+    @stage.on("tool:after")
+    def change(event: Any) -> Deny | None:
+        if left == "nothing":
+            event["parts"] = [event["parts"][0] | {"path": secret.path, "digest": secret.digest}]
+        if left == "another result":
+            event["result"] = "a secret"
+        return Deny("not this") if left == "an error" else None
+
+    result = await stage.play(stage.agent(DRAW, "nice", tools=[draw]), keep_picture=drawing(tmp_path))
+    (entry,) = [one for one in result.entries if one.role == "tool"]
+    assert len(entry.parts) == (left == "another result")
+    assert entry.error == (left == "an error")
+
+
+async def test_a_picture_that_cannot_be_shown_or_kept_is_said_so(tmp_path: Path) -> None:
+    words, picture = await keep_tool_picture(tmp_path, NoReader(), b"BM no picture that models know")
+    made = only_file_in(tmp_path)
+    why = "it is no JPEG, PNG, GIF or WebP; it needs more"
+    assert words == f"[a picture (application/octet-stream, 30 bytes), in {made}; you are not shown it: {why}]"
+    assert picture is None
+    words, picture = await keep_tool_picture(made / "below a file", NoReader(), PNG)
+    assert (words, picture) == (
+        f"[a picture (image/png, {len(PNG)} bytes) that cannot be kept: Not a directory]",
+        None,
+    )

@@ -1,16 +1,20 @@
 """Forgetting: the words are gone, and what was answered is not answered again."""
 
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages import Reply
 from gateway.sessions import Session, SessionRepository, transitions
-from gateway.sessions.removal import forget_sessions
-from gateway.transcript import Entry
+from gateway.sessions.removal import forget_sessions, rewrite_sessions
+from gateway.steps import ToolFinished
+from gateway.transcript import Entry, Picture
 from tests.spine import chain, key, message
 
 SECRET = "the password is swordfish"
@@ -117,3 +121,29 @@ async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> N
         await forget_sessions(engine, sessions, key(), first.session_id)
     assert await forget_sessions(engine, sessions, key())
     assert (await sessions.open(key())).turn is None
+
+
+async def test_the_pictures_that_tools_gave_go_with_their_sessions(engine: Engine, tmp_path: Path) -> None:
+    """Not those of the sessions that stay, even where the one that goes had the same."""
+    sessions = SessionRepository(engine)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    gone, shared, kept = (folder / f"{sign * 24}.png" for sign in "abc")
+    for path in (gone, gone.with_name(f"{gone.stem}-1.jpg"), shared, kept):
+        await anyio.Path(path).write_bytes(b"a picture")
+    opened: list[Session] = []
+    for paths in ((gone, shared), (shared, kept)):
+        parts = [Picture("image", str(path), "d", 1, "image/png") for path in paths]
+        drawn = tuple(Entry("tool", "drawn", call_id="c", name="draw", parts=(part,)) for part in parts)
+        before = await sessions.open(key())
+        begun = transitions.begin_session(before, 0.0, "new", message=message("draw"))
+        step = ToolFinished(turn_id="t", call_id="c", entry=drawn[0])
+        opened.append(await sessions.append(before, begun, step, records.TurnEnded(upto=1, entries=drawn)))
+    assert await forget_sessions(engine, sessions, key(), opened[0].session_id)
+    assert sorted(list_names(folder)) == [shared.name, kept.name]
+    assert await rewrite_sessions(engine, sessions, key(), lambda old: replace(old, entries=(), turns=(), speakers=()))
+    assert list_names(folder) == []
+
+
+def list_names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]

@@ -7,7 +7,8 @@ calls come from the tasks of turns. A call that is cancelled is cancelled at the
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import inf
@@ -29,7 +30,7 @@ from gateway.agent.mcp.message_limiter import (
 )
 from gateway.agent.mcp.server_process import ParseMessage, run_server
 from gateway.agent.mcp.trust import NEVER_SEEN, SnapshotStore, ToolSnapshot, ToolTrust, describe_change, snapshot_of
-from gateway.agent.tools import Tool, ToolContext
+from gateway.agent.tools import ShowPicture, Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
@@ -47,6 +48,7 @@ LONGEST_REASON = 200
 CONNECTION_CLOSED = -32000  # the library's code for a connection that ended under a call
 LONGEST_NAME = 64  # so many characters models allow
 LONGEST_DESCRIPTION = 4000
+MOST_PICTURES = 5  # of a result
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class McpConnection:
                 log.warning("the tool %s of the server %s %s; it asks until somebody lets it run", name, server, how)
         self.changed = changed
 
-    async def call(self, name: str, args: dict[str, Any]) -> str:
+    async def call(self, name: str, args: dict[str, Any], show: ShowPicture | None = None) -> str:
         """Call a tool. Raises AgentError in words for the model, whatever goes wrong."""
         result, seconds = None, self._spec.settings.timeout
         try:
@@ -133,7 +135,7 @@ class McpConnection:
             raise self._failure(error) from error
         if result is None:
             raise AgentError(f"{self._spec.name} took longer than {seconds:g} seconds; it was told to stop")
-        text = text_of(result, self._spec.output_limit)
+        text = await describe_result(result, self._spec.output_limit, None if result.is_error else show)
         if result.is_error:
             raise AgentError(text or f"{name} failed, and did not say why")
         return text
@@ -150,10 +152,10 @@ class McpConnection:
     def _tool(self, found: Any, now: ToolSnapshot) -> Tool:
         own, trust = found.name, self._spec.trust
 
-        async def call(args: dict[str, Any], _: ToolContext) -> str:
+        async def call(args: dict[str, Any], context: ToolContext) -> str:
             if self.changed.pop(own, None):  # it is called, so a person let it run as it is now
                 await self._snapshots.write(self._spec.name, {own: now})
-            return await self.call(own, args)
+            return await self.call(own, args, context.show)
 
         def asks(_args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
             is_free = trust.is_allowed_for(facts.get("role"), own, only_reads=only_reads)
@@ -370,23 +372,36 @@ def make_tool_name(server: str, tool: str) -> str:
     return f"{name[: LONGEST_NAME - MARK_DIGITS - 1]}_{mark}"
 
 
-def text_of(result: Any, limit: int) -> str:
-    """A result as text; what is none is named."""
-    text = "\n".join(_parts(result.content))
+async def describe_result(result: Any, limit: int, show: ShowPicture | None) -> str:
+    """A result as text. Its first pictures are shown; what is no text is named."""
+    lines, shown = list[str](), 0
+    for block in result.content:
+        if block.type == "image" and show and shown < MOST_PICTURES and (data := _decode(block.data)):
+            lines.append(await show(data))
+            shown += 1
+        else:
+            lines.append(_describe_block(block))
+    text = "\n".join(lines)
     if not text and result.structured_content is not None:
         text = msgspec.json.encode(result.structured_content).decode()
     return text if len(text) <= limit else f"{text[:limit]}\n[cut after {limit} characters]"
 
 
-def _parts(blocks: Iterable[Any]) -> Iterable[str]:
-    for block in blocks:
-        match block.type:
-            case "text":
-                yield block.text
-            case "resource_link":
-                yield f"[resource {block.uri}{f': {block.description}' if block.description else ''}]"
-            case "resource":
-                kept = block.resource
-                yield getattr(kept, "text", None) or f"[resource {kept.uri}, {kept.mime_type or 'no text'}]"
-            case kind:
-                yield f"[{kind}, {getattr(block, 'mime_type', 'no text')}]"
+def _describe_block(block: Any) -> str:
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "resource_link":
+            return f"[resource {block.uri}{f': {block.description}' if block.description else ''}]"
+        case "resource":
+            kept = block.resource
+            return getattr(kept, "text", None) or f"[resource {kept.uri}, {kept.mime_type or 'no text'}]"
+    return f"[{block.type}, {getattr(block, 'mime_type', 'no text')}]"
+
+
+def _decode(data: str) -> bytes:
+    """Empty: it is no base64, or was cut."""
+    try:
+        return b64decode(data, validate=True)
+    except ValueError:
+        return b""

@@ -133,14 +133,19 @@ def _messages(entries: Iterable[Entry], pictures: Mapping[str, str]) -> Iterable
 
 
 def _blocks(entry: Entry, pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    text = describe_withheld_pictures(entry, pictures)
+    blocks: list[dict[str, Any]] = [
+        {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
+        for part in entry.parts
+        if (data := pictures.get(part.digest))
+    ]
     if entry.role == "tool":
-        result = {"type": "tool_result", "tool_use_id": entry.call_id, "content": entry.content}
+        content = [{"type": "text", "text": text}, *blocks] if blocks else text
+        result = {"type": "tool_result", "tool_use_id": entry.call_id, "content": content}
         yield result | ({"is_error": True} if entry.error else {})
         return
-    for part in entry.parts:
-        if data := pictures.get(part.digest):
-            yield {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
-    if (text := describe_withheld_pictures(entry, pictures)).strip():
+    yield from blocks
+    if text.strip():
         yield {"type": "text", "text": text}
     for call in entry.tool_calls:
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.args}

@@ -15,7 +15,7 @@ from gateway.agent.models.provider import (
 )
 from gateway.agent.pictures import describe_withheld_pictures
 from gateway.errors import ModelError
-from gateway.transcript import Entry, Picture, Usage
+from gateway.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
 DONE_MARKER = b"[DONE]"
@@ -125,16 +125,26 @@ def _count(used: _CompletionUsage, price: TokenPrice) -> Usage:
     return price.usage_of(read, written, cached=cached or 0, reasoning=thought or 0)
 
 
+def _messages(entries: Iterable[Entry], pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    """What a tool gives is text alone here: its pictures follow as a message of their own, behind all of its batch."""
+    given: list[dict[str, Any]] = []
+    for entry in entries:
+        if given and entry.role != "tool":
+            yield {"role": "user", "content": given}
+            given = []
+        yield _message(entry, pictures)
+        if entry.role == "tool" and (images := _list_images(entry, pictures)):
+            given += [{"type": "text", "text": f"[what {entry.name} gave as pictures]"}, *images]
+    if given:
+        yield {"role": "user", "content": given}
+
+
 def _message(entry: Entry, pictures: Mapping[str, str]) -> dict[str, Any]:
+    text = describe_withheld_pictures(entry, pictures)
     if entry.role == "tool":
-        return {"role": "tool", "tool_call_id": entry.call_id, "content": entry.content}
+        return {"role": "tool", "tool_call_id": entry.call_id, "content": text}
     if entry.parts:
-        images = [
-            {"type": "image_url", "image_url": {"url": _make_data_url(part, data)}}
-            for part in entry.parts
-            if (data := pictures.get(part.digest))
-        ]
-        text = describe_withheld_pictures(entry, pictures)
+        images = _list_images(entry, pictures)
         return {"role": entry.role, "content": [{"type": "text", "text": text}, *images] if images else text}
     if not entry.tool_calls:
         return {"role": entry.role, "content": entry.content}
@@ -145,8 +155,12 @@ def _message(entry: Entry, pictures: Mapping[str, str]) -> dict[str, Any]:
     return {"role": entry.role, "content": entry.content or None, "tool_calls": calls}
 
 
-def _make_data_url(part: Picture, data: str) -> str:
-    return f"data:{part.mime};base64,{data}"
+def _list_images(entry: Entry, pictures: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{data}"}}
+        for part in entry.parts
+        if (data := pictures.get(part.digest))
+    ]
 
 
 def _encode_arguments(value: Any) -> str:
@@ -176,7 +190,7 @@ class OpenAIModel(HttpModel):
 
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-        messages += [_message(entry, pictures) for entry in request.messages]
+        messages += _messages(request.messages, pictures)
         body: dict[str, Any] = {"messages": messages, "stream_options": {"include_usage": True}}
         if request.tools:
             body["tools"] = [

@@ -8,6 +8,7 @@ from typing import Annotated
 import anyio.to_thread
 from msgspec import Meta
 
+from gateway.agent.pictures import read_header
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
@@ -26,8 +27,11 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         first_line: Annotated[int, Meta(ge=1)] = 1,
         lines: Annotated[int, Meta(ge=1)] = LINES,
     ) -> str:
-        """Read a text file, or some lines of it."""
-        text = _text(await anyio.to_thread.run_sync(find_workspace(context.facts).read, path), path)
+        """Read a text file, or some lines of it. A picture you are shown."""
+        content = await anyio.to_thread.run_sync(find_workspace(context.facts).read, path)
+        if context.show and read_header(content):
+            return await context.show(content)
+        text = _text(content, path)
         every = text.splitlines(keepends=True)
         part = "".join(every[first_line - 1 : first_line - 1 + lines])
         left = len(every) - (first_line - 1 + lines)

@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 import time
+from base64 import b64decode
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import anyio
 import pytest
 
 from gateway.agent.mcp import McpServers, McpSpec
+from gateway.agent.mcp.client import MOST_PICTURES
 from gateway.agent.mcp.message_limiter import MAX_BYTES, USUAL_BYTES, MessageLimiter
 from gateway.agent.tools import ToolContext, find_tool
 from gateway.config.settings import McpServerSettings
@@ -25,6 +27,10 @@ pytestmark = pytest.mark.process
 
 SERVER = Path(__file__).parent / "toolserver.py"
 LIMIT = 1000
+DRAWN = (
+    "iVBORw0KGgoAAAANSUhEUgAAACUAAAAXCAIAAAADThHyAAAAKElEQVR4nGM8ISfHQEfARE/LRu0btW/UvlH7Ru0btW/UvlH7Ru0jCAApBwEyyIYo"
+    "iAAAAABJRU5ErkJggg=="
+)
 QUICK = 1.0  # seconds that the loop may be late, on the busiest machine
 
 
@@ -60,10 +66,10 @@ async def serving(how, notes):
         process.kill()
 
 
-async def call(tools, name, **args):
+async def call(tools, name, show=None, **args):
     tool = find_tool(tools, f"mcp_shop_{name}")
     assert tool
-    return await tool.call(args, ToolContext())
+    return await tool.call(args, ToolContext(show=show))
 
 
 @asynccontextmanager
@@ -88,6 +94,29 @@ async def test_a_long_result_is_cut_as_a_short_one_is(tools):
     for size in (2000, USUAL_BYTES, 3_000_000):
         assert await call(tools, "tell", size=size) == f"{'x' * LIMIT}\n[cut after {LIMIT} characters]"
     assert await call(tools, "picture", size=3_000_000) == "[image, image/png]"
+
+
+@pytest.mark.parametrize(("pictures", "padding", "whole"), [(7, 0, MOST_PICTURES), (5, 1_000_000, 3)])
+async def test_pictures_are_shown_whole_up_to_a_bound(tools, pictures, padding, whole):
+    """Of any result so many, and of a message that is made short so many bytes."""
+    shown = []
+
+    async def show(data):
+        shown.append(data)
+        return f"[{len(data)} bytes]"
+
+    lines = (await call(tools, "draw", show, pictures=pictures, padding=padding)).splitlines()
+    size = len(b64decode(DRAWN)) + padding + 1
+    assert lines[0] == "Here it is:"
+    assert lines[1:] == [f"[{size} bytes]"] * whole + ["[image, image/jpeg]"] * (pictures - whole)
+    assert [data[-1] for data in shown] == list(range(whole))
+
+
+async def test_what_is_no_picture_is_not_shown(tools):
+    async def show(data):
+        raise AssertionError(data)
+
+    assert await call(tools, "picture", show, size=11) == "[image, image/png]"
 
 
 async def test_a_result_of_60_mb_is_refused_in_words_while_all_else_goes_on(tools):

@@ -5,12 +5,13 @@ python toolserver.py stdio NOTES | python toolserver.py http PORT NOTES
 
 import os
 import sys
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import anyio
 import mcp.server.mcpserver
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ImageContent, ToolAnnotations
+from mcp_types import ImageContent, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 server = mcp.server.mcpserver.MCPServer("shop")
@@ -67,6 +68,20 @@ def tell(size: int) -> str:
 def picture(size: int) -> ImageContent:
     """A picture of so many characters."""
     return ImageContent(type="image", data="x" * size, mime_type="image/png")
+
+
+DRAWN = (
+    "iVBORw0KGgoAAAANSUhEUgAAACUAAAAXCAIAAAADThHyAAAAKElEQVR4nGM8ISfHQEfARE/LRu0btW/UvlH7Ru0btW/UvlH7Ru0jCAApBwEyyIYo"
+    "iAAAAABJRU5ErkJggg=="
+)
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def draw(pictures: int = 1, padding: int = 0) -> list[TextContent | ImageContent]:
+    """Draw so many pictures, of so many bytes more than they need."""
+    drawn = [b64encode(b64decode(DRAWN) + bytes(padding) + bytes([number])).decode() for number in range(pictures)]
+    images = [ImageContent(type="image", data=data, mime_type="image/jpeg") for data in drawn]
+    return [TextContent(type="text", text="Here it is:"), *images]
 
 
 class Article(BaseModel):
