@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),
     "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
     "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
-    "backup": ("gateway.cli.backup", "copies of the journal, and putting one back"),
+    "backup": ("gateway.cli.backup", "copies of the home, and putting one back"),
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),
     "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
     "config": ("gateway.cli.config", "check, show and explain the configuration"),

@@ -1,54 +1,126 @@
-"""`hermes-gateway backup`: copies of the journal, made while the gateway runs, and put back when it does not."""
+"""`hermes-gateway backup`: copies of the home, made while the gateway runs, and put back when it does not.
+
+A copy whose name ends in `.db` is one of the journal alone, as earlier versions made all of them.
+"""
 
 import argparse
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
-from gateway.cli.output import print_note, show_result
+from gateway.backup.archive import write_archive
+from gateway.backup.archive_reader import ReadArchive, is_archive, read_archive
+from gateway.backup.backup_folder import open_backup_folder
+from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX
+from gateway.backup.restore import restore_archive
+from gateway.cli.output import format_ago, print_note, show_result
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
 from gateway.errors import ExitCode
 
+JOURNAL_ENDING = ".db"
+Done: TypeAlias = tuple[dict[str, object], str, tuple[str, ...]]
+EMPTY = JournalContents(0, 0, None, 0)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    create = verbs.add_parser("create", help="copy the journal as it is now, and verify the copy")
+    create = verbs.add_parser("create", help="copy the home as it is now, and verify the copy")
     create.add_argument(
-        "file", nargs="?", help="where to; by default into the home's backups, with the time as its name"
+        "file",
+        nargs="?",
+        help="where to; by default into the home's backups, with the time as its name; NAME.db: the journal alone",
     )
+    create.add_argument("--with-env", action="store_true", help="the secrets too, which stand in .env")
     check = verbs.add_parser("verify", help="read a copy, or the journal itself, from end to end")
     check.add_argument("file", nargs="?", help="by default the journal")
-    back = verbs.add_parser("restore", help="put a copy in the place of the journal; the old one is kept beside it")
+    back = verbs.add_parser("restore", help="put a copy in place, where nothing is")
     back.add_argument("file", help="the copy")
+    back.add_argument("--replace", action="store_true", help="also where something is, which is kept aside")
     for verb in (create, check, back):
         verb.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     """1 where records are damaged; a copy with such a record is kept, for all the others in it."""
-    damaged: tuple[str, ...] = ()
-    if args.verb == "restore":
-        print_note(f"checking {args.file} ...")
-        old = restore_backup(Path(args.file), home.journal)
-        remove_search_index(home.search)
-        text = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
-        facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
-    elif args.verb == "verify":
-        path = Path(args.file) if args.file else home.journal
-        found = verify_journal(path)
-        text = f"{path} {describe(found)}: {found.records} records, {found.size} bytes"
-        facts, damaged = list_facts(path, found), found.damaged
-    else:
-        path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        print_note(f"copying {home.journal} ...")
-        found = create_backup(home.journal, path)
-        text = f"{path}: {found.records} records, {found.size} bytes"
-        facts, damaged = list_facts(path, found), found.damaged
+    does = {"create": create, "verify": verify, "restore": restore}[args.verb]
+    facts, text, damaged = does(args, home)
     show_result(facts, text, as_json=args.json)
     for one in damaged:
         print_note(f"{one} is not as it was written: the disk has changed it; an older backup may have it whole")
     return int(ExitCode.FAILED if damaged else ExitCode.OK)
+
+
+def create(args: argparse.Namespace, home: Home) -> Done:
+    print_note(f"copying {home.root} ...")
+    if args.file is None:
+        with open_backup_folder(home.backups) as folder:
+            made = write_archive(home, folder / time.strftime("%Y%m%d-%H%M%S.tar.gz"), with_env=args.with_env)
+    elif args.file.endswith(JOURNAL_ENDING):
+        path = Path(args.file)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = create_backup(home.journal, path)
+        return list_facts(path, found), f"{path}: {found.records} records, {found.size} bytes", found.damaged
+    else:
+        made = write_archive(home, Path(args.file), with_env=args.with_env)
+    for name, why in made.left_out.items():
+        print_note(f"left out: {name}: {why}")
+    journal = made.journal or EMPTY
+    facts = {**list_facts(made.path, journal), "size": made.size, "files": made.files, "left_out": made.left_out}
+    return facts, f"{made.path}: {made.files} files, {journal.records} records, {made.size} bytes", journal.damaged
+
+
+def verify(args: argparse.Namespace, home: Home) -> Done:
+    path = Path(args.file) if args.file else home.journal
+    if not (path.is_file() and is_archive(path)):
+        found = verify_journal(path)
+        text = f"{path} {describe(found)}: {found.records} records, {found.size} bytes"
+        return list_facts(path, found), text, found.damaged
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=WORK_PREFIX) as work:
+        read = read_archive(path, Path(work))
+        journal = verify_journal(Path(work) / JOURNAL) if JOURNAL in read.digests else EMPTY
+    facts = {**list_facts(path, journal), "size": path.stat().st_size, "files": len(read.digests)}
+    made = f"made {format_ago(read.made)} of {read.home}"
+    return (
+        facts,
+        f"{path} {describe(journal)}: {len(read.digests)} files, {journal.records} records, {made}",
+        journal.damaged,
+    )
+
+
+def restore(args: argparse.Namespace, home: Home) -> Done:
+    path = Path(args.file)
+    print_note(f"checking {path} ...")
+    if not (path.is_file() and is_archive(path)):
+        old = restore_backup(path, home.journal)
+        remove_search_index(home.search)
+        text = f"{home.journal} is now what {path} holds" + (f"; the old one is {old}" if old else "")
+        return {"journal": str(home.journal), "replaced": str(old) if old else None}, text, ()
+    done = restore_archive(path, home, replace=args.replace)
+    for note in list_notes(done.archive, home):
+        print_note(note)
+    kept = str(done.replaced) if done.replaced else None
+    text = f"{home.root} is now what {path} holds: {', '.join(done.pieces)}"
+    facts: dict[str, object] = {
+        "home": str(home.root),
+        "pieces": list(done.pieces),
+        "replaced": kept,
+        "secrets": list(done.archive.secrets),
+    }
+    return facts, text + (f"; what was there is in {kept}" if kept else ""), ()
+
+
+def list_notes(archive: ReadArchive, home: Home) -> Iterator[str]:
+    """What is left to do for whoever has put a copy back."""
+    if archive.secrets:
+        yield f"to be set again in {home.env}: {', '.join(archive.secrets)}"
+    for name, why in archive.left_out.items():
+        if name != ENV:
+            yield f"it was left out when the copy was made: {name}: {why}"
+    if Path(archive.home) != home.root:
+        yield f"conversations from before name their files as they lay in {archive.home}"
 
 
 def describe(found: JournalContents) -> str:

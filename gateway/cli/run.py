@@ -13,6 +13,7 @@ import anyio
 
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.backup.restore_plan import resume_restore
 from gateway.cli.output import has_colours, render_box
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     chosen = {"logs.level": args.log_level} if args.log_level else {}
     read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
     prepare_home(home)
+    resume_restore(home)
     configuration = read()
     notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
     with open_logs(home, configuration, environ) as kept:

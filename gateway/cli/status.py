@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli import platform
-from gateway.cli.output import format_duration, print_lines, show_fields, show_json, show_table
+from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.errors import ExitCode, NotRunning
@@ -53,6 +53,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("owner", describe_owners(facts)),
             ("page", describe_page(facts["web"]["url"])),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
+            ("backup", describe_backup(facts["backup"])),
             ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
     )
@@ -90,6 +91,14 @@ def describe_turns(facts: dict[str, Any]) -> str:
     turns = f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"
     calls = ", ".join(f"{key} {count}" for key, count in facts["calls"].items())
     return f"{turns}; calls of programs: {calls}" if calls else turns
+
+
+def describe_backup(backup: dict[str, Any]) -> str:
+    """Whether copies are made by themselves, and when the last was."""
+    last = f"the last {format_ago(backup['last'])}, {backup['kept']} kept" if backup["last"] else "none yet"
+    if not backup["every"]:
+        return f"not by itself; backup.every: 1d makes one a day{f'; {last}' if backup['last'] else ''}"
+    return f"every {format_duration(backup['every'])}; {last}"
 
 
 def describe_page(url: str) -> str:

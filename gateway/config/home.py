@@ -86,6 +86,8 @@ class Home:
         self.context_copies = ours / "context"  # what context files said before commands ran
         self.voice = ours / "voice"  # what programs that speak are writing now
         self.backups = ours / "backups"
+        self.restore = ours / "restore"  # a copy that is being put back
+        self.replaced = ours / "replaced"  # what stood where a copy was put back
         self.lock = ours / "gateway.lock"
         self._runtime = runtime
 

@@ -429,6 +429,13 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
     ] = 2_000_000_000
 
 
+class BackupSettings(Struct, frozen=True, kw_only=True):
+    """Copies of the home that the gateway makes by itself, into `hermes-gateway/backups`; see docs/operating.md."""
+
+    every: Annotated[Duration, describe("how often, for instance `1d`; 0: never", ge=0)] = 0.0
+    keep: Annotated[int, describe("how many of them are kept; those that you make are no matter", ge=1, le=1000)] = 7
+
+
 class WebTlsSettings(Struct, frozen=True, kw_only=True):
     """The certificate of the port, where it speaks TLS itself."""
 
@@ -578,6 +585,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     voice: VoiceSettings = VoiceSettings()
     traces: TraceSettings = TraceSettings()
     journal: JournalSettings = JournalSettings()
+    backup: BackupSettings = BackupSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[
         dict[str, WebhookSettings], describe("what is called from outside, by a name that stands in its address")

@@ -228,7 +228,7 @@ class Agents:
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
-        state = [home.hook_state, home.context_copies, home.backups, home.logs, home.lock]
+        state = [home.hook_state, home.context_copies, home.backups, home.restore, home.replaced, home.logs, home.lock]
         return [*hooks, *adapters, *skills, *settings, *databases, *state]
 
 

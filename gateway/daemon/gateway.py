@@ -59,6 +59,7 @@ from gateway.daemon.part_settings import (
 from gateway.daemon.parts import Part, describe_parts
 from gateway.daemon.platforms import build_platforms, list_enabled, list_links, steer_platform
 from gateway.daemon.received_files import move_received_files
+from gateway.daemon.scheduled_backups import ScheduledBackups
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
@@ -154,6 +155,7 @@ class Gateway:
         self.state: GatewayState = "starting"
         self.since = time.time()
         self.trouble = ""
+        self.backups = ScheduledBackups(home, lambda: self.settings.backup)
         self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
@@ -177,8 +179,7 @@ class Gateway:
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.traces = build_traces(self) if settings.traces.endpoint else None
         self.folder_hooks = self._build_folder_hooks(registry, fork_server)
-        self.plugins = Plugins(self.folder_hooks.plugin_tools)
-        self.tool_journal = ToolServerJournal(engine)
+        self.plugins, self.tool_journal = Plugins(self.folder_hooks.plugin_tools), ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents = self._build_agents(configuration)
         self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
@@ -452,6 +453,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
     yield Part("tool servers", gateway.tool_servers.run)
     yield Part("retention", gateway.retention.run)
+    yield Part("backups", gateway.backups.run)
     yield Part("usage", gateway.usage.run)
     if gateway.traces:
         yield Part("traces", gateway.traces.run)

@@ -42,6 +42,7 @@ RELOADABLE = {
     "tools",
     "mcp_servers",
     "access",
+    "backup",
     "budgets",
     "display",
     "voice",

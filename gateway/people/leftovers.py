@@ -23,8 +23,8 @@ def _list_lines(home: Home, person: Person) -> Iterator[str]:
 
 
 def _list_copies(home: Home) -> Iterator[str]:
-    for path in sorted(home.backups.glob("*")):
-        yield f"{path}: a copy of the journal from before"
+    for path in sorted((*home.backups.glob("*"), *home.replaced.glob("*"))):
+        yield f"{path}: a copy from before"
 
 
 def _list_logs(home: Home, person: Person) -> Iterator[str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.backup.archive_reader import read_archive
+from gateway.backup.restore_plan import write_plan
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -97,3 +99,44 @@ def test_what_is_damaged_or_no_journal_is_refused(gateway: GatewayProcess, tmp_p
     assert gateway.home.journal.read_bytes() == before
     gateway.start()
     assert titles(gateway, "apple") == 1
+
+
+def test_all_of_a_home_moves_to_another_one(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.home.env.write_text("OPENROUTER_API_KEY=secret\n")
+    gateway.home.env.chmod(0o600)
+    gateway.add_hook(
+        "mine", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(event_type, context): ...\n"}
+    )
+    gateway.say("remember the apple")
+    made = gateway.cli("backup", "create", str(tmp_path / "home.tar.gz"), "--json")
+    assert (made.returncode, json.loads(made.stdout)["left_out"].keys()) == (0, {".env"})
+    assert "is whole" in gateway.cli("backup", "verify", str(tmp_path / "home.tar.gz")).stdout
+    with GatewayProcess(tmp_path / "machine" / "home") as other:
+        restored = other.cli("backup", "restore", str(tmp_path / "home.tar.gz"))
+        assert (restored.returncode, "OPENROUTER_API_KEY" in restored.stderr) == (0, True), restored.stderr
+        other.script({"user": "remember", "answers": [{"text": "noted"}]})
+        other.start()
+        other.until(lambda: titles(other, "apple") == 1)
+        assert [one["name"] for one in other.call("hooks.list")["hooks"] if one["name"] == "mine"] == ["mine"]
+        other.stop()
+        refused = other.cli("backup", "restore", str(tmp_path / "home.tar.gz"))
+        assert (refused.returncode, "is not empty: it has" in refused.stderr) == (1, True)
+        replaced = other.cli("backup", "restore", str(tmp_path / "home.tar.gz"), "--replace", "--json")
+        kept = Path(json.loads(replaced.stdout)["replaced"])
+        assert (kept / "hermes-gateway" / "journal.db").exists()
+
+
+def test_a_restore_that_was_cut_off_is_finished_by_the_start(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.say("remember the apple")
+    gateway.cli("backup", "create", str(tmp_path / "home.tar.gz"))
+    gateway.say("remember the pear", "other")
+    gateway.stop()
+    (gateway.home.restore / "new" / "hermes-gateway").mkdir(parents=True)
+    read_archive(tmp_path / "home.tar.gz", gateway.home.root.parent / "laid-out")
+    write_plan(gateway.home.restore, gateway.home, ["hermes-gateway/journal.db"], ["hermes-gateway/journal.db"])
+    (tmp_path / "laid-out" / "hermes-gateway" / "journal.db").rename(
+        gateway.home.restore / "new" / "hermes-gateway" / "journal.db"
+    )
+    gateway.start()
+    gateway.until(lambda: (titles(gateway, "apple"), titles(gateway, "pear")) == (1, 0))
+    assert list(gateway.home.replaced.rglob("journal.db"))

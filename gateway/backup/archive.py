@@ -1,0 +1,194 @@
+"""A copy of a home is written: a `.tar.gz` with the files by their paths, and a list of their digests at its end.
+
+It gets its name when it is whole, was read again from end to end, and is on the disk for good; whatever is cut off
+leaves a folder `.work-...` beside it. The journal in it is a copy as of one instant, and so are databases that hooks
+keep.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from gateway import __version__
+from gateway.backup.archive_reader import read_archive
+from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, HomeFile, list_files
+from gateway.config.environment import read_environment
+from gateway.config.home import Home
+from gateway.engine.sqlite.backup import JournalContents, create_backup
+from gateway.engine.sqlite.journal_file import sync
+from gateway.file_folders import open_plain_file
+
+FORMAT = 1
+COMPRESSION = 4  # most of what can be won, in a third of the time
+SQLITE_HEADER = b"SQLite format 3\0"
+SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenArchive:
+    """What is in an archive that was made; `left_out`: what is not, by its path, with the reason."""
+
+    path: Path
+    size: int
+    files: int
+    journal: JournalContents | None
+    left_out: dict[str, str]
+
+
+@dataclass(slots=True)
+class ArchiveWriter:
+    """The open archive, and what has been written into it so far."""
+
+    packed: tarfile.TarFile
+    digests: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, file: BinaryIO) -> None:
+        """BackupError: the file became shorter meanwhile."""
+        found = os.fstat(file.fileno())
+        header = tarfile.TarInfo(name)
+        header.size, header.mtime = found.st_size, int(max(found.st_mtime, 0))
+        header.mode = 0o700 if found.st_mode & 0o100 else 0o600
+        reader = DigestReader(file)
+        try:
+            self.packed.addfile(header, reader)
+        except OSError as error:
+            if error.errno is None:
+                raise BackupError(f"{name} was cut off while it was read; try again") from None
+            raise
+        self.digests[name] = reader.digest.hexdigest()
+
+    def add_text(self, name: str, text: str) -> None:
+        data = text.encode()
+        header = tarfile.TarInfo(name)
+        header.size, header.mode, header.mtime = len(data), 0o600, int(time.time())
+        self.packed.addfile(header, io.BytesIO(data))
+
+
+class DigestReader(io.RawIOBase):
+    """A file, and the digest of what was read of it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+
+def write_archive(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
+    """Copy a home as it is now, whether a gateway serves it or not; the copy is read again before it gets its name.
+
+    Raises:
+        BackupError: there is nothing to copy, or the target exists already.
+        EngineError: the journal is damaged.
+    """
+    if os.path.lexists(target):
+        raise BackupError(f"{target} exists already; name a file that does not")
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=target.parent))
+    try:
+        part = work / "archive"
+        journal, digests, left_out = _write(home, part, work, with_env=with_env)
+        if not digests:
+            raise BackupError(f"there is nothing in {home.root} that could be copied")
+        if read_archive(part).digests != digests:
+            raise BackupError(f"what was written to {target} is not what was read; look at that disk")
+        size = part.stat().st_size
+        part.rename(target)
+        sync(target.parent)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return WrittenArchive(target, size, len(digests), journal, left_out)
+
+
+def _write(
+    home: Home, part: Path, work: Path, *, with_env: bool
+) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
+    journal, left_out = None, dict[str, str]()
+    with _open_archive(part) as writer:
+        for found in list_files(home, with_env=with_env):
+            why = found.why_not or _add_file(writer, found, work)
+            if why:
+                left_out[found.name] = why
+        if home.journal.exists():
+            journal = create_backup(home.journal, work / "journal.db")
+            with (work / "journal.db").open("rb") as file:
+                writer.add(JOURNAL, file)
+        secrets = [] if with_env or not home.env.exists() else sorted(read_environment({}, home.env).environ)
+        if secrets:
+            left_out[ENV] = "secrets are taken along only with --with-env"
+        about = {"format": FORMAT, "version": __version__, "made": time.time(), "home": str(home.root)}
+        facts = {**about, "digests": writer.digests, "left_out": left_out, "secrets": secrets}
+        writer.add_text(MANIFEST, json.dumps(facts, indent=1))
+    return journal, writer.digests, left_out
+
+
+@contextmanager
+def _open_archive(part: Path) -> Iterator[ArchiveWriter]:
+    with part.open("xb") as file:
+        part.chmod(0o600)
+        with (
+            gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as stream,
+            tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as packed,
+        ):
+            yield ArchiveWriter(packed)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _add_file(writer: ArchiveWriter, found: HomeFile, work: Path) -> str:
+    """Why it is left out after all; empty: it is in."""
+    try:
+        with open_plain_file(found.path.parent.resolve() / found.path.name) as file:
+            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER and (copy := _copy_database(found.path, work)):
+                with copy.open("rb") as whole:
+                    writer.add(found.name, whole)
+                return ""
+            file.seek(0)
+            if not _belongs_to_database(found.path):
+                writer.add(found.name, file)
+    except FileNotFoundError:
+        return ""  # it went meanwhile
+    except PermissionError as error:
+        return error.strerror or "no permission"
+    return ""
+
+
+def _copy_database(path: Path, work: Path) -> Path | None:
+    """A database that somebody may be writing now, as of one instant; None: SQLite cannot read it."""
+    copy = work / "database"
+    copy.unlink(missing_ok=True)
+    try:
+        with (
+            closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db,
+            closing(sqlite3.connect(copy)) as into,
+        ):
+            db.backup(into)
+    except sqlite3.Error:
+        return None
+    return copy
+
+
+def _belongs_to_database(path: Path) -> bool:
+    """Whether what it holds is in the copy of a database beside it."""
+    for ending in SQLITE_COMPANIONS:
+        main = path.with_name(path.name.removesuffix(ending))
+        if path.name.endswith(ending) and main.is_file():
+            with main.open("rb") as file:
+                return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+    return False

@@ -1,0 +1,150 @@
+"""An archive that is said to be a copy of a home, read without believing it: nothing of it leads out of the folder.
+
+It holds plain files alone, each with a path that a copy of a home may have, and is whole only when all of them are
+what the list at its end says. The archives of hooks are held to limits of their own (`gateway/installer/archive.py`):
+one of a home may be as large as the disk has room for.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from gateway.backup.contents import MANIFEST, BackupError, is_piece
+from gateway.logs.text import to_one_line
+
+CHUNK = 1 << 20
+MAX_FILES = 500_000
+MAX_HEADER = 1 << 20  # of what stands between the files: long names, times
+MAX_MANIFEST = 512 << 20
+SPARE_ROOM = 64 << 20  # bytes of the disk that are left to others
+KNOWN_FORMAT = 1
+GZIP_HEADER = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArchive:
+    """What an archive holds: its files with their digests, and what it says of itself."""
+
+    digests: dict[str, str]
+    version: str
+    home: str
+    made: float
+    left_out: dict[str, str]
+    secrets: tuple[str, ...]
+
+
+class CappedHeader(tarfile.TarInfo):
+    """What stands before a file: all of it is read into memory, so it is short."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type not in tarfile.REGULAR_TYPES and found.size > MAX_HEADER:
+            raise BackupError("the archive holds a header that is longer than any we write")
+        return found
+
+
+def is_archive(path: Path) -> bool:
+    """Whether it begins as one."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP_HEADER)) == GZIP_HEADER
+
+
+def read_archive(archive: Path, into: Path | None = None) -> ReadArchive:
+    """Read it from end to end, and lay its files out in a folder that is empty, where one is given.
+
+    Raises:
+        BackupError: it is no such archive, was cut off or changed, or there is no room for what it holds.
+    """
+    try:
+        with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=CappedHeader) as packed:
+            return _read(packed, into)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
+        raise BackupError(f"{archive} is no whole copy of a home: {to_one_line(str(error), 200)}") from None
+
+
+def _read(packed: tarfile.TarFile, into: Path | None) -> ReadArchive:
+    found: dict[str, str] = {}
+    manifest: bytes | None = None
+    for member in packed:
+        source = packed.extractfile(member) if member.isreg() and not member.issparse() else None
+        name = member.name
+        if source is None or manifest is not None or name in found or not (name == MANIFEST or is_allowed(name)):
+            raise BackupError(f"the archive holds {show(name)}, which no copy of a home has, or has there")
+        if name == MANIFEST:
+            manifest = source.read(MAX_MANIFEST)
+            continue
+        if len(found) == MAX_FILES:
+            raise BackupError(f"the archive holds more than {MAX_FILES} files")
+        found[name] = _take(source, into / name if into else None, member)
+    about = _parse_manifest(manifest)
+    if about.digests != found:
+        wrong = next((name for name in found if about.digests.get(name) != found[name]), "")
+        wrong = wrong or next(name for name in about.digests if name not in found)
+        raise BackupError(f"the archive is not as it was made: {show(wrong)} is missing, or another; take another copy")
+    return about
+
+
+def is_allowed(name: str) -> bool:
+    """Whether a file of a copy may have this path."""
+    parts = name.split("/")
+    return is_piece(name) and not ({"", ".", ".."} & {*parts} or "\0" in name)
+
+
+def show(name: str) -> str:
+    return to_one_line(repr(name), 200)
+
+
+def _take(source: IO[bytes], path: Path | None, member: tarfile.TarInfo) -> str:
+    """The digest of one file, which is written where a path is given."""
+    digest = hashlib.sha256()
+    if path is None:
+        while data := source.read(CHUNK):
+            digest.update(data)
+        return digest.hexdigest()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if shutil.disk_usage(path.parent).free < member.size + SPARE_ROOM:
+            raise BackupError(f"there is no room for {show(member.name)}: {member.size} bytes; nothing was put back")
+        with path.open("xb") as target:
+            while data := source.read(CHUNK):
+                digest.update(data)
+                target.write(data)
+            target.flush()
+            os.fsync(target.fileno())
+        path.chmod(0o700 if member.mode & 0o100 else 0o600)
+        os.utime(path, (member.mtime, member.mtime))
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, ValueError, OverflowError):
+        raise BackupError(
+            f"the archive holds {show(member.name)} as a file and as a folder, or otherwise oddly"
+        ) from None
+    except OSError as error:
+        raise BackupError(f"{show(member.name)} cannot be laid out here: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def _parse_manifest(text: bytes | None) -> ReadArchive:
+    """BackupError: it is none that we could have written."""
+    if text is None:
+        raise BackupError("the archive was cut off, or is no copy of a home: it has no list of its files at its end")
+    try:
+        said: Any = json.loads(text)
+        if said["format"] > KNOWN_FORMAT:
+            raise BackupError(f"the archive was made by a later version, {said['version']}; put it back with that one")
+        return ReadArchive(
+            digests={str(name): str(digest) for name, digest in said["digests"].items()},
+            version=str(said["version"]),
+            home=str(said["home"]),
+            made=float(said["made"]),
+            left_out={str(name): str(why) for name, why in said["left_out"].items()},
+            secrets=tuple(map(str, said["secrets"])),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise BackupError("the archive's list of its files is not as we write it") from None

@@ -1,0 +1,83 @@
+"""What of a home belongs into a copy of it: all that cannot be made anew. Its secrets only when somebody wants them.
+
+What lies in the home itself is ours and Hermes's together: hooks, plugins, skills. Of our own folder all is taken but
+what is listed here, so that nothing which a later version keeps there is forgotten.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.config.home import OWN_FOLDER, Home
+from gateway.errors import GatewayError
+
+MANIFEST = "BACKUP.json"
+WORK_PREFIX = ".work-"  # of folders in which an archive is made
+JOURNAL = f"{OWN_FOLDER}/journal.db"
+ENV = ".env"
+SHARED = ("hooks", "plugins", "skills", "BOOT.md")
+# Of our own folder: what is running now, what is made from the rest, and copies.
+TRANSIENT = ("logs", "voice", "backups", "restore", "replaced", "gateway.lock", "control.sock", "turn-marks")
+TRANSIENT_BEGINNINGS = (".", "journal.db", "search.db")
+MADE_ANEW = "__pycache__"
+
+
+class BackupError(GatewayError):
+    """A copy of a home cannot be made, is not what it should be, or cannot be put back here."""
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFile:
+    """A file of a home, by its path below it. `why_not`: the reason why it is left out."""
+
+    name: str
+    path: Path
+    why_not: str = ""
+
+
+def is_piece(name: str, *, with_env: bool = True) -> bool:
+    """Whether something of this path, below a home, belongs into a copy of it."""
+    first, _, below = name.partition("/")
+    if first != OWN_FOLDER:
+        return first in SHARED or (name == ENV and with_env)
+    own = below.partition("/")[0]
+    return name == JOURNAL or (bool(own) and own not in TRANSIENT and not own.startswith(TRANSIENT_BEGINNINGS))
+
+
+def list_pieces(home: Home, *, with_env: bool = False) -> list[str]:
+    """The files and folders that belong in and are there, by the shortest path that says so."""
+    own = [f"{OWN_FOLDER}/{one.name}" for one in _list(home.own_folder)]
+    known = [*SHARED, *([ENV] if with_env else []), *own]
+    return sorted(name for name in known if is_piece(name) and os.path.lexists(home.root / name))
+
+
+def list_files(home: Home, *, with_env: bool) -> Iterator[HomeFile]:
+    """All files of the pieces, the journal aside, with those that are left out since they are no plain files."""
+    for piece in list_pieces(home, with_env=with_env):
+        if piece != JOURNAL:
+            yield from _find_files(piece, home.root / piece)
+
+
+def _find_files(name: str, path: Path) -> Iterator[HomeFile]:
+    """Folders may lie in each other as deep as the disk lets them."""
+    pending = [(name, path)]
+    while pending:
+        name, path = pending.pop()
+        try:
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode) and path.name != MADE_ANEW:
+                pending += [(f"{name}/{one.name}", one) for one in sorted(path.iterdir(), reverse=True)]
+            elif stat.S_ISLNK(mode):
+                yield HomeFile(name, path, f"a link to {path.readlink()}")
+            elif stat.S_ISREG(mode):
+                yield HomeFile(name, path)
+        except FileNotFoundError:
+            continue  # it went meanwhile
+        except OSError as error:
+            yield HomeFile(name, path, error.strerror or "it cannot be read")
+
+
+def _list(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -1,0 +1,77 @@
+"""The gateway copies its home by itself, as often as `backup.every` says. The last copy is found in the folder.
+
+A copy is made by a process of its own. `trouble` stands until one has been made: the next try comes in ten minutes.
+"""
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+
+import gateway
+from gateway.backup.backup_folder import list_own
+from gateway.config.home import Home
+from gateway.config.settings import BackupSettings
+from gateway.logs.text import to_one_line
+
+LOOK_PAUSE = 5.0  # seconds; the clock of the machine may be set, and the settings may change
+RETRY_PAUSE = 600.0
+LIBRARY = str(Path(gateway.__file__).resolve().parents[1])
+
+log = logging.getLogger(__name__)
+
+
+class ScheduledBackups:
+    """Copies of the home, when they are due, and what became of the last one."""
+
+    def __init__(
+        self, home: Home, settings: Callable[[], BackupSettings], clock: Callable[[], float] = time.time
+    ) -> None:
+        self.trouble = ""
+        self._home, self._settings, self._clock = home, settings, clock
+        self._retry_at = 0.0
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Make them until cancelled."""
+        task_status.started()
+        while True:
+            settings = self._settings()
+            if settings.every and self._clock() >= self._find_due(settings):
+                await self._make(settings)
+            if not settings.every:
+                self.trouble = ""
+            await anyio.sleep(min(LOOK_PAUSE, settings.every or LOOK_PAUSE))
+
+    def describe(self) -> dict[str, Any]:
+        """For `status`: how often, how many are kept, and the last one; a moment of 0: there is none."""
+        settings, own = self._settings(), list_own(self._home.backups)
+        last, path = own[-1] if own else (0.0, None)
+        said = {"every": settings.every, "keep": settings.keep, "kept": len(own)}
+        return {**said, "last": last, "file": str(path or ""), "trouble": self.trouble}
+
+    def _find_due(self, settings: BackupSettings) -> float:
+        """When the next one is; at once, where the last has a time that is still to come: the clock was set back."""
+        now, own = self._clock(), list_own(self._home.backups)
+        last = own[-1][0] if own else 0.0
+        return max(last + settings.every if last <= now else 0.0, min(self._retry_at, now + RETRY_PAUSE))
+
+    async def _make(self, settings: BackupSettings) -> None:
+        told = json.dumps({"home": str(self._home.root), "keep": settings.keep})
+        command = [sys.executable, "-P", "-m", "gateway.backup", told]
+        done = await anyio.run_process(
+            command, check=False, env={"PYTHONPATH": LIBRARY}, stdin=subprocess.DEVNULL, cwd="/"
+        )
+        if done.returncode == 0:
+            made, self.trouble = json.loads(done.stdout), ""
+            log.info("a backup was made: %s, %d bytes", made["file"], made["size"])
+            return
+        why = to_one_line(done.stderr.decode(errors="replace").strip(), 500) or f"it ended with {done.returncode}"
+        self.trouble, self._retry_at = why, self._clock() + min(RETRY_PAUSE, settings.every)
+        log.warning("no backup was made: %s", why)
