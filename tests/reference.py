@@ -8,6 +8,7 @@ import argparse
 import importlib
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +20,9 @@ from gateway.config.reference import SettingRow, list_settings
 from gateway.dispatcher import BUILT_IN
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
+from gateway.installer.fetched_hook import fetch_hook
+from gateway.installer.index_file import HookIndex, encode_index, make_listed
+from gateway.installer.source import parse_source
 
 ROOT = Path(__file__).parent.parent
 
@@ -252,11 +256,22 @@ def annotation(word: str) -> str:
     return f"list[{annotation(word[:-2])}]" if word.endswith("[]") else TYPES[word]
 
 
+def samples() -> Iterator[str]:
+    """The index that comes with the gateway."""
+    hooks = {}
+    for folder in sorted(path.parent for path in (ROOT / "sample_hooks").glob("*/HOOK.yaml")):
+        with tempfile.TemporaryDirectory() as work:
+            hook = fetch_hook(parse_source(str(folder)), Path(work), {})
+            hooks[hook.name] = make_listed(hook, f"./{folder.name}")
+    yield encode_index(HookIndex(hooks=hooks)).decode()
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "docs/configuration.md": configuration,
     "docs/events.md": events,
     "docs/commands.md": commands,
     "gateway/hooks/contexts.pyi": contexts,
+    "sample_hooks/index.json": samples,
 }
 
 

@@ -222,7 +222,7 @@ class Agents:
     def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
-        own = [home.hooks_lock, home.installed_hooks, home.hook_data]
+        own = [home.hooks_lock, home.hook_indexes, home.installed_hooks, home.hook_data]
         hooks = [home.hooks, home.plugins, *own, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere

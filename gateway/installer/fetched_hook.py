@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ SHORT = 12  # characters of a digest in the name of a folder
 
 @dataclass(frozen=True, slots=True)
 class FetchedHook:
-    """`folder`: its files; `packages`: what it needs besides, which lies in `packages_folder`."""
+    """`folder`: its files; `packages`: what it needs, which lies in `packages_folder`; `index`: which named it."""
 
     name: str
     source: str
@@ -35,6 +35,7 @@ class FetchedHook:
     files: int
     packages: tuple[str, ...]
     packages_folder: Path | None
+    index: str = ""
 
     @property
     def folder(self) -> Path:
@@ -65,7 +66,7 @@ class FetchedHook:
 
 
 def fetch_hook(
-    source: HookSource, work: Path, environ: dict[str, str], said: str = "", locked: tuple[str, ...] = ()
+    source: HookSource, work: Path, environ: Mapping[str, str], said: str = "", locked: tuple[str, ...] = ()
 ) -> FetchedHook:
     """Fetch and read it. `said`: how the source was written; `locked`: packages, where just these are wanted.
 

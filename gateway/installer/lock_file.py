@@ -70,6 +70,7 @@ def add_installed(home: Home, hook: FetchedHook) -> None:
     staged.rename(target)
     entry = InstalledHook(
         source=hook.source,
+        index=hook.index,
         commit=hook.commit,
         digest=hook.digest,
         path=f"{INSTALLED_FOLDER}/{hook.folder_name}",

@@ -6,7 +6,7 @@ are none of a hook's files.
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.errors import HookError
@@ -21,7 +21,7 @@ QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "
 PRIVATE = {"GIT_ALLOW_PROTOCOL": ":".join(SCHEMES), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def fetch_commit(address: str, ref: str, work: Path, environ: dict[str, str]) -> str:
+def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str]) -> str:
     """Have the commit that a branch, a tag, a commit's name, or by default the main branch means; its whole name.
 
     Raises:
@@ -46,7 +46,7 @@ def fetch_commit(address: str, ref: str, work: Path, environ: dict[str, str]) ->
         raise HookError(f"{to_one_line(address)} has no branch, tag or commit {to_one_line(ref)}") from None
 
 
-def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ: dict[str, str]) -> None:
+def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str]) -> None:
     """The files of a folder of it. HookError: it has no such folder, or holds what no hook needs."""
     tree = f"{commit}:{subfolder}" if subfolder else commit
     words = ["git", *QUIET, "archive", "--format=tar", tree]
@@ -67,7 +67,7 @@ def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ:
         raise HookError(f"git could not give the files of {to_one_line(subfolder or commit)}")
 
 
-def _run(words: Sequence[str], folder: Path, environ: dict[str, str]) -> bytes:
+def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> bytes:
     try:
         done = subprocess.run(
             ["git", *QUIET, *words],

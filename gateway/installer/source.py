@@ -5,6 +5,7 @@ A source is written as one text, which `hooks.lock` keeps and which says the sam
 
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,7 +21,7 @@ from gateway.logs.text import to_one_line
 
 SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
 PACKAGE_PREFIX, GIT_PREFIX, WHEEL = "package:", "git+", ".whl"
-FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, or package:NAME"
+FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
 _VERSION_BEGINS = re.compile(r"[-_]v?\d")
 
 
@@ -101,7 +102,7 @@ def _check_inner(inner: str) -> None:
         raise HookError(f"#{to_one_line(inner)} is no folder in there\nwrite its path: #hooks/greet")
 
 
-def fetch(source: HookSource, work: Path, environ: dict[str, str], locked: tuple[str, ...] = ()) -> FetchedFiles:
+def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tuple[str, ...] = ()) -> FetchedFiles:
     """Its files, below `work`. `locked`: packages, where just these are wanted.
 
     Raises:

@@ -283,7 +283,7 @@ def test_what_is_hostile_is_refused_and_leaves_nothing(
         ("package:greet; rm", "is no package"),
         ("package:--pre", "is no package"),
         ("./nowhere", "is not there"),
-        ("nowhere", "is not there"),
+        ("nowhere", "no index has such a hook"),
     ],
 )
 def test_a_source_that_is_none_is_said(gateway: GatewayProcess, source: str, said: str) -> None:

@@ -14,6 +14,7 @@ from gateway import records
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire
+from tests.installer.signed import Signer
 from tests.outside.manifest import manifest
 from tests.outside.shapes import Facts
 from tests.outside.tour import Kept, Refused, Tour
@@ -300,6 +301,21 @@ def offered(tour: Tour) -> None:
     (source / "handler.py").write_text(COURIER)
     tour.show("hooks sync", str(frozen), "--yes")
     tour.show("hooks remove", "offered")
+    listed(tour, source)
+
+
+def listed(tour: Tour, source: Path) -> None:
+    """It is published in an index, which is signed, known, searched and forgotten."""
+    (source / "HOOK.yaml").write_text("description: A courier\nversion: 1.0.0\nevents: [agent:end]\n")
+    for name in ("README.md", "LICENSE", "test_it.py"):
+        (source / name).write_text("# here\n")
+    index, signer = source.parent / "index.json", Signer()
+    tour.show("hooks publish", str(source), str(index))
+    signer.sign_file(index)
+    tour.show("hooks index add", str(index), "--key", signer.line)
+    tour.show("hooks index list")
+    tour.show("hooks search", "courier")
+    tour.show("hooks index remove", str(index))
 
 
 def letters(tour: Tour) -> None:

@@ -32,6 +32,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "remove": ("install", "remove a hook that was installed"),
     "freeze": ("freeze", "print what is installed, so that `sync` makes another home the same"),
     "sync": ("freeze", "have just those hooks installed that `freeze` has printed"),
+    "search": ("index", "look for hooks by a word, in all indexes"),
+    "index": ("index", "the indexes in which hooks are looked for by name"),
+    "publish": ("index", "write a hook of yours into an index"),
     "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
 """Each verb with its module and what it does, in the order in which `--help` lists them."""

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -77,10 +78,10 @@ def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
     source = parse_source(frozen.source)
     own = work / name
     own.mkdir(mode=0o700)
-    environ = dict(get_process_environment())
+    environ = get_process_environment()
     hook = fetch_hook(limit_to_commit(source, frozen.commit), own, environ, frozen.source, frozen.packages)
     if (hook.name, hook.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
         raise HookError(f"{name} asks for more than was agreed to when it was frozen: {more}; nothing was changed")
-    return hook
+    return replace(hook, index=frozen.index)

@@ -7,7 +7,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.cli.output import escape_text, print_lines, print_note, show_fields, show_json, show_table
@@ -25,6 +25,7 @@ from gateway.installer.fetched_hook import (
     fetch_hook,
     list_text_files,
 )
+from gateway.installer.indexes import find_listed, is_listed_name, make_listed_source
 from gateway.installer.lock_file import add_installed, open_workspace, read_installed, remove_installed, remove_unused
 from gateway.installer.source import parse_source
 from gateway.logs.text import to_one_line
@@ -85,12 +86,14 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def run_install(args: argparse.Namespace, home: Home) -> int | None:
-    source = parse_source(args.source)
     with open_workspace(home) as work:
-        hook = fetch_hook(source, work, dict(get_process_environment()))
+        if is_listed_name(args.source):
+            hook = fetch_listed(args.source, home, work)
+        else:
+            hook = fetch_hook(parse_source(args.source), work, get_process_environment())
         before = read_installed(home).get(hook.name)
-        if before and before.source != hook.source:
-            what = f"{hook.name} is installed, from {before.source}"
+        if before and (before.index or before.source) != (hook.index or hook.source):
+            what = f"{hook.name} is installed, from {before.index or before.source}"
             raise HookError(f"{what}\nremove that one first: hermes-gateway hooks remove {hook.name}")
         update = HookUpdate(before, hook, home.own_folder / before.path) if before else None
         if not (take_update(update, args, home) if update else take_new(hook, args, home)):
@@ -113,6 +116,20 @@ def take_new(hook: FetchedHook, args: argparse.Namespace, home: Home) -> bool:
     if is_taken := ask_person(f"Install {hook.name}?", args.yes):
         add_installed(home, hook)
     return is_taken
+
+
+def fetch_listed(name: str, home: Home, work: Path, address: str = "") -> FetchedHook:
+    """The hook that an index, or this one, has under this name.
+
+    Raises:
+        HookError: none has, or what lies there is not what it says.
+    """
+    environ = get_process_environment()
+    known, entry = find_listed(home, name, work, environ, address)
+    hook = fetch_hook(make_listed_source(known, entry), work, environ)
+    if (hook.name, hook.digest) != (name, entry.digest):
+        raise HookError(f"{name}: what lies at {hook.source} is not what {known.address} names; nothing was changed")
+    return replace(hook, index=known.address)
 
 
 def run_update(args: argparse.Namespace, home: Home) -> int:
@@ -152,7 +169,11 @@ def refuse_missing(home: Home, name: str) -> None:
 def fetch_update(home: Home, name: str, work: Path) -> HookUpdate:
     """What there is of it now. HookError: it is not there any more, or is another hook."""
     before = read_installed(home)[name]
-    now = fetch_hook(parse_source(before.source), work, dict(get_process_environment()))
+    environ = get_process_environment()
+    if before.index:
+        now = fetch_listed(name, home, work, before.index)
+    else:
+        now = fetch_hook(parse_source(before.source), work, environ)
     if now.name != name:
         raise HookError(f"what lies at {before.source} now is the hook {now.name}, and not {name}")
     return HookUpdate(before, now, home.own_folder / before.path)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, or package:NAME"
+SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
 FOLDER_HELP = "the name of its folder"
 
 
@@ -81,6 +81,33 @@ def _add_sync_options(parser: argparse.ArgumentParser) -> None:
     _add_yes_option(parser)
 
 
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "word", metavar="WORD", nargs="?", default="", help="in its name or description; by default all"
+    )
+
+
+def _add_publish_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="the hook")
+    parser.add_argument("file", metavar="INDEX", help="the file of the index, as index.json; made where it is missing")
+    says = "where others find it; by default its path from the index on"
+    parser.add_argument("--source", metavar="SOURCE", default="", help=says)
+
+
+def _add_index_options(parser: argparse.ArgumentParser) -> None:
+    indexes = parser.add_subparsers(dest="index", metavar="VERB", required=True)
+    added = indexes.add_parser("add", help="look for hooks there too")
+    says = "https://HOST/index.json, git+https://HOST/REPOSITORY#index.json, or a file"
+    added.add_argument("address", metavar="ADDRESS", help=says)
+    says = "who signs it: a line `ssh-ed25519 AAAA...`, or a file with it"
+    added.add_argument("--key", metavar="KEY", required=True, help=says)
+    listed = indexes.add_parser("list", help="those that are known")
+    removed = indexes.add_parser("remove", help="look there no more")
+    removed.add_argument("address", metavar="ADDRESS", help="as `list` shows it")
+    for verb in (added, listed, removed):
+        _add_json_option(verb)
+
+
 def _add_nothing(_parser: argparse.ArgumentParser) -> None:
     """It takes nothing of its own."""
 
@@ -122,7 +149,7 @@ def _add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
-WITH_OWN_VERBS = frozenset({"dead-letters"})
+WITH_OWN_VERBS = frozenset({"dead-letters", "index"})
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,
@@ -138,6 +165,9 @@ OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "outdated": _add_nothing,
     "freeze": _add_nothing,
     "sync": _add_sync_options,
+    "search": _add_search_options,
+    "index": _add_index_options,
+    "publish": _add_publish_options,
     "dead-letters": _add_dead_letters_options,
 }
 """What a verb takes, where that is not just the name of a hook."""

@@ -22,7 +22,7 @@ INSTALLED_FOLDER = "installed"
 REMEDY = "install the hook again, or put back the file from a backup"
 
 
-class HookGrants(msgspec.Struct, frozen=True, kw_only=True):
+class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the owner agreed to, in the words of HOOK.yaml."""
 
     events: tuple[str, ...] = ()
@@ -42,6 +42,7 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     """Where it came from, what was installed, and where it lies."""
 
     source: str = ""
+    index: str = ""  # by which it was found, and in which a newer one is looked for
     commit: str | None = None
     digest: str = ""
     path: str

@@ -1,0 +1,136 @@
+"""`hooks index`, `search` and `publish`: where hooks are looked for by name, and how one of yours gets there."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
+from gateway.config.home import Home, get_process_environment
+from gateway.config.permissions import prepare_home
+from gateway.errors import HookError
+from gateway.installer.fetched_hook import FetchedHook, fetch_hook
+from gateway.installer.index_file import ListedHook, add_listed
+from gateway.installer.indexes import (
+    OWN_INDEX,
+    IndexRecord,
+    list_indexes,
+    load_index,
+    load_indexes,
+    set_indexes,
+)
+from gateway.installer.lock_file import open_workspace
+from gateway.installer.signature import NAMESPACE, read_key
+from gateway.installer.source import GIT_PREFIX, parse_source
+from gateway.logs.text import to_one_line
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    prepare_home(home)
+    match args.verb:
+        case "search":
+            run_search(args, home)
+        case "publish":
+            run_publish(args, home)
+        case _:
+            {"add": run_add, "list": show_indexes, "remove": run_remove}[args.index](args, home)
+
+
+def run_add(args: argparse.Namespace, home: Home) -> None:
+    """Known from now on, if it counts now."""
+    address = args.address
+    if not address.startswith((GIT_PREFIX, "https://", "http://")):
+        address = str(Path(address).expanduser().resolve())
+    file = Path(args.key).expanduser()
+    key = read_key(file.read_text("utf-8") if file.is_file() else args.key)
+    if any(one.address == address for one in list_indexes(home)):
+        raise HookError(f"{address} is known\nfor another key: hermes-gateway hooks index remove {address}")
+    with open_workspace(home) as work:
+        _, index = load_index(home, IndexRecord(address=address, key=key), work, get_process_environment())
+    if args.json:
+        show_json({"address": address, "key": key, "number": index.number, "hooks": sorted(index.hooks)})
+    else:
+        print_note(f"{address} has {len(index.hooks)} hooks, until {index.expires}")
+
+
+def show_indexes(args: argparse.Namespace, home: Home) -> None:
+    known = list_indexes(home)
+    if args.json:
+        show_json({"indexes": [msgspec.to_builtins(one) for one in known]})
+        return
+    rows = ((one.address, one.number if one.key else "", format_ago(one.at) if one.key else "ours") for one in known)
+    show_table(("index", "number", "seen"), rows, "there is no index; add one: hermes-gateway hooks index add ADDRESS")
+
+
+def run_remove(args: argparse.Namespace, home: Home) -> None:
+    with open_workspace(home):
+        known = list_indexes(home)
+        left = [one for one in known if one.address != args.address]
+        if len(left) == len(known) or args.address == str(OWN_INDEX):
+            raise HookError(f"no index {to_one_line(args.address)} was added\nhermes-gateway hooks index list")
+        set_indexes(home, left)
+    print_note(f"{args.address} is looked at no more; what was installed by it stays")
+    if args.json:
+        show_json({"removed": args.address})
+
+
+def run_search(args: argparse.Namespace, home: Home) -> None:
+    """By a word in name or description; one that does not count says why, and keeps no other from being searched."""
+    found: list[tuple[str, IndexRecord, ListedHook]] = []
+    with open_workspace(home) as work:
+        for known, index in load_indexes(home, work, get_process_environment()):
+            if isinstance(index, HookError):
+                print_note(f"! {index}")
+                continue
+            word = args.word.casefold()
+            hooks = sorted(index.hooks.items())
+            found += [(name, known, one) for name, one in hooks if word in f"{name} {one.description}".casefold()]
+    if args.json:
+        said = [{"name": name, "index": known.address, **msgspec.to_builtins(one)} for name, known, one in found]
+        show_json({"hooks": said})
+        return
+    for name, known, one in found:
+        print_lines(to_one_line(f"{name} {one.version}".strip()), "", "bold")
+        for text in (one.description, f"from {known.address}"):
+            print_lines(to_one_line(text, 500), "  ", *(() if text == one.description else ("dim",)))
+    if not found:
+        print_note("no index has a hook with that in its name or description")
+
+
+def run_publish(args: argparse.Namespace, home: Home) -> None:
+    """Write the hook into an index, which then has to be signed. HookError: it is not as others want it."""
+    folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
+    with open_workspace(home) as work:
+        hook = fetch_hook(parse_source(str(folder)), work, get_process_environment())
+        if wrong := [*list_needs(hook)]:
+            raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
+        index = add_listed(file, hook, args.source or make_place(folder, file))
+    sign = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY {file}"
+    if args.json:
+        show_json({"name": hook.name, "number": index.number, "expires": index.expires, "sign": sign})
+    else:
+        print_note(
+            f"{hook.name} is in {file}, which is number {index.number} and ends {index.expires}; sign it:\n{sign}"
+        )
+
+
+def list_needs(hook: FetchedHook) -> Iterator[str]:
+    """What a hook for others lacks."""
+    names = {path.name.upper() for path in hook.folder.iterdir()}
+    if not any(name.startswith("README") for name in names):
+        yield "it has no README: what it does, what it needs, an example"
+    if not any(name.startswith(("LICENSE", "LICENCE", "COPYING")) for name in names):
+        yield "it has no LICENSE"
+    if not any(name.startswith("TEST") for name in names):
+        yield "it has no test: a file test_*.py, or a folder tests"
+    if not (hook.manifest.description and hook.manifest.version):
+        yield "its HOOK.yaml says no description or no version"
+    yield from (str(finding) for finding in hook.version.findings)
+
+
+def make_place(folder: Path, file: Path) -> str:
+    """From where the index lies. HookError: it lies elsewhere."""
+    if folder.is_relative_to(file.parent):
+        return f"./{folder.relative_to(file.parent)}"
+    raise HookError(f"{folder} does not lie beside {file}\nsay where others find it: --source git+https://HOST/...@REF")

@@ -1,0 +1,70 @@
+"""The file of an index: which hooks it names, where each lies, its digest, and what it asks for."""
+
+import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gateway.errors import HookError
+from gateway.hooks.folders.installed import HookGrants
+from gateway.installer.fetched_hook import FetchedHook
+from gateway.logs.text import to_one_line
+
+MAX_INDEX = 8 << 20
+INDEX_VERSION = 1
+VALID_DAYS = 90
+SIGNATURE_ENDING = ".sig"
+
+Line = Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class ListedHook(msgspec.Struct, frozen=True, kw_only=True):
+    """One hook as it is offered. A source that begins with `./` is meant from where the index lies."""
+
+    description: Line = ""
+    version: Line = ""
+    source: Line
+    digest: Line
+    asks: HookGrants = HookGrants()
+
+
+class HookIndex(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = 1
+    number: int = 0
+    expires: Line = ""  # the last day on which it counts
+    hooks: dict[Line, ListedHook] = {}
+
+
+def read_index(data: bytes, name: str) -> HookIndex:
+    """HookError: it cannot be understood."""
+    try:
+        index = msgspec.json.decode(data, type=HookIndex)
+    except (ValueError, RecursionError) as error:
+        raise HookError(f"{name} cannot be read: {to_one_line(str(error), 200)}") from None
+    if index.version != INDEX_VERSION:
+        raise HookError(f"{name} is of version {index.version}, and this gateway knows version {INDEX_VERSION}")
+    return index
+
+
+def encode_index(index: HookIndex) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(index, order="deterministic"), indent=2) + b"\n"
+
+
+def make_listed(hook: FetchedHook, source: str) -> ListedHook:
+    """How an index names it."""
+    said = hook.manifest
+    return ListedHook(
+        description=said.description, version=said.version, source=source, digest=hook.digest, asks=hook.grants
+    )
+
+
+def add_listed(file: Path, hook: FetchedHook, source: str) -> HookIndex:
+    """The index with this hook in it: one number more, an end as far away as it may be, and not signed yet."""
+    before = read_index(file.read_bytes(), str(file)) if file.exists() else HookIndex()
+    end = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=VALID_DAYS)
+    hooks = {**before.hooks, hook.name: make_listed(hook, source)}
+    index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=dict(sorted(hooks.items())))
+    file.write_bytes(encode_index(index))
+    file.with_name(f"{file.name}{SIGNATURE_ENDING}").unlink(missing_ok=True)
+    return index

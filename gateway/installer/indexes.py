@@ -1,0 +1,186 @@
+"""The indexes in which hooks are looked for by name: each a file, signed, with a number and an end.
+
+It lies in a git repository, on a web host or on this machine; no server is needed. By a number and a date in it, an old
+one cannot be passed off as new: each index is known with the last number that was seen.
+"""
+
+import datetime
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urljoin
+
+import msgspec
+
+import hooks_builtin
+from gateway.config.home import Home
+from gateway.errors import HookError
+from gateway.hooks.folders.switches import write_atomically
+from gateway.installer.download import download
+from gateway.installer.fetched_hook import NAME
+from gateway.installer.index_file import MAX_INDEX, SIGNATURE_ENDING, HookIndex, ListedHook, read_index
+from gateway.installer.repository import extract_commit, fetch_commit
+from gateway.installer.signature import verify_signature
+from gateway.installer.source import GIT_PREFIX, HookSource, parse_source
+from gateway.logs.text import to_one_line
+
+OWN_INDEX = Path(hooks_builtin.__file__).parent.parent / "sample_hooks" / "index.json"
+
+
+class IndexRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`number` and `digest`: of the last one that was seen; `base`: the commit at which that lay."""
+
+    address: str
+    key: str
+    number: int = -1
+    digest: str = ""
+    base: str = ""
+    at: float = 0.0
+
+
+class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
+    v: int = 1
+    indexes: tuple[IndexRecord, ...] = ()
+
+
+OWN = IndexRecord(address=str(OWN_INDEX), key="")
+
+
+def list_indexes(home: Home) -> tuple[IndexRecord, ...]:
+    """Those that were added, and the one that comes with the gateway."""
+    own = (OWN,) if OWN_INDEX.is_file() else ()
+    try:
+        return (*msgspec.json.decode(home.hook_indexes.read_bytes(), type=IndexFile).indexes, *own)
+    except FileNotFoundError:
+        return own
+    except (OSError, ValueError, RecursionError) as error:
+        remedy = "remove it, and add the indexes again: hermes-gateway hooks index add ADDRESS --key KEY"
+        raise HookError(f"{home.hook_indexes} cannot be read: {to_one_line(str(error), 200)}\n{remedy}") from None
+
+
+def set_indexes(home: Home, indexes: Iterable[IndexRecord]) -> None:
+    """These are known from now on, besides the one that comes with the gateway."""
+    kept = IndexFile(indexes=tuple(one for one in indexes if one.key))
+    write_atomically(home.hook_indexes, msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
+
+
+def load_index(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[IndexRecord, HookIndex]:
+    """What it says now; `known` with what was seen, which is kept.
+
+    Raises:
+        HookError: it is not to be had, not signed by its key, older than one that was seen, or past its end.
+    """
+    data, signature, base = _fetch(known, work, environ)
+    if known.key:
+        verify_signature(data, signature, known.key)
+    index = read_index(data, known.address)
+    digest = hashlib.sha256(data).hexdigest()
+    if known.key:
+        _check_age(known, index, digest)
+    seen = msgspec.structs.replace(known, number=index.number, digest=digest, base=base, at=time.time())
+    if known.key and seen.digest != known.digest:
+        others = (one for one in list_indexes(home) if one.address != known.address)
+        set_indexes(home, (*others, seen))
+    return seen, index
+
+
+def _check_age(known: IndexRecord, index: HookIndex, digest: str) -> None:
+    if index.number < known.number or (index.number == known.number and digest != known.digest):
+        what = f"{known.address} is number {index.number}, and number {known.number} was seen before"
+        raise HookError(f"{what}: somebody passes an old one off as new, or it was published twice")
+    try:
+        end = datetime.date.fromisoformat(index.expires)
+    except ValueError:
+        raise HookError(f"{known.address} does not say when it ends") from None
+    if end < datetime.datetime.now(datetime.UTC).date():
+        raise HookError(f"{known.address} counts no more since {end}\nwhoever keeps it has to publish it anew")
+
+
+def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[bytes, str, str]:
+    """The index, its signature, and the commit at which both lay."""
+    address, commit = known.address, ""
+    if address.startswith(("https://", "http://")):
+        signed = download(f"{address}{SIGNATURE_ENDING}", MAX_INDEX) if known.key else b""
+        return download(address, MAX_INDEX), signed.decode("utf-8", "replace"), ""
+    file = Path(address)
+    if address.startswith(GIT_PREFIX):
+        source = parse_source(address)
+        folder, _, name = source.inner.rpartition("/")
+        repository, files = work / "index", work / "index-files"
+        files.mkdir()
+        commit = fetch_commit(source.place, source.ref, repository, environ)
+        extract_commit(repository, commit, folder, files, environ)
+        file = files / (name or "index.json")
+    try:
+        signature = file.with_name(f"{file.name}{SIGNATURE_ENDING}").read_text("utf-8", "replace") if known.key else ""
+        if file.stat().st_size > MAX_INDEX:
+            raise HookError(f"{address} is larger than {MAX_INDEX:,} bytes")
+        return file.read_bytes(), signature, commit
+    except OSError as error:
+        raise HookError(f"{address} cannot be read: {error.strerror}: {error.filename}") from None
+
+
+def is_listed_name(text: str) -> bool:
+    """Whether a name is meant under which an index has a hook; what lies here under that name is meant first."""
+    return bool(NAME.match(text)) and not Path(text).exists()
+
+
+def find_listed(
+    home: Home, name: str, work: Path, environ: Mapping[str, str], address: str = ""
+) -> tuple[IndexRecord, ListedHook]:
+    """The hook of this name, and the index that has it. `address`: of the only index that is asked.
+
+    Raises:
+        HookError: none has it, or several have different ones.
+    """
+    found, wrong = list[tuple[IndexRecord, ListedHook]](), list[str]()
+    for known, index in load_indexes(home, work, environ):
+        if address and known.address != address:
+            continue
+        if isinstance(index, HookError):
+            wrong.append(str(index))
+        elif name in index.hooks:
+            found.append((known, index.hooks[name]))
+    if address and address not in (known.address for known in list_indexes(home)):
+        wrong.append("it is looked at no more: hermes-gateway hooks index add ADDRESS --key KEY")
+    if not found:
+        what = f"{address} has no hook {name}" if address else f"there is no {name} here, and no index has such a hook"
+        raise HookError("\n".join((what, *wrong, "look for others: hermes-gateway hooks search WORD")))
+    if len({entry.digest for _, entry in found}) > 1:
+        places = "\n".join(f"hermes-gateway hooks install {make_listed_source(*one)}" for one in found)
+        raise HookError(f"several indexes have different hooks {name}; choose one:\n{places}")
+    return found[0]
+
+
+def load_indexes(
+    home: Home, work: Path, environ: Mapping[str, str]
+) -> Iterator[tuple[IndexRecord, HookIndex | HookError]]:
+    """All of them; in place of one that does not count, why."""
+    for number, known in enumerate(list_indexes(home)):
+        place = work / f"index-{number}"
+        place.mkdir()
+        try:
+            yield load_index(home, known, place, environ)
+        except HookError as error:
+            yield known, error
+
+
+def make_listed_source(known: IndexRecord, entry: ListedHook) -> HookSource:
+    """Where a hook of this index lies. HookError: that is no place from which hooks come."""
+    address, said = known.address, entry.source
+    if said.startswith("./"):
+        inner = said.removeprefix("./").rstrip("/")
+        if not inner.isprintable() or inner.startswith("/") or ".." in inner.split("/"):
+            raise HookError(f"{to_one_line(said)} leads out of the index")
+        if address.startswith(GIT_PREFIX):
+            index = parse_source(address)
+            folder = index.inner.rpartition("/")[0]
+            return HookSource("git", index.place, known.base, f"{folder}/{inner}" if folder else inner)
+        if address.startswith(("https://", "http://")):
+            said = urljoin(address, inner)
+        else:
+            said = str(Path(address).parent / inner)
+    elif not said.startswith((GIT_PREFIX, "https://", "package:")):
+        raise HookError(f"{to_one_line(said)} is no place from which hooks of an index come")
+    return parse_source(said)

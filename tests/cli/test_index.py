@@ -1,0 +1,291 @@
+"""Hooks that are found by name, in a file that somebody signs: changed, old or ended, it installs nothing."""
+
+import datetime
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.cli.test_install import commit, lock_of
+from tests.installer.archives import GREET, HANDLER, MANIFEST, make_zip, put
+from tests.installer.signed import Signer
+
+pytestmark = pytest.mark.process
+
+FIT = {**GREET, "README.md": "Says hello.\n", "LICENSE": "MIT\n", "test_greet.py": "def test_it(): ...\n"}
+
+
+class Publisher:
+    """Somebody who keeps an index, in a folder."""
+
+    def __init__(self, folder: Path, gateway: GatewayProcess) -> None:
+        self.folder, self.file = put(folder, {}), folder / "index.json"
+        folder.mkdir(exist_ok=True)
+        self._gateway, self.signer = gateway, Signer()
+
+    def publish(self, name: str = "greet", more: dict[str, str] | None = None, *words: str) -> dict[str, Any]:
+        """A new version of a hook of theirs, in the index, signed."""
+        manifest = MANIFEST.replace("name: greet", f"name: {name}")
+        put(self.folder / name, {**FIT, "HOOK.yaml": manifest, **(more or {})})
+        done = self._gateway.cli("hooks", "publish", str(self.folder / name), str(self.file), *words)
+        assert done.returncode == 0, done.stderr
+        self.signer.sign_file(self.file)
+        return dict(json.loads(self.file.read_text()))
+
+    def rewrite(self, **fields: Any) -> None:
+        """Other words in it, signed too."""
+        self.file.write_text(json.dumps({**json.loads(self.file.read_text()), **fields}))
+        self.signer.sign_file(self.file)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.home.root.mkdir(mode=0o700)
+        yield gateway
+
+
+@pytest.fixture
+def publisher(tmp_path: Path, gateway: GatewayProcess) -> Publisher:
+    publisher = Publisher(tmp_path / "offered", gateway)
+    publisher.publish()
+    return publisher
+
+
+@pytest.fixture
+def server(publisher: Publisher) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_args: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(publisher.folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def add(gateway: GatewayProcess, publisher: Publisher, address: str = "") -> str:
+    address = address or str(publisher.file)
+    done = gateway.cli("hooks", "index", "add", address, "--key", publisher.signer.line)
+    assert done.returncode == 0, done.stderr
+    return address
+
+
+@pytest.mark.row("T25")
+def test_a_hook_is_found_and_installed_by_its_name(gateway: GatewayProcess, publisher: Publisher) -> None:
+    gateway.start()
+    address = add(gateway, publisher)
+    found = json.loads(gateway.cli("hooks", "search", "hello", "--json").stdout)["hooks"]
+    assert [(one["name"], one["index"], one["version"]) for one in found] == [("greet", address, "1.0.0")]
+    assert found[0]["asks"] == {"events": ["agent:end"], "uses": ["store"]}
+    done = gateway.cli("hooks", "install", "greet", "--yes")
+    assert (done.returncode, "greet is loaded" in done.stderr) == (0, True), done.stderr
+    assert (lock_of(gateway)["greet"]["index"], lock_of(gateway)["greet"]["source"]) == (
+        address,
+        str(publisher.folder / "greet"),
+    )
+
+
+def test_what_comes_with_the_gateway_is_found_without_any_index(gateway: GatewayProcess) -> None:
+    shown = gateway.cli("hooks", "search", "approval").stdout
+    assert "tool-approval 1.0.0\n  Ask in the chat before certain tools run\n" in shown
+    done = gateway.cli("hooks", "install", "tool-approval", "--yes")
+    assert (done.returncode, "decides on  tool:before" in done.stdout) == (0, True), done.stderr
+    assert gateway.cli("hooks", "outdated").stdout.strip() == "all that is installed is as it is there"
+    nothing = gateway.cli("hooks", "search", "no such word")
+    assert (nothing.stdout, "no index has a hook with that" in nothing.stderr) == ("", True)
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize("kind", ["git", "web"])
+def test_it_lies_in_a_repository_or_on_any_web_host(
+    gateway: GatewayProcess, publisher: Publisher, server: str, kind: str
+) -> None:
+    if kind == "git":
+        commit(publisher.folder, {})
+        address = f"git+file://{publisher.folder}#index.json"
+    else:
+        archive = make_zip(publisher.folder / "greet-1.0.zip", FIT)
+        publisher.publish("greet", None, "--source", f"./{archive.name}")
+        address = f"{server}/index.json"
+    add(gateway, publisher, address)
+    done = gateway.cli("hooks", "install", "greet", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    source = lock_of(gateway)["greet"]["source"]
+    if kind == "git":
+        head = lock_of(gateway)["greet"]["commit"]
+        assert source == f"git+file://{publisher.folder}@{head}#greet"
+    else:
+        assert source == f"{server}/greet-1.0.zip"
+
+
+def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
+    address = add(gateway, publisher)
+    gateway.cli("hooks", "install", "greet", "--yes")
+    put(publisher.folder / "greet", {"handler.py": HANDLER.replace("hello", "unlisted")})
+    refused = gateway.cli("hooks", "update", "greet", "--yes")
+    assert (refused.returncode, f"is not what {address} names" in refused.stderr) == (1, True)
+    publisher.publish("greet", {"handler.py": HANDLER.replace("hello", "hullo")})
+    told = gateway.cli("hooks", "update", "--yes")
+    assert (told.returncode, "hullo" in told.stdout) == (0, True), told.stderr
+    # Another index that has a hook of this name is not asked for what came by the first one.
+    other = Publisher(tmp_path / "other", gateway)
+    other.publish("greet", {"handler.py": HANDLER.replace("hello", "taken over")})
+    add(gateway, other)
+    assert gateway.cli("hooks", "index", "remove", address).returncode == 0
+    gone = gateway.cli("hooks", "update", "--yes")
+    assert (gone.returncode, "it is looked at no more" in gone.stderr) == (1, True), gone.stderr
+    replaced = gateway.cli("hooks", "install", "greet", "--yes")
+    assert (replaced.returncode, f"greet is installed, from {address}" in replaced.stderr) == (1, True)
+
+
+def test_of_two_that_differ_neither_is_chosen(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
+    other = Publisher(tmp_path / "other", gateway)
+    other.publish("greet", {"handler.py": HANDLER.replace("hello", "other")})
+    for one in (publisher, other):
+        add(gateway, one)
+    done = gateway.cli("hooks", "install", "greet", "--yes")
+    assert done.returncode == 1
+    for one in (publisher, other):
+        assert f"hermes-gateway hooks install {one.folder / 'greet'}" in done.stderr
+
+
+YESTERDAY = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)).date().isoformat()
+
+
+def spoil(publisher: Publisher, how: str) -> None:
+    """What somebody does to an index who would like something else to be installed."""
+    match how:
+        case "changed":
+            publisher.file.write_text(publisher.file.read_text().replace("Says hello", "Says hullo"))
+        case "signed by another":
+            Signer().sign_file(publisher.file)
+        case "signed for another purpose":
+            publisher.signer.sign_file(publisher.file, b"file")
+        case "not signed":
+            publisher.file.with_name("index.json.sig").unlink()
+        case "no index":
+            publisher.file.write_text("[" * 100_000)
+            publisher.signer.sign_file(publisher.file)
+        case "huge":
+            publisher.file.write_bytes(b" " * (9 << 20))
+        case _:
+            publisher.rewrite(**SPOILED[how][0])
+
+
+SPOILED: dict[str, tuple[dict[str, Any], str]] = {
+    "changed": ({}, "changed after it was signed"),
+    "signed by another": ({}, "another key"),
+    "signed for another purpose": ({}, "signed for something else"),
+    "not signed": ({}, "cannot be read"),
+    "no index": ({}, "cannot be read"),
+    "huge": ({}, "is larger than"),
+    "ended": ({"expires": YESTERDAY, "number": 9}, "counts no more since"),
+    "without an end": ({"expires": "", "number": 9}, "does not say when it ends"),
+    "older": ({"number": 0}, "passes an old one off as new"),
+    "published twice": ({"number": 1, "hooks": {}}, "passes an old one off as new"),
+    "of another version": ({"version": 2}, "of version 2"),
+}
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize("how", SPOILED)
+def test_one_that_does_not_count_installs_nothing(gateway: GatewayProcess, publisher: Publisher, how: str) -> None:
+    add(gateway, publisher)
+    spoil(publisher, how)
+    done = gateway.cli("hooks", "install", "greet", "--yes")
+    assert (done.returncode, SPOILED[how][1] in done.stderr) == (1, True), done.stderr
+    assert not gateway.home.hooks_lock.exists()
+    searched = gateway.cli("hooks", "search", "approval")
+    assert "tool-approval" in searched.stdout
+    assert SPOILED[how][1] in searched.stderr
+
+
+@pytest.mark.row("T25")
+def test_an_old_one_is_not_passed_off_as_new(gateway: GatewayProcess, publisher: Publisher) -> None:
+    add(gateway, publisher)
+    kept = publisher.folder.with_name("kept")
+    shutil.copytree(publisher.folder, kept)
+    publisher.publish("greet", {"handler.py": HANDLER.replace("hello", "mended")})
+    assert gateway.cli("hooks", "search", "hello").returncode == 0
+    shutil.rmtree(publisher.folder)
+    shutil.copytree(kept, publisher.folder)
+    done = gateway.cli("hooks", "install", "greet", "--yes")
+    assert (done.returncode, "is number 1, and number 2 was seen before" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("./../elsewhere", "leads out of the index"),
+        (".//etc", "leads out of the index"),
+        ("/etc", "is no place"),
+        ("~/hooks", "is no place"),
+        ("git+ext::sh -c id", "names no repository"),
+        ("http://example.org/x.zip", "is no place"),
+    ],
+)
+def test_where_a_listed_hook_lies_is_looked_at(
+    gateway: GatewayProcess, publisher: Publisher, source: str, said: str
+) -> None:
+    add(gateway, publisher)
+    hooks = json.loads(publisher.file.read_text())["hooks"]
+    publisher.rewrite(hooks={"greet": {**hooks["greet"], "source": source}}, number=2)
+    done = gateway.cli("hooks", "install", "greet", "--yes")
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("key", ["", "ssh-rsa AAAA", "nothing"])
+def test_an_index_is_added_with_a_key_alone(gateway: GatewayProcess, publisher: Publisher, key: str) -> None:
+    done = gateway.cli("hooks", "index", "add", str(publisher.file), "--key", key)
+    assert (done.returncode, "ssh-ed25519" in done.stderr) == (1, True), done.stderr
+    assert not gateway.home.hook_indexes.exists()
+
+
+def test_indexes_are_listed_and_removed(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
+    key = put(tmp_path / "keys", {"key.pub": publisher.signer.line}) / "key.pub"
+    address = str(publisher.file)
+    done = gateway.cli("hooks", "index", "add", address, "--key", str(key), "--json")
+    assert json.loads(done.stdout)["hooks"] == ["greet"]
+    twice = gateway.cli("hooks", "index", "add", address, "--key", str(key))
+    assert (twice.returncode, "is known" in twice.stderr) == (1, True)
+    listed = json.loads(gateway.cli("hooks", "index", "list", "--json").stdout)["indexes"]
+    assert (listed[0]["address"], listed[0]["number"]) == (address, 1)
+    assert "ours" in gateway.cli("hooks", "index", "list").stdout
+    assert gateway.cli("hooks", "index", "remove", address, "--json").returncode == 0
+    again = gateway.cli("hooks", "index", "remove", address)
+    assert (again.returncode, f"no index {address} was added" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("README.md", "it has no README"), ("LICENSE", "it has no LICENSE"), ("test_greet.py", "it has no test")],
+)
+def test_what_is_not_fit_for_others_is_not_published(
+    gateway: GatewayProcess, tmp_path: Path, missing: str, said: str
+) -> None:
+    folder = put(tmp_path / "greet", {name: text for name, text in FIT.items() if name != missing})
+    done = gateway.cli("hooks", "publish", str(folder), str(tmp_path / "index.json"))
+    assert (done.returncode, said in done.stderr) == (1, True)
+    assert not (tmp_path / "index.json").exists()
+
+
+def test_what_is_published_is_signed_anew_each_time(gateway: GatewayProcess, publisher: Publisher) -> None:
+    put(publisher.folder / "greet", {"handler.py": HANDLER.replace("hello", "hullo")})
+    words = ("hooks", "publish", str(publisher.folder / "greet"), str(publisher.file))
+    done = gateway.cli(*words)
+    assert f"ssh-keygen -Y sign -n hermes-hooks -f KEY {publisher.file}" in done.stderr
+    assert not publisher.file.with_name("index.json.sig").exists()
+    assert json.loads(gateway.cli(*words, "--json").stdout)["number"] == 3
+    away = gateway.cli("hooks", "publish", str(publisher.folder / "greet"), str(publisher.folder / "x" / "index.json"))
+    assert (away.returncode, "--source git+https://" in away.stderr) == (1, True)
