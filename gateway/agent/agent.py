@@ -31,7 +31,8 @@ class Agent:
 
     `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
     conversation is summed up.
-    `picture_turns`: so many turns after its own a picture is still shown to the model.
+    `picture_turns`: so many turns after its own a picture is still shown to the model; none is where another model says
+    in words what they show (`vision`).
     """
 
     name: str
@@ -48,3 +49,4 @@ class Agent:
     context_window: int = 0
     picture_turns: int = DEFAULTS.picture_turns
     transfers: bool = True
+    vision: Model | None = None

@@ -16,6 +16,7 @@ from anyio import CancelScope
 from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.loop import run_loop
 from gateway.agent.operation import Operation, OperationResult, apologise, run_operation
+from gateway.agent.picture_words import describe_pictures
 from gateway.agent.ports import TurnResult
 from gateway.agent.tool_call import STOPPED_TEXT, make_result
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnEnding, TurnState, build_replay
@@ -176,6 +177,8 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
         if message is not None:
             await state.add(message)
         with anyio.move_on_after(state.limits.seconds or None) as clock:
+            if message is not None:
+                state.entries[-1] = await describe_pictures(state, state.entries[-1])
             await run_loop(state, (*make_skill_tools(state), *make_agent_tools(state, run_subagent)))
         if clock.cancelled_caught:
             state.exit_deadline = None

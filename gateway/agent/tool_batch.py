@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.agent.batch_gate import BatchGate
 from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.picture_words import describe_pictures
 from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_result
 from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
@@ -187,7 +188,7 @@ async def add_results(state: TurnState, batch: ToolBatch) -> None:
         state.entries.extend(batch.results)
         return
     for result in batch.results:
-        added = await state.add(result)
+        added = state.entries[-1] = await describe_pictures(state, await state.add(result))
         if state.recorded_results.get(result.call_id) != added:
             await state.record(ToolFinished(turn_id=state.ports.turn_id, call_id=added.call_id, entry=added))
     for message in batch.messages:

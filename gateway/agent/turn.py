@@ -78,7 +78,7 @@ async def _run_rounds(
         known = build_replay(steps, ports.turn_id)
         inner = replace(ports, record=record, steps=tuple(steps), open_questions=set())
         view, summarized = apply_summary(history, ports.session)
-        view = limit_pictures(view, agent.picture_turns)
+        view = limit_pictures(view, 0 if agent.vision else agent.picture_turns)
         state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)
         states.append(state)
         try:

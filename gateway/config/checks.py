@@ -261,8 +261,13 @@ def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
 def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     known = {MAIN, *settings.agents}
     for name, agent in settings.agents.items():
-        if agent.model and agent.model not in settings.models:
-            yield _make_unknown_name_finding(tree, ("agents", name, "model"), settings.models)
+        for what, model in (("model", agent.model), ("vision", agent.vision)):
+            if model and model not in settings.models:
+                yield _make_unknown_name_finding(tree, ("agents", name, what), settings.models)
+        if agent.vision in settings.models and not settings.models[agent.vision].pictures:
+            blind = f"`models.{to_printable(agent.vision)}` has `pictures: false`, and is to describe some"
+            place = _find_nearest_place(tree, ("agents", name, "vision"))
+            yield Finding(place, blind, "name a model that is shown pictures")
         if set(agent.agents) - known:
             yield _make_unknown_name_finding(tree, ("agents", name, "agents"), known)
         if name in agent.agents:

@@ -54,6 +54,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     cache_write_price: Annotated[
         Price | None, describe("the same of tokens that go into that cache; else as those going in")
     ] = None
+    pictures: Annotated[
+        bool, describe("whether it is shown pictures; one without eyes is told where they lie, and not even asked")
+    ] = True
     options: Annotated[
         dict[str, Any], describe("further parameters of each call, for instance `{temperature: 0.2}`")
     ] = {}
@@ -79,6 +82,10 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     picture_turns: Annotated[
         int, describe("so many turns after its own a picture is still shown to the model; 0: in its own alone", ge=0)
     ] = 3
+    vision: Annotated[
+        str,
+        describe("a name under `models`: it says in words what pictures show, and the agent's own model is shown none"),
+    ] = ""
     max_hops: Annotated[int, describe("calls of the model in one turn; 0: no limit", ge=0)] = 50
     max_tokens: Annotated[int, describe("tokens in one turn; 0: no limit", ge=0)] = 0
     max_time: Annotated[Duration, describe("how long one turn may take; 0: no limit")] = 900.0

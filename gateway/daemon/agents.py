@@ -168,6 +168,7 @@ class Agents:
             context_window=self._settings_of(model).context_window,
             transfers=wanted.transfers,
             picture_turns=wanted.picture_turns,
+            vision=self._models[wanted.vision] if wanted.vision else None,
         )
 
     def _settings_of(self, model: str) -> ModelSettings:
@@ -250,6 +251,7 @@ def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
         "base_url": model.base_url or PROVIDERS[model.provider].base_url,
         "stall": model.timeout,
         "extra": model.options,
+        **({} if model.pictures else {"pictures": False}),
     }
     return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, find_price(model))
 

@@ -7,16 +7,20 @@ from collections.abc import Iterator, Sequence
 from http.server import ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 from PIL import Image
 
 from gateway.agent.media import SIDE
 from gateway.sessions.removal import forget_sessions
+from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN
+from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
 from tests.parser.media_files import noisy_jpeg, picture, scanned_pdf, text_pdf
@@ -39,10 +43,24 @@ class SeeingModel(QuietHandler):
 
     def do_POST(self) -> None:  # noqa: N802 - as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if body["model"] == "eyes":
+            self.server.described.append(body["messages"][-1])  # type: ignore[attr-defined]
+            self.answer(f"data: {BARN}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+            return
         self.server.asked.append(body["messages"])  # type: ignore[attr-defined]
+        if not self.server.may_answer.wait(60):  # type: ignore[attr-defined]
+            return
         calls = self.server.calls  # type: ignore[attr-defined]
         said = make_call(*calls.pop(0)(body["messages"])) if calls else SAID
         self.answer(f"data: {said}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+
+
+BARN = json.dumps(
+    {
+        "choices": [{"index": 0, "delta": {"content": "A red barn."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 70, "completion_tokens": 5},
+    }
+)
 
 
 def make_call(name: str, args: dict[str, Any]) -> str:
@@ -53,8 +71,11 @@ def make_call(name: str, args: dict[str, Any]) -> str:
 @pytest.fixture
 def model() -> Iterator[ThreadingHTTPServer]:
     with serving(SeeingModel) as server:
-        server.asked, server.calls = [], []  # type: ignore[attr-defined]
+        server.asked, server.calls, server.described = [], [], []  # type: ignore[attr-defined]
+        server.may_answer = Event()  # type: ignore[attr-defined]
+        server.may_answer.set()  # type: ignore[attr-defined]
         yield server
+        server.may_answer.set()  # type: ignore[attr-defined]
 
 
 def settings_of(model: ThreadingHTTPServer) -> str:
@@ -234,3 +255,49 @@ async def test_an_agent_sees_a_picture_that_it_reads(tmp_path: Path, model: Any)
         await wire.write("look at barn.png")
         last = (await asked(house, model))[-1]
         assert shown(last) == [url_of(PNG, "image/png")]
+
+
+def blind_settings_of(model: Any) -> str:
+    """A model without eyes, and another one that tells it what is to be seen."""
+    url = f"http://127.0.0.1:{model.server_address[1]}/v1"
+    eyes = f'models: {{eyes: {{provider: openai, name: eyes, base_url: "{url}"}}}}\n'
+    blind = f'model: {{provider: openai, name: m, pictures: false, base_url: "{url}"}}\n'
+    return f"{blind}{eyes}agents: {{main: {{vision: eyes}}}}\n"
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_another_model_describes_pictures_for_one_without_eyes(network: str, tmp_path: Path, model: Any) -> None:
+    wire = WIRES[network](tmp_path / "home")
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=blind_settings_of(model)) as house:
+        await wire.upload(("barn.jpg", PNG), ("roof.jpg", GIF), caption="what is this?")
+        first = (await asked(house, model))[-1]
+        (described,) = model.described
+        assert shown(described) == [url_of(PNG, "image/png"), url_of(GIF, "image/gif")]
+        assert described["content"][0]["text"].startswith("what is this?")
+        end = "[you are not shown what is pictured; eyes says of it:]\nA red barn.\n[end of what eyes says]"
+        assert first["content"].endswith(end)
+        assert all(one["path"] in first["content"] for one in house.told("message:received")[-1]["attachments"])
+        assert house.told("agent:end")[-1]["usage"]["input_tokens"] >= 70
+        await wire.write("and which colour has it?")
+        await until(lambda: len(house.told("message:sent")) == 2, "the second answer")
+        assert len(model.described) == 1
+        assert [one for one in model.asked[-1] if str(one["content"]).endswith(end)]
+
+
+async def test_a_gateway_that_is_killed_does_not_have_the_same_picture_described_again(
+    tmp_path: Path, model: Any
+) -> None:
+    wire = TelegramWire()
+    model.may_answer.clear()
+    async with wire.serving():
+        with GatewayProcess(tmp_path / "home") as gateway:
+            gateway.configure(blind_settings_of(model) + wire.settings)
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            await to_thread.run_sync(gateway.start)
+            await wire.upload(("barn.jpg", PNG), caption="what is this?")
+            await until(lambda: bool(model.asked), "the question")
+            await to_thread.run_sync(gateway.kill)
+            model.may_answer.set()
+            await to_thread.run_sync(gateway.start)
+            await until(lambda: bool([one for one in wire.shown if "I see." in one.text]), "the answer")
+            assert (len(model.described), "A red barn." in model.asked[-1][-1]["content"]) == (1, True)

@@ -94,6 +94,11 @@ class Stage:
         self.fired.clear()
         return await self._run(agent, text, history, {"steps": tuple(self.steps), "resumed": True} | ports)
 
+    async def answer(self, agent: Agent, message: Entry, **ports: Any) -> TurnResult:
+        """A turn about a message that has more than its text."""
+        self.new_scope()
+        return await run_turn(agent, (), message, self.ports(**ports))
+
     async def _run(self, agent: Agent, text: str, history: Sequence[Entry], ports: dict[str, Any]) -> TurnResult:
         self.new_scope()
         return await run_turn(agent, history, Entry("user", text), self.ports(**ports))

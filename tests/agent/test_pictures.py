@@ -348,3 +348,15 @@ async def test_a_picture_that_cannot_be_shown_or_kept_is_said_so(tmp_path: Path)
         f"[a picture (image/png, {len(PNG)} bytes) that cannot be kept: Not a directory]",
         None,
     )
+
+
+async def test_a_model_that_is_said_to_have_no_eyes_is_not_even_asked_with_pictures(
+    stage: Stage, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.stream(SAID, "[DONE]")
+    blind = OpenAIModel("gpt", api_key="key", base_url=endpoint.url, pictures=False)
+    picture = found(tmp_path / "a.jpg")
+    await show(stage, blind, Entry("user", "what is it?", parts=(picture,)))
+    await blind.aclose()
+    said = f"what is it?\n[you are not shown the picture in {picture.path}]"
+    assert [body["messages"] for _, body in endpoint.requests] == [[{"role": "user", "content": said}]]

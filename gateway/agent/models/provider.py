@@ -67,7 +67,8 @@ class HttpModel(ABC):
     """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
 
     A provider's class says which library it needs, how a request is encoded (of its options only those in `options`),
-    and what puts an answer together. `prices` are those of other models that the endpoint has.
+    and what puts an answer together. `prices` are those of other models that the endpoint has. Without `pictures` it is
+    told where they lie.
     """
 
     name: str
@@ -77,6 +78,7 @@ class HttpModel(ABC):
     connect: float = 15.0
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    pictures: bool = True
     price: TokenPrice = field(default_factory=TokenPrice)
     prices: Mapping[str, TokenPrice] = field(default_factory=dict)
     _client: Any = field(default=None, init=False, repr=False)
@@ -143,7 +145,8 @@ class HttpModel(ABC):
 
         It is not remembered as one without eyes: another time it may be one person's broken file that it refuses.
         """
-        pictures = await anyio.to_thread.run_sync(load_pictures, request.messages)
+        shown = request.messages if self.pictures else ()
+        pictures = await anyio.to_thread.run_sync(load_pictures, shown)
         try:
             return await self._post(self.encode_request(request, pictures))
         except Exception as error:  # a class of the library's, known by its status; any other goes on its way

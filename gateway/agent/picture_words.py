@@ -1,0 +1,54 @@
+"""Pictures in words: another model says what they show, for an agent whose own model is to be shown none.
+
+What it says stands in the text of the entry that had them, for good, so a picture is paid for once. It is written down
+as a step of a turn within the turn, so that one that is run again after a crash does not ask again; the call is counted
+like every other. Where nothing can be said, the reason stands there instead.
+"""
+
+import hashlib
+from contextlib import aclosing
+from dataclasses import replace
+
+from gateway.agent.model import Model, ModelRequest
+from gateway.agent.model_call import call_model
+from gateway.agent.turn_state import TurnState
+from gateway.errors import BudgetRefusal, ModelError
+from gateway.steps import LlmStep
+from gateway.transcript import Entry
+
+PROMPT = (
+    "Describe the pictures for somebody who cannot see them, one after the other: what is to be seen, how it lies, and "
+    "every text in them word by word. The text beside them says what they want to know. At most 300 words each, "
+    "nothing else."
+)
+SAID = "[you are not shown what is pictured; {} says of it:]\n{}\n[end of what {} says]"
+UNSAID = "[you are not shown what is pictured, and {} could not say it: {}]"
+
+
+async def describe_pictures(state: TurnState, entry: Entry) -> Entry:
+    """The entry with words in the place of its pictures, where the agent has somebody who finds them."""
+    model = state.agent.vision
+    if model is None or not entry.parts:
+        return entry
+    digests = "".join(part.digest for part in entry.parts)
+    turn_id = f"{state.ports.turn_id}/pictures-{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+    known = next((one for one in state.ports.steps if isinstance(one, LlmStep) and one.turn_id == turn_id), None)
+    try:
+        said = known.entry.content if known else await _ask(state, model, entry, turn_id)
+        words = SAID.format(model.name, said, model.name)
+    except (ModelError, BudgetRefusal) as error:
+        words = UNSAID.format(model.name, state.ports.redact(str(error)))
+    if known:
+        state.usage += known.usage
+    return replace(entry, content=f"{entry.content}\n{words}".strip(), parts=())
+
+
+async def _ask(state: TurnState, model: Model, entry: Entry, turn_id: str) -> str:
+    request, before = ModelRequest((Entry("user", entry.content, parts=entry.parts),), PROMPT), state.usage
+    async with aclosing(call_model(model, request, state.ports.usage, state.add_usage)) as chunks:
+        said = "".join([chunk.text async for chunk in chunks]).strip()
+    if not said:
+        raise ModelError("it gave an empty answer", kind="response")
+    step = LlmStep(turn_id=turn_id, hop=0, entry=Entry("assistant", said), usage=state.usage - before, stop="stop")
+    await state.record(step)
+    return said
