@@ -18,11 +18,13 @@ from gateway import record_subjects
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
+from gateway.message_pieces import MessagePiece
 from gateway.messages import Address, Message, Reply, name_of_account
 from gateway.roles import Role
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
 from gateway.steps import LlmStep as LlmStep
+from gateway.steps import MessageDeleted as MessageDeleted
 from gateway.steps import Step as Step
 from gateway.steps import ToolFinished as ToolFinished
 from gateway.steps import ToolStarted as ToolStarted
@@ -135,8 +137,9 @@ class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
-    `entries` are what the turn adds to the transcript, `people` those whose messages it answers (an older version did
-    not write them); `bag` is the session's bag when it changed. `over_budget`: it went no further for that.
+    `entries` are what the turn adds to the transcript, `people` those whose messages it answers, `pieces` what of the
+    entries came from which message (older versions did not write these two); `bag` is the session's bag when it
+    changed. `over_budget`: it went no further for that.
 
     Two are ends of the chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
     `is_partial`: what is forgotten is some turns of it, and its messages and replies stay.
@@ -147,6 +150,7 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     status: TurnStatus = "ok"
     entries: tuple[Entry, ...] = ()
     people: tuple[str, ...] = ()
+    pieces: tuple[MessagePiece, ...] = ()
     usage: Usage = Usage()
     error: str = ""
     bag: dict[str, Any] | None = None
@@ -160,6 +164,7 @@ class InitialState(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
     speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered
+    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # what of each turn came from which message
     bag: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     usage: Usage = Usage()

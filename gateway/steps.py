@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from gateway.message_pieces import MessageName
 from gateway.transcript import Entry, Usage
 
 VERSION = 1
@@ -27,6 +28,14 @@ class TurnRecord(JournalRecord, frozen=True, kw_only=True):
     """What all records of a session's chain are. `ahead`: by so many seconds that clock was ahead of the journal's."""
 
     ahead: float = 0.0
+
+
+class MessageDeleted(TurnRecord, tag="deleted", frozen=True, kw_only=True):
+    """Its author took a message back: wherever it was taken into this chain, nothing shows its words from now on."""
+
+    session_key: str
+    name: MessageName
+    person: str = ""
 
 
 class OpenTurnRecord(TurnRecord, frozen=True, kw_only=True):

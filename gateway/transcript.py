@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+SUMMARY_KEY = "summary"  # in a session's bag: what stands for the first so many entries before a model
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 

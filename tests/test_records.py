@@ -99,6 +99,8 @@ WRITTEN = {
     b'{"kind":"call","v":1,"at":0.0,"id":"c","key":"k","agent":"main","session_key":"s","digest":"d","user":"u",'
     b'"stored":true}': records.ProgramCall,
     b'{"kind":"shown","v":1,"at":0.0,"reply_id":"r","text":"hello"}': records.ShownReply,
+    b'{"kind":"deleted","v":1,"at":0.0,"ahead":0.0,"session_key":"s","name":{"platform":"net","chat":"c","id":"5"},'
+    b'"person":"net:ann"}': records.MessageDeleted,
     b'{"kind":"salt","v":1,"at":0.0,"salt":"00ff"}': records.PseudonymSalt,
     b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.StoredValue,
     b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.EmittedEvent,

@@ -14,11 +14,10 @@ from gateway.agent.ports import UsagePort
 from gateway.agent.turn_state import Fields, TurnEnding, TurnState
 from gateway.errors import BudgetRefusal, ModelError
 from gateway.events import Deny, End, Retry
-from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
+from gateway.transcript import SUMMARY_KEY, Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)
 
-SUMMARY_KEY = "summary"
 WINDOW_SHARE = 0.8  # of the window; the rest is for the answer, and for how wrong the estimate is
 KEPT_MESSAGES = 6
 LEFT_OUT = "[left out: the conversation has become too long]"

@@ -403,6 +403,10 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     busy: Annotated[
         Literal["queue", "interrupt"], describe("what a message does that comes while an answer is made")
     ] = "queue"
+    deletions: Annotated[
+        Literal["forget", "keep"],
+        describe("what its author deletes, where the network tells: its words are forgotten, or kept all the same"),
+    ] = "forget"
     too_old: Annotated[
         Duration,
         describe(

@@ -90,6 +90,7 @@ from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text, write_decisions
 from gateway.logs.lines import bind_context
+from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message
 from gateway.outbox import Outbox
 from gateway.outbox.interface import JournalTransport
@@ -99,6 +100,7 @@ from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
+from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.traces import TraceSender
@@ -189,9 +191,7 @@ class Gateway:
         self.lanes = self.dispatcher.lanes
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive)
-        self.adapter_context = AdapterContext(
-            self.dispatcher.receive, self.context, home.files, home.unreadable, NetworkRoutes(settings.web)
-        )
+        self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
@@ -427,6 +427,26 @@ async def open_gateway(
                 with anyio.CancelScope(shield=True):
                     await gateway.drain()
                 tasks.cancel_scope.cancel()
+
+
+def build_adapter_context(gateway: Gateway) -> AdapterContext:
+    """What the networks work with."""
+    return AdapterContext(
+        gateway.dispatcher.receive,
+        gateway.context,
+        gateway.home.files,
+        gateway.home.unreadable,
+        NetworkRoutes(gateway.settings.web),
+        partial(delete_message, gateway),
+    )
+
+
+async def delete_message(gateway: Gateway, name: MessageName, by: str = "") -> bool:
+    """Its author took it back; whether anything is done about it."""
+    if gateway.settings.sessions.deletions == "keep":
+        return False
+    found = DeletedMessages(gateway.engine, gateway.sessions, gateway.search.find_message, gateway.lanes.list_live)
+    return await found.delete(name, by)
 
 
 def find_time(clock: JournalClock) -> float:

@@ -7,7 +7,7 @@ has passed, then come the hooks, then a command or a turn of the agent.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -52,10 +52,12 @@ from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart
+from gateway.message_pieces import MessagePiece, find_pieces, put_pieces
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
-from gateway.sessions.transitions import QUOTES, SPOKEN
+from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
+from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
@@ -174,7 +176,9 @@ class Dispatcher:
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))
-        return hooked.prepend_to(await self._run_agent(turn, turn.session, message, role, view))
+        asked = await make_entry(message, self._context.media)
+        result = await self._run_agent(turn, turn.session, message, asked, role, view)
+        return hooked.prepend_to(add_pieces(result, asked, find_pieces(hooked.left, asked.content)))
 
     async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
         message, session, word = call.message, call.session, call.typed.word
@@ -190,11 +194,14 @@ class Dispatcher:
                 fire_session_switch(session, view.emit)
         if ran.then is None:
             return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
-        result = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), call.role, view)
-        return dataclasses.replace(result, changes=ran.changes)
+        again = dataclasses.replace(message, text=ran.then)
+        asked = await make_entry(again, self._context.media)
+        result = await self._run_agent(turn, session, again, asked, call.role, view)
+        pieces = find_last_pieces(call.session) if ran.then == asked.content else ()
+        return dataclasses.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
     async def _run_agent(
-        self, turn: LaneTurn, session: Session, message: Message, role: Role, view: HookScope
+        self, turn: LaneTurn, session: Session, message: Message, asked: Entry, role: Role, view: HookScope
     ) -> LaneResult:
         agent = self._context.choose(message, session)
         self._announce(agent, "main", role)
@@ -237,7 +244,7 @@ class Dispatcher:
                     self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
                 ),
             )
-            result = await run_turn(agent, session.entries, await make_entry(message, self._context.media), ports)
+            result = await run_turn(agent, session.entries, asked, ports)
         if is_approver:
             await approvals.keep(known, allowed)
         if result.questions:
@@ -293,6 +300,11 @@ class Dispatcher:
         if age > self._context.too_old and not resumed:
             return "too old"
         return "" if message.extra.get(AWAITED, self._context.run_id) == self._context.run_id else "not awaited"
+
+
+def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:
+    """With what came from which message, in the entries of a turn that was asked this."""
+    return dataclasses.replace(result, pieces=put_pieces(pieces, asked, result.entries))
 
 
 def fire_session_switch(session: Session, fire: EventEmitter) -> None:

@@ -31,6 +31,7 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, message_id_of
+from gateway.message_pieces import SAID_KINDS, name_of
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
@@ -155,6 +156,8 @@ class Ingress:
     ) -> Receipt:
         """Settle what must act at once; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
+        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # and the network brings it once more
+            return Receipt(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None
         if session.turn and session.is_waiting and (command is None or command.answers):

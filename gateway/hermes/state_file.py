@@ -23,6 +23,7 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
 from gateway.hermes.plugin.arguments import as_openai_messages
+from gateway.message_pieces import DELETED, MessagePiece
 from gateway.sessions.keys import platform_of
 from gateway.transcript import Entry, Usage, as_message
 
@@ -169,7 +170,9 @@ class StateFile:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
                     change(db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
-                self.is_unclean |= isinstance(kept, records.TurnEnded) and kept.status == "forgotten"
+                self.is_unclean |= getattr(kept, "status", "") == "forgotten" or isinstance(
+                    kept, records.MessageDeleted
+                )
             last = page[-1]
             db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", (last.seq, make_mark(last)))
             db.execute("COMMIT")
@@ -291,8 +294,9 @@ def _apply_opened(db: sqlite3.Connection, conv: str, kept: records.SessionOpened
         ),
     )
     first = 0
-    for size in start.turns:
-        _add_turn(db, name, start.entries[first : first + size], at, at)
+    for number, size in enumerate(start.turns):
+        pieces = start.pieces[number] if start.pieces else ()
+        _add_turn(db, name, start.entries[first : first + size], pieces, at, at)
         first += size
     _add_usage(db, name, start.usage)
 
@@ -313,7 +317,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     current = "SELECT id, claimed FROM hermes_gateway_sessions WHERE conv = ? AND is_current"
     if found := db.execute(current, (conv,)).fetchone():
         name, claimed = found
-        _add_turn(db, name, kept.entries, claimed or at, at)
+        _add_turn(db, name, kept.entries, kept.pieces, claimed or at, at)
         _add_usage(db, name, kept.usage)
         db.execute("UPDATE hermes_gateway_sessions SET claimed = NULL WHERE id = ?", (name,))
 
@@ -329,13 +333,28 @@ def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, 
         _count_messages(db, name)
 
 
+def _apply_deleted(db: sqlite3.Connection, conv: str, kept: records.MessageDeleted, _at: float) -> None:
+    """A row that stands for several messages goes with each: which words are whose is not known here."""
+    where = "session_id IN (SELECT id FROM hermes_gateway_sessions WHERE conv = ?)"
+    is_theirs = "instr(' ' || platform_message_id || ' ', ?)"
+    what = f"UPDATE messages SET content = ? WHERE {where} AND {is_theirs}"  # noqa: S608 - our own words
+    db.execute(what, (DELETED, conv, f" {kept.name.id} "))
+
+
 def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at: float) -> None:
     if kept.name == "title":
         where = "id IN (SELECT id FROM hermes_gateway_sessions WHERE conv = ? AND is_current)"
         db.execute(f"UPDATE sessions SET title = ? WHERE {where}", (kept.value or None, conv))  # noqa: S608 - our words
 
 
-def _add_turn(db: sqlite3.Connection, session: str, entries: Sequence[Entry], began: float, ended: float) -> None:
+def _add_turn(
+    db: sqlite3.Connection,
+    session: str,
+    entries: Sequence[Entry],
+    pieces: Sequence[MessagePiece],
+    began: float,
+    ended: float,
+) -> None:
     """The person's message has the time at which the turn began; what follows ends with the turn, in order."""
     first = None
     told = as_openai_messages(map(as_message, entries))
@@ -345,10 +364,10 @@ def _add_turn(db: sqlite3.Connection, session: str, entries: Sequence[Entry], be
         at = min(began, ended) if place == 0 else ended - (len(entries) - 1 - place) * 1e-6
         added = db.execute(
             "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp,"
-            " finish_reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " finish_reason, platform_message_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(session, entry.role, said["content"], said.get("tool_call_id"), _to_json(calls)),
-                *(said.get("name"), at, stop),
+                *(said.get("name"), at, stop, " ".join(one.name.id for one in pieces if one.entry == place) or None),
             ),
         )
         first = added.lastrowid if first is None else first
@@ -384,6 +403,7 @@ CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = 
         records.SessionOpened: _apply_opened,
         records.Claim: _apply_claim,
         records.TurnEnded: _apply_done,
+        records.MessageDeleted: _apply_deleted,
         records.TurnsUndone: _apply_undone,
         records.SettingChanged: _apply_changed,
     }

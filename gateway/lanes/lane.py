@@ -49,9 +49,10 @@ from gateway.lanes.audio import (
     read_transcriptions,
 )
 from gateway.lanes.context import BUSY, DAMAGED, LaneContext, is_same_person_continuing, lease_key_of
-from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries
+from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries, build_partial_pieces
 from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
+from gateway.message_pieces import name_of
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
@@ -97,8 +98,9 @@ async def read_inbound(context: LaneContext, key: str, after: int, limit: int = 
 
 
 async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | None:
-    """The first messages that wait, as many as one turn may answer."""
+    """The first messages that wait, as many as one turn may answer, without those that were taken back."""
     found = await read_inbound(context, session.key, session.upto, context.settings.folded)
+    found = [one for one in found if name_of(one[1]) not in session.deleted]
     if not found:
         return None
     if any(message.has_audio for _, message in found):
@@ -420,7 +422,9 @@ def _begins_session(session: Session) -> bool:
 
 def _interrupted(claim: TurnClaim) -> LaneResult:
     steps = claim.session.turn.steps if claim.session.turn else ()
-    return LaneResult(status="interrupted", entries=build_partial_entries(claim.job.messages, steps))
+    said = claim.job.messages
+    entries, pieces = build_partial_entries(said, steps), build_partial_pieces(said)
+    return LaneResult(entries, status="interrupted", pieces=pieces)
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:

@@ -20,7 +20,7 @@ from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.lanes.context import LaneContext, LaneSettings, lease_key_of
 from gateway.lanes.lane import PAGE, Lane, read_inbound
 from gateway.lanes.slots import Slots
-from gateway.lanes.turn import RunTurn, build_partial_entries
+from gateway.lanes.turn import RunTurn, build_partial_entries, build_partial_pieces
 from gateway.messages import Message, people_of
 from gateway.sessions import OpenTurn, Session, SessionRepository
 from gateway.turn_marks import TurnMarks
@@ -259,7 +259,12 @@ async def _close(context: LaneContext, session: Session, turn: OpenTurn) -> None
     messages = [message for seq, message in found if seq <= turn.on]
     entries = build_partial_entries(messages, turn.steps)
     done = records.TurnEnded(
-        upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries, people=people_of(messages)
+        upto=turn.on,
+        turn_id=turn.turn_id,
+        status="interrupted",
+        entries=entries,
+        people=people_of(messages),
+        pieces=build_partial_pieces(messages),
     )
     await context.sessions.append(session, done, extra=[make_wakeup_put(session.key)])
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import anyio
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.events import AskedCall
 from gateway.hooks.recorder import OwedEvents
+from gateway.message_pieces import MessagePiece, find_pieces
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session
 from gateway.steps import TurnStatus
@@ -40,6 +42,7 @@ class LaneResult:
     changes: tuple[records.TurnRecord, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
     over_budget: bool = False
+    pieces: tuple[MessagePiece, ...] = ()  # what of the entries came from which message
 
 
 class RecordStep(Protocol):
@@ -126,3 +129,9 @@ def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.S
                 for call in step.entry.tool_calls
             ]
     return tuple(entries)
+
+
+def build_partial_pieces(messages: Sequence[Message]) -> tuple[MessagePiece, ...]:
+    """Each message is an entry of its own there."""
+    found = ((at, find_pieces([message], message.text)) for at, message in enumerate(messages))
+    return tuple(replace(piece, entry=at) for at, pieces in found for piece in pieces)

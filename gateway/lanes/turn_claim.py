@@ -145,6 +145,7 @@ class TurnClaim:
             status=result.status,
             entries=result.entries,
             people=people_of(self.job.messages),
+            pieces=result.pieces,
             usage=result.usage,
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),

@@ -20,6 +20,7 @@ from gateway.engine import Engine
 from gateway.engine.interface import Record
 from gateway.errors import EngineTooNew
 from gateway.file_folders import escape_id
+from gateway.message_pieces import MessagePiece
 from gateway.messages import ChatType
 from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
@@ -167,9 +168,10 @@ def remove_turns(session: Session, person: Person) -> Session:
     is_theirs = person == (session.platform, session.user_id)
     return replace(
         session,
-        entries=tuple(entry for entries, _ in kept for entry in entries),
-        turns=tuple(len(entries) for entries, _ in kept),
-        speakers=tuple(people for _, people in kept),
+        entries=tuple(entry for entries, _, _ in kept for entry in entries),
+        turns=tuple(len(entries) for entries, _, _ in kept),
+        speakers=tuple(people for _, people, _ in kept),
+        pieces=tuple(pieces for _, _, pieces in kept),
         bag={},
         settings={name: value for name, value in session.settings.items() if name != "title" or not is_theirs},
         user_id="" if is_theirs else session.user_id,
@@ -179,15 +181,15 @@ def remove_turns(session: Session, person: Person) -> Session:
 def pick_turns(session: Session, person: Person) -> Session:
     """The session with the turns alone that answered them."""
     kept = [turn for turn in split_turns(session) if str(person) in turn[1]]
-    entries = tuple(entry for entries, _ in kept for entry in entries)
-    return replace(session, entries=entries, turns=tuple(len(entries) for entries, _ in kept), bag={}, settings={})
+    entries = tuple(entry for entries, _, _ in kept for entry in entries)
+    return replace(session, entries=entries, turns=tuple(len(entries) for entries, _, _ in kept), bag={}, settings={})
 
 
-def split_turns(session: Session) -> Iterator[tuple[tuple[Any, ...], tuple[str, ...]]]:
-    """The entries of each turn, and those whose messages it answered."""
+def split_turns(session: Session) -> Iterator[tuple[tuple[Any, ...], tuple[str, ...], tuple[MessagePiece, ...]]]:
+    """The entries of each turn, those whose messages it answered, and what of it came from which of these."""
     first = 0
-    for size, people in zip(session.turns, session.speakers, strict=True):
-        yield session.entries[first : first + size], people
+    for size, people, pieces in zip(session.turns, session.speakers, session.pieces, strict=True):
+        yield session.entries[first : first + size], people, pieces
         first += size
 
 

@@ -17,7 +17,8 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import EngineError, EngineTooNew
-from gateway.sessions.session import STATE_VERSION, Session, apply_record, fold_record
+from gateway.message_pieces import MessageName
+from gateway.sessions.session import STATE_VERSION, Session, apply_record, delete_words, fold_record
 
 log = logging.getLogger(__name__)
 
@@ -101,13 +102,20 @@ class SessionRepository:
     async def read_all(self, key: str) -> dict[str, Session]:
         """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""
         found: dict[str, Session] = {}
+        deleted: tuple[MessageName, ...] = ()
         async for session in self._states(Session(key)):
+            deleted = session.deleted
             if not session.session_id:
                 found.clear()  # forgotten
             else:
                 found.pop(session.session_id, None)
                 found[session.session_id] = session
-        return found
+        if not deleted:
+            return found
+        # What was taken back may stand in one that had ended before.
+        return {
+            name: msgspec.structs.replace(delete_words(one, deleted), deleted=deleted) for name, one in found.items()
+        }
 
     async def _states(self, session: Session) -> AsyncIterator[Session]:
         subject = record_subjects.session_subject_of("turn", session.key)

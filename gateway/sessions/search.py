@@ -15,7 +15,10 @@ import anyio.to_thread
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
+from gateway.message_pieces import MessageName
+from gateway.sessions.deleted_messages import purge_deleted
 from gateway.sessions.removal import purge_forgotten, purge_turns
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 from gateway.sessions.session import READ_FOR_THEM, cut_words
 
@@ -28,6 +31,7 @@ BEHIND = 5000  # records: less is read in a moment
 REST_SECONDS = 0.06  # between two slices of what takes long
 REST_SHARE, LONGEST_REST = 1.3, 1.0
 SEARCH_CURSOR = "search"
+DELETED_KIND, LONGEST_KIND = b'"kind":"deleted"', 50
 
 T = TypeVar("T")
 ListCursor: TypeAlias = tuple[float, str]
@@ -146,6 +150,7 @@ class SessionSearch:
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
+        self._sessions = SessionRepository(engine, budget=0)
         self._path = path
         self._index: SearchIndex | None = None
         self.progress = IndexProgress()
@@ -157,7 +162,7 @@ class SessionSearch:
         changes = self._engine.tail(record_subjects.TURN_SUBJECTS)
         task_status.started()
         try:
-            await self._check_journal()
+            self.progress.end = await check_journal(self._engine, self._query)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._forgotten.run)
                 await self._keep_up()
@@ -168,20 +173,6 @@ class SessionSearch:
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
-
-    async def _check_journal(self) -> None:
-        """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
-        mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
-        try:
-            subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
-            (seq,) = await self._engine.append(NewRecord(subject, records.encode(mark)))
-            await self._engine.purge(subject, seq - 1)
-            self.progress.end = seq
-            if seq <= await self._query(lambda index: index.upto):
-                log.warning("the journal is older than the search index, which is made anew")
-                await self._query(SearchIndex.clear)
-        except (EngineError, sqlite3.Error, OSError) as error:
-            log.warning("whether the search index belongs to this journal is not known: %s", error)
 
     async def rebuild(self) -> int:
         """Throw the projection away and fold the whole journal anew. Returns how many records were read."""
@@ -217,6 +208,13 @@ class SessionSearch:
         """Who has begun conversations, those who spoke last first."""
         await self._read_on()
         return await self._query(lambda index: [Speaker(*row) for row in index.db.execute(SPEAKERS_SQL)])
+
+    async def find_message(self, name: MessageName) -> list[str]:
+        """The keys of the conversations in which words of this message stand."""
+        await self._read_on()
+        where = "SELECT DISTINCT key FROM piece JOIN session USING (conv) WHERE message = ? AND piece.platform = ?"
+        asked = (name.id, name.platform, name.chat)
+        return await self._query(lambda index: [key for (key,) in index.db.execute(f"{where} AND chat = ?", asked)])
 
     async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
         """The sessions that were last used before that time, the longest silent first."""
@@ -261,7 +259,12 @@ class SessionSearch:
                 await anyio.sleep(min(time.monotonic() - began, LONGEST_REST) * REST_SHARE)
 
     async def _fold(self, after: int, page: Sequence[Record]) -> None:
-        forgotten = await self._query(lambda index: index.fold(page) if index.upto == after else [])
+        deleted = [kept for one in page if isinstance(kept := _decode_deleted(one), records.MessageDeleted)]
+        keys = {one.session_key for one in deleted}
+        now = [one for key in keys for one in (await self._sessions.read_all(key)).values()]
+        forgotten = await self._query(lambda index: index.fold(page, now) if index.upto == after else [])
+        for one in deleted:  # as below
+            await purge_deleted(self._engine, one)
         if forgotten:
             self._forgotten.notify()
         for record in forgotten:
@@ -289,6 +292,30 @@ class SessionSearch:
             log.warning("the search index %s is damaged and built anew: %s", self._path, error)
             self._index.clear()
             return query(self._index)
+
+
+async def check_journal(engine: Engine, query: Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]) -> int:
+    """A journal that ends before what the index has read is another one: an older copy put back, or a new one.
+
+    Returns where it ends; 0: that is not known.
+    """
+    mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
+    seq = 0
+    try:
+        subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
+        (seq,) = await engine.append(NewRecord(subject, records.encode(mark)))
+        await engine.purge(subject, seq - 1)
+        if seq <= await query(lambda index: index.upto):
+            log.warning("the journal is older than the search index, which is made anew")
+            await query(SearchIndex.clear)
+    except (EngineError, sqlite3.Error, OSError) as error:
+        log.warning("whether the search index belongs to this journal is not known: %s", error)
+    return seq
+
+
+def _decode_deleted(record: Record) -> records.JournalRecord | None:
+    """Of a page few are of that kind, and none is read for nothing."""
+    return records.decode(record.data) if DELETED_KIND in record.data[:LONGEST_KIND] else None
 
 
 def _find_hits(

@@ -12,7 +12,7 @@ import logging
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,9 @@ from typing import Any
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
+from gateway.message_pieces import MessagePiece
 from gateway.sessions.keys import platform_of
+from gateway.sessions.session import Session
 from gateway.transcript import Entry
 
 log = logging.getLogger(__name__)
@@ -33,7 +35,7 @@ NO_SPACES = re.compile(
 )
 TRIGRAM_LENGTH = 3
 BEFORE, AFTER = 40, 120
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 INDEXED_LENGTH = 100_000
 SCHEMA = """
 CREATE TABLE progress(upto INTEGER NOT NULL);
@@ -56,6 +58,12 @@ CREATE TABLE entry(
     at REAL NOT NULL, content TEXT NOT NULL, grams INTEGER NOT NULL
 );
 CREATE INDEX entry_by_session ON entry(conv, session, turn);
+CREATE TABLE piece(
+    platform TEXT NOT NULL, chat TEXT NOT NULL, message TEXT NOT NULL,
+    conv TEXT NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL
+);
+CREATE INDEX piece_by_message ON piece(message);
+CREATE INDEX piece_by_session ON piece(conv, session, turn);
 CREATE VIRTUAL TABLE words USING fts5(content, content='entry', content_rowid='id', tokenize='unicode61');
 CREATE VIRTUAL TABLE grams USING fts5(content, content='entry', content_rowid='id', tokenize='trigram');
 CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN
@@ -85,8 +93,11 @@ class SearchIndex:
         """The sequence of the last record that is folded in."""
         return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
 
-    def fold(self, page: Sequence[Record]) -> list[Record]:
-        """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it."""
+    def fold(self, page: Sequence[Record], now: Iterable[Session] = ()) -> list[Record]:
+        """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it.
+
+        Sessions out of which messages were taken back are given as they are `now`.
+        """
         forgotten = []
         with self.db:
             for record in page:
@@ -95,10 +106,11 @@ class SearchIndex:
                     change(self.db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
+            is_untidy = [_rewrite_turns(self.db, one) for one in now]
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
-            if forgotten:
+            if forgotten or any(is_untidy):
                 self.db.execute("INSERT INTO untidy VALUES (1)")
-        if forgotten:
+        if forgotten or any(is_untidy):
             self.tidy()
         return forgotten
 
@@ -201,6 +213,8 @@ def _apply_opened(db: sqlite3.Connection, conv: str, kept: records.SessionOpened
         for number, size in enumerate(start.turns, 1):
             _add_entries(db, (conv, kept.session_id, number), start.entries[first : first + size], at)
             first += size
+        for number, pieces in enumerate(start.pieces, 1):
+            _add_pieces(db, (conv, kept.session_id, number), pieces)
 
 
 def _apply_claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -> None:
@@ -211,7 +225,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     if kept.status == "shortened":
         return  # what follows is here already
     if kept.status == "forgotten":
-        for table in ("entry", "turn", "session"):
+        for table in ("entry", "piece", "turn", "session"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
         return
     if not (current := _find_current(db, conv)):
@@ -225,6 +239,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     if kept.entries:
         sizes.append(len(kept.entries))
         _add_entries(db, (conv, session, len(sizes)), kept.entries, at)
+        _add_pieces(db, (conv, session, len(sizes)), kept.pieces)
     _resize(db, conv, session, sizes, at)
 
 
@@ -233,7 +248,9 @@ def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, 
         return
     session, sizes = current
     left = sizes[: max(0, len(sizes) - kept.turns)]
-    db.execute("DELETE FROM entry WHERE conv = ? AND session = ? AND turn > ?", (conv, session, len(left)))
+    for table in ("entry", "piece"):
+        what = f"DELETE FROM {table} WHERE conv = ? AND session = ? AND turn > ?"  # noqa: S608 - our own names
+        db.execute(what, (conv, session, len(left)))
     _resize(db, conv, session, left, at)
 
 
@@ -254,6 +271,30 @@ def _add_entries(db: sqlite3.Connection, where: tuple[str, str, int], entries: S
     )
 
 
+def _add_pieces(db: sqlite3.Connection, where: tuple[str, str, int], pieces: Sequence[MessagePiece]) -> None:
+    rows = {(one.name.platform, one.name.chat, one.name.id, *where) for one in pieces}
+    db.executemany("INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _rewrite_turns(db: sqlite3.Connection, session: Session) -> bool:
+    """Make the turns of a session what they are now, where messages were taken out of them; whether there were any."""
+    conv, gone = record_subjects.token_of(session.key), set[int]()
+    for name in session.deleted:
+        which = (conv, session.session_id, name.platform, name.chat, name.id)
+        found = db.execute(f"SELECT turn {OF_PIECE}", which).fetchall()
+        gone |= {turn for (turn,) in found if turn <= len(session.turns)}
+        db.execute(f"DELETE {OF_PIECE}", which)
+    for turn in gone:
+        where, first = (conv, session.session_id, turn), sum(session.turns[: turn - 1])
+        at = db.execute(f"SELECT at {OF_TURN}", where).fetchone()
+        db.execute(f"DELETE {OF_TURN}", where)
+        entries = session.entries[first : first + session.turns[turn - 1]]
+        _add_entries(db, where, entries, at[0] if at else session.last_active)
+    return bool(gone)
+
+
+OF_PIECE = "FROM piece WHERE conv = ? AND session = ? AND platform = ? AND chat = ? AND message = ?"
+OF_TURN = "FROM entry WHERE conv = ? AND session = ? AND turn = ?"
 CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
     {
         records.SessionOpened: _apply_opened,

@@ -8,7 +8,7 @@ another session's beginning, or the turn's end, takes the claim away from whoeve
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,9 +18,10 @@ from msgspec.structs import asdict, replace
 from gateway import records
 from gateway.engine.interface import Record
 from gateway.events import AskedCall
-from gateway.transcript import Entry, Usage
+from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
+from gateway.transcript import SUMMARY_KEY, Entry, Usage
 
-STATE_VERSION = 5  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 6  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
 SENDING = "message:sending"  # what hooks decide there, they may decide when the turn is over
@@ -98,6 +99,7 @@ class Session(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
     speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered; (): nobody wrote it down
+    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # what of each turn came from which message; (): likewise
     bag: Mapping[str, Any] = msgspec.field(default_factory=dict)
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -106,6 +108,7 @@ class Session(msgspec.Struct, frozen=True):
     ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's then
     weight: int = 0
     decisions: tuple[SessionDecision, ...] = ()  # of hooks, the last so many
+    deleted: tuple[MessageName, ...] = ()  # messages that their authors took back, anywhere in the chain
 
     @property
     def title(self) -> str:
@@ -175,7 +178,7 @@ def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Ses
         last_active=at,
         weight=estimate_weight(start.entries),
         decisions=(),
-        **asdict(start) | {"speakers": start.speakers or ((),) * len(start.turns)},
+        **asdict(start) | {name: getattr(start, name) or ((),) * len(start.turns) for name in ("speakers", "pieces")},
     )
 
 
@@ -227,17 +230,21 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     upto = max(state.upto, kept.upto)
     if kept.status in ("forgotten", "shortened"):
         return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
+    entries, pieces = kept.entries, kept.pieces
+    if state.deleted:  # while the turn ran
+        entries, pieces = delete_pieces(entries, pieces, state.deleted)
     return replace(
         state,
         upto=upto,
-        entries=state.entries + kept.entries,
+        entries=state.entries + entries,
         turns=(*state.turns, len(kept.entries)) if kept.entries else state.turns,
+        pieces=(*state.pieces, pieces) if kept.entries else state.pieces,
         speakers=(*state.speakers, kept.people) if kept.entries else state.speakers,
         bag=state.bag if kept.bag is None else kept.bag,
         usage=state.usage + kept.usage,
         turn=None,
         last_active=at,
-        weight=state.weight + estimate_weight(kept.entries),
+        weight=state.weight + estimate_weight(entries),
         decisions=(*state.decisions, *_place_decisions(state, kept.entries))[-DECISIONS_KEPT:],
     )
 
@@ -278,7 +285,33 @@ def _apply_undone(state: Session, kept: records.TurnsUndone, at: float) -> Sessi
     entries = state.entries[: sum(rest)]
     decisions = tuple(one for one in state.decisions if one.entry < len(entries))
     changed = {"turns": rest, "speakers": state.speakers[: len(rest)], "entries": entries, "decisions": decisions}
+    changed["pieces"] = state.pieces[: len(rest)]
     return replace(state, **changed, last_active=at, weight=estimate_weight(entries))
+
+
+def _apply_deleted(state: Session, kept: records.MessageDeleted, _at: float) -> Session:
+    after = delete_words(state, (kept.name,))
+    return replace(after, deleted=(*(one for one in state.deleted if one != kept.name), kept.name))
+
+
+def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
+    """The session without the words of these messages. A summary of what they stood in may quote them, and goes too."""
+    entries, pieces, first, last = list[Entry](), [], 0, -1
+    for size, found in zip(session.turns, session.pieces, strict=True):
+        turn = session.entries[first : first + size]
+        if any(one.name in gone for one in found):
+            turn, found = delete_pieces(turn, found, gone)
+            last = first if last < 0 else last
+        entries += turn
+        pieces.append(found)
+        first += size
+    if last < 0:
+        return session
+    bag, known = session.bag, session.bag.get(SUMMARY_KEY)
+    if isinstance(known, Mapping) and known.get("upto", 0) > last:
+        bag = {name: value for name, value in bag.items() if name != SUMMARY_KEY}
+    kept = tuple(entries)
+    return replace(session, entries=kept, pieces=tuple(pieces), bag=bag, weight=estimate_weight(kept))
 
 
 _add_step = _change_turn(lambda turn, kept: replace(turn, steps=(*turn.steps, kept)))
@@ -296,6 +329,7 @@ CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyT
         records.QuestionsAsked: _change_turn(_wait_for_answers),
         records.QuestionAnswered: _apply_answered,
         records.TurnEnded: _apply_done,
+        records.MessageDeleted: _apply_deleted,
         records.SettingChanged: _apply_changed,
         records.TurnsUndone: _apply_undone,
     }

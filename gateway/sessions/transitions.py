@@ -13,6 +13,7 @@ import msgspec
 from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.errors import SessionError
+from gateway.message_pieces import MessagePiece
 from gateway.messages import Message
 from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
@@ -78,6 +79,11 @@ def find_last_request(session: Session) -> str:
             if entry.role == "user":
                 return entry.content
     raise SessionError("there is no message to try again in this session")
+
+
+def find_last_pieces(session: Session) -> tuple[MessagePiece, ...]:
+    """What of that message came from whom."""
+    return session.pieces[-1] if session.pieces else ()
 
 
 def change_title(text: str) -> records.SettingChanged:

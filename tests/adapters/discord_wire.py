@@ -142,6 +142,12 @@ class DiscordWire:
         self.messages[message] = {**self.messages[message], "content": text, "edited_timestamp": stamp}
         self.event("MESSAGE_UPDATE", self.messages[message])
 
+    async def delete(self, message: str, *, by: str = ANN) -> None:
+        """Nobody is told whose it was, or who took it away."""
+        gone = self.messages.pop(message)
+        where: dict[str, Any] = {name: gone[name] for name in ("channel_id", "guild_id") if name in gone}
+        self.event("MESSAGE_DELETE", {"id": message, **where})
+
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         found = []
         for name, data in files:

@@ -71,6 +71,9 @@ class PageWire:
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None:
         self._say(by, text=text, edits=message)
 
+    async def delete(self, message: str, *, by: str = ANN) -> None:
+        raise AssertionError(f"nobody is told that {by} took {message} back")
+
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         kept = []
         for name, data in files:

@@ -109,6 +109,18 @@ class SlackWire:
         changed = {"type": "message", "subtype": "message_changed", "hidden": True, "ts": self.stamp(), **about}
         self.event({**changed, "message": after, "previous_message": before})
 
+    async def delete(self, message: str, *, by: str = ANN) -> None:
+        """What somebody has answered in its thread leaves a stone in its place."""
+        before = self.messages.pop(message)
+        about = {name: before[name] for name in ("channel", "channel_type")}
+        gone = {"type": "message", "hidden": True, "ts": self.stamp(), **about, "previous_message": before}
+        if any(one.get("thread_ts") == message for one in self.messages.values()):
+            stone = {"type": "message", "subtype": "tombstone", "text": "This message was deleted.", "hidden": True}
+            self.messages[message] = {**stone, "user": "USLACKBOT", "ts": message, "thread_ts": message, **about}
+            self.event({**gone, "subtype": "message_changed", "message": self.messages[message]})
+        else:
+            self.event({**gone, "subtype": "message_deleted", "deleted_ts": message})
+
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         found = []
         for name, data in files:

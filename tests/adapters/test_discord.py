@@ -16,7 +16,7 @@ from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
-from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
+from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, GUILD, TEAM_ROLE, dm_of, known_as
 from tests.adapters.discord_wire import TOKEN, DiscordWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
@@ -49,6 +49,33 @@ async def test_a_broken_line_is_resumed_with_all_that_was_said_meanwhile(home: H
     await home.hears("reaction:added")
     said = [f"hello {number}" for number in range(3)]
     await until(lambda: all(one in str(home.told("message:received")) for one in said), "all that was said")
+    assert (wire.identified, wire.resumed) == (1, 1)
+
+
+async def test_what_was_taken_back_while_the_line_was_broken_is_told_when_it_is_resumed(
+    home: House, wire: DiscordWire
+) -> None:
+    """What a moderator clears away goes with one word of Discord's."""
+    said = []
+    for count, (write, text) in enumerate(
+        [(wire.write, "mellon"), (wire.mention, "a mellon"), (wire.mention, "mellon")], 1
+    ):
+        said.append(await write(text))
+        await home.shows("I heard you.", count)
+    first, second, third = said
+    wire.hang_up()
+    wire.event("MESSAGE_DELETE", {"id": first, "channel_id": CHANNEL, "guild_id": GUILD})  # it stood elsewhere
+    wire.event("MESSAGE_DELETE_BULK", {"ids": [second, third], "channel_id": CHANNEL, "guild_id": GUILD})
+
+    async def is_first_left() -> bool:
+        return len(await home.gateway.search.find("mellon")) == 1
+
+    async def is_none_left() -> bool:
+        return not await home.gateway.search.find("mellon")
+
+    await until(is_first_left, "the deletions")
+    await wire.delete(first)
+    await until(is_none_left, "the last one")
     assert (wire.identified, wire.resumed) == (1, 1)
 
 

@@ -20,6 +20,7 @@ from gateway.daemon.gateway import Gateway
 from gateway.dispatcher import BUILT_IN
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
+from gateway.message_pieces import DELETED
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
@@ -93,6 +94,49 @@ async def test_what_the_journal_does_not_take_is_not_acknowledged_and_comes_agai
         wire.hang_up()
         await home.shows("It is 42.")
         await until(lambda: not wire.pending, "the acknowledgement")
+
+
+async def words_of(home: House) -> str:
+    """All that the conversations here have of what people said."""
+    keys = {one.session_key for one in await home.gateway.search.list_sessions()}
+    return str([(await home.gateway.sessions.open(key)).entries for key in keys])
+
+
+async def test_what_was_taken_back_while_nobody_listened_is_told_at_the_next_start(
+    wire: SlackWire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        message = await wire.write("the word is mellon")
+        await home.shows("I heard you.")
+    await wire.delete(message)
+    async with housed(wire, tmp_path / "home") as home:
+        await until(lambda: not wire.pending, "the acknowledgement")
+        assert "mellon" not in await words_of(home)
+
+
+async def test_what_has_answers_below_it_leaves_a_stone_and_is_gone_all_the_same(home: House, wire: SlackWire) -> None:
+    message = await wire.mention("the word is mellon")
+    await home.shows("I heard you.")
+    await wire.delete(message)
+    assert wire.messages[message]["subtype"] == "tombstone"
+    await until(lambda: not wire.pending, "the acknowledgement")
+    assert DELETED in await words_of(home)
+    assert "mellon" not in await words_of(home)
+
+
+async def test_a_deletion_counts_for_whose_message_it_was_and_where_it_stood(home: House, wire: SlackWire) -> None:
+    message = await wire.write("the word is mellon")
+    await home.shows("I heard you.")
+    gone = {"type": "message", "subtype": "message_deleted", "deleted_ts": message, "ts": wire.stamp()}
+    here = {"channel": wire.messages[message]["channel"], "channel_type": "im"}
+    wire.event({**gone, **here, "previous_message": {"user": wire.known_as(BEN), "ts": message, "text": "x"}})
+    wire.event({**gone, "channel": CHANNEL, "previous_message": {"user": wire.known_as(ANN), "ts": message}})
+    wire.event({**gone, **here, "deleted_ts": "1.5"})
+    await until(lambda: not wire.pending, "the acknowledgements")
+    assert "mellon" in await words_of(home)
+    await wire.delete(message)
+    await until(lambda: not wire.pending, "the acknowledgement")
+    assert "mellon" not in await words_of(home)
 
 
 async def test_what_slack_no_longer_delivers_is_read_again(wire: SlackWire, tmp_path: Path) -> None:

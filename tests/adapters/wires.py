@@ -25,6 +25,11 @@ WIRES: dict[str, Callable[[Path], Any]] = {
 }
 ROOMS = {"telegram": GROUP, "discord": discord_facts.CHANNEL, "slack": slack_wire.CHANNEL}
 """By which id each network knows the group."""
+DELETIONS = (
+    "test_what_its_author_deletes_is_shown_nowhere_and_to_no_model",
+    "test_what_waits_and_is_deleted_is_not_answered",
+    "test_what_is_deleted_is_kept_where_the_settings_want_it",
+)
 NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "nobody but the owner reaches its socket": (
         "test_a_stranger_is_denied_by_every_way_in",
@@ -33,7 +38,8 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_who_writes_too_fast_is_slowed_down",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
     ),
-    "it has one chat, without edits, reactions and buttons": (
+    "it has one chat, without edits, deletions, reactions and buttons": (
+        *DELETIONS,
         "test_a_question_is_answered_by_a_button_that_then_is_dead",
         "test_a_button_can_allow_for_longer_than_once",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
@@ -66,7 +72,8 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
         "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
     ),
-    "it has no groups, no bots and no reactions": (
+    "it has no groups, no bots, no reactions, and nothing said is taken back": (
+        *DELETIONS,
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
         "test_an_admin_says_in_a_group_what_is_answered_there",
@@ -85,7 +92,9 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
     ),
 }
+# Telegram tells no bot that somebody took a message back.
 WITHOUT = {
+    **dict.fromkeys(("telegram", "telegram-calls"), DELETIONS),
     "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
     "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
 }

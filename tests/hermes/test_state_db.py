@@ -9,10 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
+from gateway import records
+from gateway.hermes.state_follower import StateFollower
+from gateway.message_pieces import DELETED, MessageName, MessagePiece
+from gateway.sessions import SessionRepository
+from gateway.sessions.transitions import begin_session
 from gateway.testing import GatewayProcess
+from gateway.testing.memory_engine import MemoryEngine
+from gateway.transcript import Entry
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
+from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
 
@@ -190,6 +200,22 @@ def test_what_is_forgotten_or_undone_is_gone_within_a_second(gateway: GatewayPro
     assert "rosebud" not in everything(gateway)
     gateway.say("/undo", session="other")
     gateway.until(lambda: said(state_of(gateway)) == [])
+
+
+async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None:
+    name, path = MessageName("slack", "D1", "5.5"), tmp_path / "state.db"
+    entries = (Entry("user", "the word is rosebud"), Entry("assistant", "well"))
+    done = records.TurnEnded(upto=1, entries=entries, pieces=(MessagePiece(name=name, by="slack:U1"),))
+    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
+        sessions = SessionRepository(engine)
+        session = await sessions.open("agent:main:slack:dm:D1")
+        session = await sessions.append(session, begin_session(session, 0.0), done)
+        tasks.start_soon(StateFollower(path, engine, "on").run, anyio.lowlevel.checkpoint)
+        await until(lambda: said(path) == ["the word is rosebud", "well"], "what was said")
+        await sessions.append(session, records.MessageDeleted(session_key=session.key, name=name))
+        await until(lambda: said(path) == [DELETED, "well"], "the deletion")
+        await until(lambda: not any(b"rosebud" in one.read_bytes() for one in tmp_path.glob("state.db*")), "the file")
+        tasks.cancel_scope.cancel()
 
 
 def everything(gateway: GatewayProcess) -> str:

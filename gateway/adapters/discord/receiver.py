@@ -1,4 +1,4 @@
-"""What Discord tells: messages, edits, reactions and what people press, each on its way into the journal.
+"""What Discord tells: messages, edits, deletions, reactions and what people press, each on its way into the journal.
 
 The gateway needs no confirmation of ours, and gets none: whatever a connection had told and the journal has not is
 read again behind the marks. What is told while that is read waits for it.
@@ -27,6 +27,7 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages, check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadMarks
+from gateway.message_pieces import MessageName
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +70,10 @@ class DiscordReceiver:
             "ready": self._ready,
             "guild_available": self._guild,
             "guild_join": self._guild,
-            "message": self._message,
+            "message": lambda message: self._hear(message, self._reader.read(message)),
             "raw_message_edit": self._edit,
+            "raw_message_delete": lambda event: self._deleted(event, {event.message_id}),
+            "raw_bulk_message_delete": lambda event: self._deleted(event, event.message_ids),
             "raw_reaction_add": self._reaction,
             "raw_reaction_remove": self._reaction,
             "interaction": self._interaction,
@@ -119,13 +122,20 @@ class DiscordReceiver:
                     check_message(arrival.message)
                     await self.inbox.take(arrival, str(message.channel.id))
 
-    def _message(self, message: discord.Message) -> None:
-        self._hear(message, self._reader.read(message))
-
     def _edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Discord also calls it an edit when it has looked at a link; then nobody has edited."""
         if event.message.edited_at is not None:
             self._hear(event.message, self._reader.read(event.message, is_edit=True))
+
+    def _deleted(self, event: discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent, ids: set[int]) -> None:
+        """Discord does not say whose a message was, nor who took it away."""
+        channel = self._client.get_channel(event.channel_id)
+        address = address_of(channel) if channel is not None else None
+        chat = address.chat_id if address else str(event.channel_id)
+        for one in ids:
+            name = MessageName(PLATFORM, chat, str(one))
+            take = partial(self.inbox.delete, name, str(event.channel_id))
+            self._tasks.start_soon(self._skipping, "deletion", partial(repr, event), take)
 
     def _hear(self, message: discord.Message, arrival: DiscordIncoming | None) -> None:
         if arrival is not None:

@@ -22,6 +22,7 @@ from gateway.dispatcher import CompleteMessage, DispatcherContext
 from gateway.engine import NewRecord
 from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
+from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message, Receipt, name_of_account
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,12 @@ class ReceiveMessage(Protocol):
     ) -> Receipt: ...
 
 
+class DeleteMessage(Protocol):
+    """Of `DeletedMessages`, as far as the settings want that."""
+
+    async def __call__(self, name: MessageName, by: str = "") -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
     """What an adapter works with: the way in, the parts of the gateway, the folders for what comes in beside texts,
@@ -59,6 +66,7 @@ class AdapterContext:
     files: Path
     unreadable: Path
     routes: NetworkRoutes
+    delete: DeleteMessage
     served_as: str = ""  # the name of the bot that is served: `telegram`, or `telegram:work`
 
     def bind(self, served_as: str) -> "AdapterContext":

@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
 
@@ -14,7 +15,9 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
 from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
 from gateway.engine import NewRecord
+from gateway.engine.interface import append_until_written
 from gateway.errors import EngineError
+from gateway.message_pieces import MessageName
 from gateway.messages import Attachment, Message
 
 MOST_TAKEN = 10_000  # ids of messages that are known to be taken
@@ -76,6 +79,12 @@ class Inbox(Generic[FileT]):
                 return
             await self._receive(incoming, channel)
             remember(self._taken, identity, None, MOST_TAKEN)
+
+    async def delete(self, name: MessageName, channel: str, by: str = "") -> None:
+        """Its author took a message back; behind what was read before in that channel."""
+        await self.is_caught_up.wait()
+        async with self._order.hold(channel):
+            await append_until_written(partial(self._context.delete, name, by), "what was taken back")
 
     async def _receive(self, incoming: IncomingMessage[FileT], channel: str) -> None:
         marks = [] if incoming.message.kind == "edit" else self._marks_of(incoming.message, channel)

@@ -16,11 +16,13 @@ from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_pl
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.commands import parse_command
+from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message, MessageKind
 
 Event: TypeAlias = Mapping[str, Any]
 
 PERSON_SUBTYPES = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
+STONE = "tombstone"
 LINK = re.compile(r"<(https?://[^|<>]+|mailto:[^|<>]+)(?:\|([^<>]*))?>")
 CHANNEL = re.compile(r"<#(\w+)(?:\|([^<>]*))?>")
 CALL = re.compile(r"<!(\w+)(?:\^\w+)?(?:\|@?([^<>]*))?>")
@@ -48,6 +50,22 @@ class SlackReader:
         if event.get("subtype", "") not in PERSON_SUBTYPES or not event.get("ts"):
             return None
         return self._said(event, "text", str(event["ts"]))
+
+    def read_deleted(self, event: Event) -> tuple[MessageName, str] | None:
+        """Which message was taken back, and whose it was, where Slack says so; None: none was.
+
+        One that others have answered in its thread leaves a stone there, which says so too.
+        """
+        about: Event = event
+        if event.get("subtype") == "message_changed":
+            about = event.get("message") or {}
+        stamp = about.get("ts") if about.get("subtype") == STONE else None
+        if event.get("subtype") == "message_deleted":
+            stamp = event.get("deleted_ts")
+        if not stamp:
+            return None
+        author = (event.get("previous_message") or {}).get("user")
+        return MessageName(PLATFORM, str(event["channel"]), str(stamp)), f"{PLATFORM}:{author}" if author else ""
 
     def _edited(self, event: Event) -> SlackIncoming | None:
         """Slack also calls it a change when it has looked at a link; then nobody has edited."""

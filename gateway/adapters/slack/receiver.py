@@ -58,15 +58,23 @@ class SlackReceiver:
     async def read_again(self, web: AsyncWebClient, marks: ReadMarks, since: MarksSnapshot) -> None:
         """What was said while nobody listened; what comes meanwhile waits."""
         begun = time.time()
+        gone: list[Event] = []
         async for event in SlackHistory(web).messages(since):
             with self._presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
-                await self._take(event, is_new=False)
+                if self._reader.read_deleted(event):
+                    gone.append(event)
+                else:
+                    await self._take(event, is_new=False)
         await marks.note_alive(begun)
         self._inbox.is_caught_up.set()
+        for event in gone:
+            await self._delete(event)
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
         self._presence.received()
+        if await self._delete(event):
+            return
         if event["type"] in ("message", "app_mention"):
             await self._take(event, is_new=True)
         elif event["type"] in ("reaction_added", "reaction_removed"):
@@ -78,6 +86,14 @@ class SlackReceiver:
             if is_new:
                 await self._inbox.is_caught_up.wait()
             await self._inbox.take(arrival, arrival.message.address.chat_id)
+
+    async def _delete(self, event: Event) -> bool:
+        """Whether it tells that a message was taken back; then that is done when this returns."""
+        if (gone := self._reader.read_deleted(event)) is None:
+            return False
+        name, by = gone
+        await self._inbox.delete(name, name.chat, by)
+        return True
 
     async def _command(self, body: Body, ack: AsyncAck) -> None:
         self._presence.received()

@@ -68,6 +68,10 @@ class Wire(Protocol):
 
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None: ...
 
+    async def delete(self, message: str, *, by: str = ANN) -> None:
+        """A person takes back what they wrote."""
+        ...
+
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         """A person sends files, several as an album; what ends with `.ogg` is a voice note."""
         ...

@@ -1,0 +1,100 @@
+"""What of a turn's words came from which message, so that those of one can go and the others stay.
+
+A turn often answers several messages at once: then they are one entry of its transcript, and a piece of that each.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from gateway.messages import Message
+from gateway.transcript import Entry
+
+DELETED = "[deleted by its author]"
+SAID_KINDS = ("text", "edit", "command")  # of these the id is that of something which its author can delete
+
+
+class MessageName(msgspec.Struct, frozen=True):
+    """By which a network knows a message: where it stands, and its own id there, which an edit does not change."""
+
+    platform: str
+    chat: str
+    id: str
+
+
+class MessagePiece(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of one message: `spans` (begin, end) of the entry of this number in its turn; none: all of that.
+
+    `has_files`: files came with it, of which the entry may hold pictures.
+    """
+
+    name: MessageName
+    by: str
+    entry: int = 0
+    spans: tuple[tuple[int, int], ...] = ()
+    has_files: bool = False
+
+
+def name_of(message: Message) -> MessageName:
+    at = message.address
+    return MessageName(at.platform, at.chat_id, message.id.partition(":")[0])
+
+
+def find_pieces(messages: Sequence[Message], content: str) -> tuple[MessagePiece, ...]:
+    """Which part of an entry each message is; behind their texts stands what is said of their files."""
+    said = [one for one in messages if one.text]
+    is_exact = content.startswith("\n\n".join(one.text for one in said)) and len(messages) > 1
+    pieces, at = list[MessagePiece](), 0
+    behind = len("\n\n".join(one.text for one in said))
+    for one in messages:
+        spans = [(at, at + len(one.text))] if is_exact and one.text else []
+        at += len(one.text) + 2 if one.text else 0
+        if is_exact and one.attachments:
+            spans.append((behind, len(content)))
+        if one.kind in SAID_KINDS:
+            pieces.append(
+                MessagePiece(name=name_of(one), by=one.sender, spans=tuple(spans), has_files=bool(one.attachments))
+            )
+    return tuple(pieces)
+
+
+def put_pieces(pieces: Sequence[MessagePiece], made: Entry, entries: Sequence[Entry]) -> tuple[MessagePiece, ...]:
+    """The pieces of an entry as they are in what became of its turn: hooks may have put it in other words."""
+    place = next((at for at, entry in enumerate(entries) if entry.role == "user"), None)
+    if place is None:
+        return ()
+    if entries[place].content == made.content:
+        return tuple(msgspec.structs.replace(one, entry=place) for one in pieces)
+    return tuple(msgspec.structs.replace(one, entry=place, spans=()) for one in pieces)
+
+
+def delete_pieces(
+    entries: tuple[Entry, ...], pieces: tuple[MessagePiece, ...], gone: Collection[MessageName]
+) -> tuple[tuple[Entry, ...], tuple[MessagePiece, ...]]:
+    """The entries of a turn without the words of these messages, and the pieces that are left."""
+    left = list(pieces)
+    found = list(entries)
+    while piece := next((one for one in left if one.name in gone), None):
+        left.remove(piece)
+        if piece.entry >= len(found):
+            continue
+        entry = found[piece.entry]
+        spans = piece.spans or ((0, len(entry.content)),)
+        content = entry.content
+        for number, (begin, end) in reversed(list(enumerate(spans))):
+            instead = "" if number else DELETED
+            content = content[:begin] + instead + content[end:]
+            left = [_move(one, piece.entry, end, len(instead) - (end - begin)) for one in left]
+        found[piece.entry] = replace(entry, content=content, parts=() if piece.has_files else entry.parts)
+        if not piece.spans:  # all of the entry went, and with it what others had said in it
+            left = [one for one in left if one.entry != piece.entry]
+    return tuple(found), tuple(left)
+
+
+def _move(piece: MessagePiece, entry: int, behind: int, by: int) -> MessagePiece:
+    """The piece, where the text of its entry behind a place has moved."""
+    if piece.entry != entry:
+        return piece
+    moved = tuple((begin + by, end + by) if begin >= behind else (begin, end) for begin, end in piece.spans)
+    return msgspec.structs.replace(piece, spans=moved)

@@ -1,0 +1,154 @@
+"""Messages that their authors take back: from then on nothing shows what they said.
+
+One record in the chain of the conversation says so (`MessageDeleted`), and whoever folds the chain reads the words no
+more: the model, the page, exports. The words leave the chain itself when that is next written anew. What stands of the
+message elsewhere is purged at once, and again by whoever reads the record later, for a crash may have come between:
+the message as it came in, with its audio and its files, and what hooks are still owed of it.
+
+A message is known by its network, its chat and its id there, and where the network says whose it was, that must be so.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from gateway import record_subjects, records
+from gateway.engine.interface import Engine
+from gateway.errors import Conflict
+from gateway.message_pieces import SAID_KINDS, MessageName, name_of
+from gateway.messages import Message
+from gateway.sessions.removal import COPY_SUBJECTS, remove_received_file
+from gateway.sessions.repository import SessionRepository
+
+log = logging.getLogger(__name__)
+
+
+class DeletedMessages:
+    """Finds what was taken back, and takes it out. `find` names conversations that were told a message, by its name,
+    `list_live` those in which something waits."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: SessionRepository,
+        find: Callable[[MessageName], Awaitable[Iterable[str]]],
+        list_live: Callable[[], Iterable[str]],
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._find = find
+        self._list_live = list_live
+
+    async def delete(self, name: MessageName, by: str = "") -> bool:
+        """Somebody (`by`, as `slack:U1`, where the network says who) took it back; whether it had been taken in.
+
+        Raises:
+            EngineError: the journal takes nothing now.
+        """
+        found = False
+        for key in dict.fromkeys([*await self._find(name), *self._list_live()]):
+            found |= await self._delete_from(key, name, by)
+        return found
+
+    async def _delete_from(self, key: str, name: MessageName, by: str) -> bool:
+        while True:
+            session, past = await self._sessions.open(key), await self._sessions.read_all(key)
+            authors = {person async for _, person in find_inbound(self._engine, record_subjects.token_of(key), name)}
+            authors |= {
+                piece.by for one in past.values() for turn in one.pieces for piece in turn if piece.name == name
+            }
+            if not authors or (by and by not in authors):
+                return False
+            gone = records.MessageDeleted(session_key=key, name=name, person=min(authors))
+            try:
+                await self._sessions.append(session, gone)
+            except Conflict:
+                continue  # the conversation goes on meanwhile
+            await purge_deleted(self._engine, gone)
+            log.info("a message of %s was taken back by its author", key)
+            return True
+
+
+async def find_inbound(engine: Engine, conv: str, name: MessageName) -> AsyncIterator[tuple[int, str]]:
+    """The messages of this name that a conversation has as they came in, by their sequences, and whose they are."""
+    subject = record_subjects.session_subject_of_token("in", conv)
+    async for record, kept in records.read_all(engine, subject, records.InboundMessage):
+        if is_message(kept.message, name):
+            yield record.seq, kept.message.sender
+
+
+def is_message(message: Message, name: MessageName) -> bool:
+    """Is it that message, or an edit of it?"""
+    return message.kind in SAID_KINDS and name_of(message) == name
+
+
+async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
+    """What stands of it outside of the chain."""
+    conv = record_subjects.token_of(gone.session_key)
+    texts, seqs = set[str](), set[int]()
+    subject = record_subjects.session_subject_of_token("in", conv)
+    async for record, kept in records.read_all(engine, subject, records.InboundMessage):
+        if is_message(kept.message, gone.name):
+            texts.add(kept.message.text)
+            seqs.add(record.seq)
+            for file in kept.message.attachments:
+                await remove_received_file(kept.message, Path(file.path))
+            await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    subject = record_subjects.session_subject_of_token("audio", conv)
+    async for record, heard in records.read_all(engine, subject, records.AudioTranscription):
+        if heard.on in seqs:
+            texts.add(heard.text)
+            await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    await _purge_copies(engine, gone.name, conv, {text for text in texts if text})
+
+
+async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
+    """Events that hooks are owed of it, or of its turn with its words in them, and dead letters of either."""
+    turns = await _find_turns(engine, name, conv)
+    dead_turns = record_subjects.session_subject_of_token("dead.turns", conv)
+    for pattern in (record_subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
+        after = 0
+        while page := await records.read_readable(engine, pattern, after, records.PAGE):
+            after = page[-1].seq
+            for record in page:
+                kept = records.decode(record.data)
+                if isinstance(kept, records.DeadLetterRecord) and kept.data:
+                    kept = records.decode(kept.data)
+                if _is_copy(kept, name, turns, texts):
+                    await engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+
+async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
+    """The turns that answered it, or do."""
+    found, on = set[str](), dict[str, int]()
+    subject = record_subjects.session_subject_of_token("turn", conv)
+    async for _, kept in records.read_all(engine, subject, records.TurnRecord):
+        if isinstance(kept, records.Claim):
+            on[kept.turn_id] = kept.on
+        if isinstance(kept, records.TurnEnded):
+            on.pop(kept.turn_id, None)
+            if any(piece.name == name for piece in kept.pieces):
+                found.add(kept.turn_id)
+    return found | on.keys()
+
+
+def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[str], texts: Collection[str]) -> bool:
+    if isinstance(kept, records.InboundMessage):
+        return is_message(kept.message, name)
+    if not isinstance(kept, records.EmittedEvent):
+        return False
+    fields = kept.fields
+    where = (fields.get("platform"), fields.get("chat_id"), str(fields.get("message_id") or "").partition(":")[0])
+    if kept.name == "message:received" and where == (name.platform, name.chat, name.id):
+        return True
+    return fields.get("turn_id") in turns and _holds(fields, texts)
+
+
+def _holds(value: Any, texts: Collection[str]) -> bool:
+    """Whether one of these texts stands anywhere in it."""
+    if isinstance(value, str):
+        return any(text in value for text in texts)
+    if isinstance(value, dict):
+        return any(_holds(one, texts) for one in value.values())
+    return isinstance(value, list) and any(_holds(one, texts) for one in value)
