@@ -5,7 +5,7 @@ the parts that they need are known (`gateway.dispatcher.chat_commands`); a plugi
 """
 
 import difflib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -39,6 +39,40 @@ RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
 
 
 @dataclass(frozen=True, slots=True)
+class CommandChoice:
+    """Something that can be given, and what is said about it."""
+
+    value: str
+    about: str = ""
+
+
+ListNames: TypeAlias = Callable[[Any, Any, Mapping[str, object]], Awaitable[Sequence[CommandChoice]]]
+"""Gives what can be chosen just now: by the dispatcher's context, the session, and what else was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOption:
+    """One thing that a command takes, for networks that ask for each by itself.
+
+    A `switch` is on or off. `choices` are all that there is, `list_names` knows what there is just now. In a text the
+    options stand in the order of their command, each behind its word `before`.
+    """
+
+    name: str
+    summary: str
+    kind: Literal["text", "number", "switch"] = "text"
+    choices: tuple[str, ...] = ()
+    list_names: ListNames | None = None
+    before: str = ""
+    is_needed: bool = False
+
+    def write(self, value: object) -> str:
+        """The option as it would have been typed."""
+        typed = ("on" if value else "off") if self.kind == "switch" else str(value)
+        return f"{self.before} {typed}".lstrip()
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """One command.
 
@@ -47,6 +81,8 @@ class Command:
 
     `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane. Those with
     `answers` answer an open question, so they are for whoever is asked, and for admins.
+
+    `usage` says what may follow the command in a text; `options` are the same for networks that ask for each by itself.
     """
 
     name: str
@@ -58,6 +94,11 @@ class Command:
     urgent: bool = False
     hidden: bool = False
     answers: bool = False
+    options: tuple[CommandOption, ...] = ()
+
+    def write_args(self, given: Mapping[str, object]) -> str:
+        """What was given by the names of options, as it would have been typed; what is none is left out."""
+        return " ".join(one.write(given[one.name]) for one in self.options if one.name in given)
 
     def is_for(self, role: Role) -> bool:
         """Is it meant for somebody of this role? What the configuration says of users is not looked at."""

@@ -338,6 +338,7 @@ class Gateway:
                 status=lambda: f"hermes-gateway is {self.state}; model {self.agents.model_description}",
                 hooks=partial(hooks.describe_hooks, self.folder_hooks),
                 letters=partial(hooks.describe_letters, self.folder_hooks),
+                dead_hooks=partial(hooks.list_dead_hooks, self.folder_hooks),
                 retry=partial(hooks.settle_letters, DeadLetters.retry, self.folder_hooks),
                 platforms=lambda role: describe_parts(self.parts, role),
                 models=lambda: self.agents.models,

@@ -119,6 +119,11 @@ async def describe_letters(hooks: FolderHooks) -> str:
     return "\n".join(rows) or "There are no dead letters."
 
 
+async def list_dead_hooks(hooks: FolderHooks) -> list[str]:
+    """Those that have dead letters."""
+    return [status.name for status in await hooks.status() if status.dead]
+
+
 SettleLetter: TypeAlias = Callable[[DeadLetters, int], Awaitable[None]]
 
 

@@ -6,13 +6,16 @@ text alone.
 """
 
 import dataclasses
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from gateway import record_subjects
-from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
-from gateway.dispatcher import pairing_commands
+from gateway.chats import CHANGEABLE
+from gateway.commands import Command, CommandChoice, CommandOption, CommandResult, ParsedCommand, parse_command
+from gateway.dispatcher import command_names, pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_settings import run_settings_command
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
@@ -25,11 +28,12 @@ from gateway.events import Deny, is_yes
 from gateway.hooks.scope import HookScope
 from gateway.lanes import Lanes
 from gateway.messages import Message
-from gateway.records import ActivityRecord
+from gateway.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
-from gateway.sessions import Session, transitions
+from gateway.sessions import Session, session_key_of, transitions
 from gateway.sessions.transitions import QUOTES, SPOKEN
 
+VOICE = re.compile(r"(?P<spoken>on|off)?(?:(?:^| )quote (?P<quote>on|off))?")
 MOST_LISTED = 20
 MOST_DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
 KEPT_SETTINGS = ("model", "approvals", QUOTES, SPOKEN)
@@ -78,6 +82,28 @@ def _check_rights(context: DispatcherContext, command: Command | None, role: Rol
     is_open = listed is None or command.rights == "operator"  # the list is of what users have
     is_allowed = (is_open and command.is_for(role)) or (listed is not None and command.name in listed)
     return command if is_allowed else None
+
+
+async def suggest_names(
+    context: DispatcherContext, message: Message, word: str, option: str, given: Mapping[str, object]
+) -> list[CommandChoice]:
+    """What can be chosen for an option of a command that somebody is about to call, and fits to what they have typed.
+
+    Nobody is shown more than the command would show them. Hooks are not called for what is not yet said: where one has
+    a say in the command or its answer, nothing is suggested.
+    """
+    role = context.access.find_role(message)
+    command = find_command(context, word, role) if role else None
+    found = next((one for one in command.options if one.name == option), None) if command else None
+    if command is None or found is None or found.list_names is None:
+        return []
+    events = ("message:received", f"command:{command.name}", "message:sending")
+    if any(hook.intercepts for name in events for hook in context.registry.at(name)):
+        return []
+    session = await context.sessions.open(session_key_of(message, context.keys))
+    typed = str(given.get(option, "")).lower()
+    names = await found.list_names(context, session, given)
+    return [one for one in names if typed in f"{one.value} {one.about}".lower()]
 
 
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
@@ -169,27 +195,27 @@ async def set_model(call: CommandCall) -> CommandResult:
 
 
 async def set_voice(call: CommandCall) -> CommandResult:
-    transcriber, speaker, wanted = call.context.transcriber, call.context.speaker, " ".join(call.args.lower().split())
-    if wanted not in ("", "on", "off", "quote on", "quote off"):
+    transcriber, speaker = call.context.transcriber, call.context.speaker
+    wanted = VOICE.fullmatch(" ".join(call.args.lower().split()))
+    if wanted is None:
         return CommandResult(f"/voice takes nothing, `on`, `off`, `quote on` or `quote off`, not {call.args!r}")
     can_speak = speaker is not None and speaker.is_on and call.message.address.platform not in SILENT_PLATFORMS
-    if wanted == "on" and not can_speak:
+    if wanted["spoken"] == "on" and not can_speak:
         return CommandResult("Answers cannot be spoken here: nobody speaks (`voice.speak`), or nobody could hear it.")
     heard = "are heard" if transcriber and transcriber.is_on else "are not heard here"
-    is_quoted = wanted == "quote on" if "quote" in wanted else bool(call.session.settings.get(QUOTES))
-    is_spoken = wanted == "on" if wanted in ("on", "off") else bool(call.session.settings.get(SPOKEN))
-    changes = {
-        "": (),
-        "on": (transitions.change_spoken(is_on=True),),
-        "off": (transitions.change_spoken(is_on=False),),
-        "quote on": (transitions.change_quotes(is_on=True),),
-        "quote off": (transitions.change_quotes(is_on=False),),
-    }[wanted]
+    is_quoted, is_spoken = bool(call.session.settings.get(QUOTES)), bool(call.session.settings.get(SPOKEN))
+    changes = list[TurnRecord]()
+    if wanted["spoken"]:
+        is_spoken = wanted["spoken"] == "on"
+        changes.append(transitions.change_spoken(is_on=is_spoken))
+    if wanted["quote"]:
+        is_quoted = wanted["quote"] == "on"
+        changes.append(transitions.change_quotes(is_on=is_quoted))
     shown = "are shown to you" if is_quoted else "are not shown; `/voice quote on` shows them"
     said = "are spoken too" if is_spoken else "are written alone"
     more = "; `/voice on` has them spoken too" if can_speak and not is_spoken else ""
     return CommandResult(
-        f"Voice notes {heard}; the words that I understood {shown}.\nMy answers {said}{more}.", changes
+        f"Voice notes {heard}; the words that I understood {shown}.\nMy answers {said}{more}.", tuple(changes)
     )
 
 
@@ -383,6 +409,33 @@ def question_token_of(turn_id: str, question: str) -> str:
     return record_subjects.token_of(f"{turn_id}:{question}")[:12]
 
 
+TURNS = CommandOption("turns", "how many; without it the last one", "number")
+TITLE = CommandOption("title", "what the session is to be called")
+MODEL = CommandOption("model", "which one; without it you see what there is", list_names=command_names.list_models)
+VOICES = (
+    CommandOption("spoken", "whether answers are spoken too", "switch"),
+    CommandOption("quote", "whether you are shown what was understood", "switch", before="quote"),
+)
+SESSION = CommandOption("session", "which one", list_names=command_names.list_sessions, is_needed=True)
+DEAD_HOOK = CommandOption(
+    "retry", "the hook that is to be told again", list_names=command_names.list_dead_hooks, before="retry"
+)
+HOW_LONG = CommandOption("for", "for longer than this once", choices=("session", "always"))
+REVOKED = CommandOption("revoke", "the number of what is to be asked for again", "number", before="revoke")
+STEERING = (
+    CommandOption("do", "what is to be done with one", choices=("pause", "resume", "restart")),
+    CommandOption("platform", "which one", list_names=command_names.list_platforms),
+)
+PAIRING = (
+    CommandOption("do", "what is to be done", choices=("approve", "invite", "revoke", "uninvite")),
+    CommandOption("whom", "the code, the id or the number, where there is one"),
+    CommandOption("as", "the role, instead of user", choices=pairing_commands.GIVEN_ROLES, before="--as"),
+    CommandOption("for", "how long an invitation is good: 30m, 2h or 1d", before="--for"),
+)
+RULE = (
+    CommandOption("name", "what is to be changed", choices=CHANGEABLE),
+    CommandOption("value", "what it is to be", list_names=command_names.list_rule_values),
+)
 BUILT_IN = (
     Command("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
     Command("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
@@ -391,15 +444,19 @@ BUILT_IN = (
     Command("stop", "stop what is running in this session", stop_turn, urgent=True),
     Command("new", "begin a new session", begin_session, aliases=("reset",)),
     Command("retry", "answer the last message again", retry_turn),
-    Command("undo", "forget the last turns", undo_turns, usage="[N]"),
-    Command("title", "show the session's title, or set it", set_title, usage="[TEXT]"),
-    Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]"),
+    Command("undo", "forget the last turns", undo_turns, usage="[N]", options=(TURNS,)),
+    Command("title", "show the session's title, or set it", set_title, usage="[TEXT]", options=(TITLE,)),
+    Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]", options=(MODEL,)),
     Command(
-        "voice", "whether you hear answers, and see what was understood", set_voice, usage="[on|off|quote on|quote off]"
+        "voice",
+        "whether you hear answers, and see what was understood",
+        set_voice,
+        usage="[on|off] [quote on|quote off]",
+        options=VOICES,
     ),
     Command("sessions", "list the sessions of this chat", list_sessions),
-    Command("resume", "go back to an earlier session", resume_session, usage="ID"),
-    Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",)),
+    Command("resume", "go back to an earlier session", resume_session, usage="ID", options=(SESSION,)),
+    Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",), options=(TITLE,)),
     Command("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
     Command("queue", "messages that wait in this session", show_queue, urgent=True),
     Command("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
@@ -408,6 +465,7 @@ BUILT_IN = (
         "what hooks could not be told",
         run_letters,
         usage="[retry NAME]",
+        options=(DEAD_HOOK,),
         rights="operator",
         urgent=True,
     ),
@@ -416,6 +474,7 @@ BUILT_IN = (
         "say yes to the question that is open",
         approve_question,
         usage="[session|always]",
+        options=(HOW_LONG,),
         urgent=True,
         answers=True,
     ),
@@ -424,6 +483,7 @@ BUILT_IN = (
         "what tools may do without asking, and what waits for your yes",
         run_approvals,
         usage="[revoke NUMBER]",
+        options=(REVOKED,),
     ),
     Command("deny", "say no to the question that is open", deny_question, urgent=True, answers=True),
     Command(
@@ -431,6 +491,7 @@ BUILT_IN = (
         "the platforms, and how they fare",
         steer_platforms,
         usage="[pause|resume|restart NAME]",
+        options=STEERING,
         rights="operator",  # not urgent: it may end what brings it, which would bring it again were it not kept
     ),
     Command(
@@ -438,6 +499,7 @@ BUILT_IN = (
         "who asks to be let in",
         run_pairing,
         usage="[approve CODE|invite|revoke ID]",
+        options=PAIRING,
         rights="admin",
         urgent=True,
     ),
@@ -446,6 +508,7 @@ BUILT_IN = (
         "what holds in this chat: whether it is answered, by whom, in which language",
         run_settings,
         usage="[NAME VALUE|default]",
+        options=RULE,
         rights="admin",
         urgent=True,
     ),

@@ -75,6 +75,7 @@ class GatewayReports:
     status: DescribeState
     hooks: Callable[[Role], Awaitable[str]]  # errors may quote what was said: for admins alone
     letters: Callable[[], Awaitable[str]]
+    dead_hooks: Callable[[], Awaitable[Sequence[str]]]  # those that have dead letters
     retry: Callable[[str], Awaitable[int]]
     platforms: Callable[[Role], str]
     models: Callable[[], Sequence[str]]

@@ -55,9 +55,31 @@ def application(wire: "DiscordWire", _body: Any, _query: Any) -> Any:
 
 def commands(_wire: "DiscordWire", body: Any, _query: Any, _app: str) -> Any:
     for one in body["all"]:
-        if not re.fullmatch(r"[-_a-z0-9]{1,32}", one["name"]) or not 0 < len(one["description"]) <= 100:
-            raise Refused(400, 50035, f"Invalid Form Body: {one}")
+        check_named(one)
+        if len(one["options"]) > 25 or [o["required"] for o in one["options"]] != sorted(
+            (o["required"] for o in one["options"]), reverse=True
+        ):
+            raise Refused(400, 50035, f"Invalid Form Body, what is required must be first: {one}")
+        for option in one["options"]:
+            check_option(option)
     return []
+
+
+def check_named(one: dict[str, Any]) -> None:
+    if not re.fullmatch(r"[-_a-z0-9]{1,32}", one["name"]) or not 0 < len(one["description"]) <= 100:
+        raise Refused(400, 50035, f"Invalid Form Body: {one}")
+
+
+def check_option(option: dict[str, Any]) -> None:
+    """What Discord refuses of one that a command has."""
+    check_named(option)
+    choices = option.get("choices", [])
+    if option["type"] not in (3, 4, 5) or len(choices) > 25 or (choices and option.get("autocomplete")):
+        raise Refused(400, 50035, f"Invalid Form Body: {option}")
+    if option["type"] == 5 and (choices or option.get("autocomplete")):
+        raise Refused(400, 50035, f"Invalid Form Body, a boolean has no choices: {option}")
+    if "min_value" in option and option["type"] != 4:
+        raise Refused(400, 50035, f"Invalid Form Body, min_value is for numbers: {option}")
 
 
 def open_chat(wire: "DiscordWire", body: Any, _query: Any) -> Any:
@@ -164,9 +186,17 @@ def callback(wire: "DiscordWire", body: Any, _query: Any, number: str, _token: s
     data = body.get("data") or {}
     if body["type"] == 4 and data.get("flags", 0) & 64:
         wire.whispers.append(data["content"])
+    if body["type"] == 8:
+        if about["type"] != 4 or len(data["choices"]) > 25 or not all(is_choice(one) for one in data["choices"]):
+            raise Refused(400, 50035, f"Invalid Form Body: {data}")
+        wire.suggested[number] = [str(one["value"]) for one in data["choices"]]
     if body["type"] == 7:
         change(wire, data, {}, about["channel_id"], about["message"]["id"])
     return {"interaction": {"id": number, "type": about["type"]}}
+
+
+def is_choice(one: dict[str, Any]) -> bool:
+    return 0 < len(one["name"]) <= 100 and 0 < len(str(one["value"])) <= 100
 
 
 def follow_up(wire: "DiscordWire", body: Any, _query: Any, _app: str, token: str) -> Any:

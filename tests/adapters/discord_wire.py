@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +36,7 @@ from tests.adapters.discord_facts import (
     user,
 )
 from tests.adapters.discord_rest import REST, VOICE, Refused, answered
+from tests.spine import until
 
 CODE_BLOCK = re.compile(r"```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][\s\S]*?)\n*```", re.IGNORECASE)  # as its clients do
 TOKEN = "MTA0MjQy.GabcDE.discord-token-on-loopback-0123456789"
@@ -60,6 +61,7 @@ class DiscordWire:
     shown: list[Shown] = field(default_factory=list)
     calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     whispers: list[str] = field(default_factory=list)
+    suggested: dict[str, list[str]] = field(default_factory=dict)  # by the ids of interactions
     ills: list[tuple[str, Refused]] = field(default_factory=list)
     messages: dict[str, dict[str, Any]] = field(default_factory=dict)
     channels: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -122,12 +124,11 @@ class DiscordWire:
             await runner.cleanup()
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:
-        """Who types a slash is offered the bot's commands, and does not write a message."""
+        """Who types a slash is offered the bot's commands, here as old menus had them, and does not write a message."""
         where = self.place(chat or by, thread)
         if text.startswith("/"):
             name, _, given = text[1:].partition(" ")
-            options = [{"type": 3, "name": "arguments", "value": given}] if given else []
-            return self.interact(2, by, where, {"id": "77", "name": name, "type": 1, "options": options})
+            return self.call(name, {"arguments": given} if given else {}, by=by, chat=chat, thread=thread)
         more: dict[str, Any] = {}
         if reply_to:
             more = {
@@ -136,6 +137,34 @@ class DiscordWire:
                 "referenced_message": self.messages.get(reply_to),
             }
         return self.told(self.message(by, where, text, **more))
+
+    def call(
+        self,
+        command: str,
+        given: Mapping[str, Any],
+        *,
+        typing: str = "",
+        by: str = ANN,
+        chat: str = "",
+        thread: str = "",
+    ) -> str:
+        """A command with what is given for its options; while one is `typing`, suggestions are wanted for that."""
+        kinds = {bool: 5, int: 4, str: 3}
+        options: list[dict[str, Any]] = [
+            {"type": kinds[type(value)], "name": name, "value": value} for name, value in given.items()
+        ]
+        for one in options:
+            if one["name"] == typing:
+                one["focused"] = True
+        data = {"id": "77", "name": command, "type": 1, "options": options}
+        return self.interact(4 if typing else 2, by, self.place(chat or by, thread), data)
+
+    async def suggestions(self, command: str, typing: str, **more: Any) -> list[str]:
+        """What somebody is shown who has typed that much of a command's only option."""
+        name, _, typed = typing.partition("=")
+        asked = self.call(command, {**more.pop("given", {}), name: typed}, typing=name, **more)
+        await until(lambda: asked in self.suggested, f"suggestions for /{command}")
+        return self.suggested[asked]
 
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None:
         stamp = now()

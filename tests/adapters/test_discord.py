@@ -180,15 +180,6 @@ async def test_a_slash_command_is_acknowledged_and_answered_as_one(home: House, 
     assert shown.chat == ANN
 
 
-async def test_the_menu_is_the_table_of_commands(home: House, wire: DiscordWire) -> None:
-    await until(lambda: bool(wire.asked("PUT", "commands")), "the menu")
-    (menu,) = wire.asked("PUT", "commands")
-    by_name = {one["name"]: one for one in menu["all"]}
-    assert {"help", "new", "stop", "hooks", "approve"} <= set(by_name)
-    assert "start" not in by_name
-    assert by_name["model"]["options"][0]["name"] == "arguments"
-
-
 async def test_a_stranger_who_calls_or_presses_is_told_so_alone(home: House, wire: DiscordWire) -> None:
     await wire.write("/status", by=STRANGER, chat=GROUP)
     await say(home, IN_GROUP, "Really?", buttons=(Button("Yes", "/whoami"),))

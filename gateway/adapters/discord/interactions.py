@@ -1,23 +1,31 @@
 """What people do by the network's own means: slash commands, and buttons under our replies."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import discord
+from discord import app_commands
 
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import ERRORS
-from gateway.adapters.discord.menu import text_from
+from gateway.adapters.discord.menu import find_typing, read_options, text_from
 from gateway.adapters.discord.pending_commands import MOST, PendingCommand, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.buttons import decode_button
 from gateway.adapters.shared.incoming import STRANGER, RecentMessages, check_message, refusal_of, remember
+from gateway.commands import CommandChoice
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
 
+LONGEST_LOOK = 2.0  # seconds; after three Discord has given up, and shows an error
+MOST_SUGGESTED = 25
+LONGEST_SUGGESTED = 100  # characters
 NOT_HERE = "I do not listen in this channel."
 
 
@@ -37,21 +45,49 @@ class DiscordInteractions:
         self._calls = calls
         self._recent = recent
         self._bot = bot
+        self._looks: dict[str, anyio.CancelScope] = {}  # for suggestions, by person
 
     async def take(self, interaction: discord.Interaction) -> None:
         """One interaction; of kinds that we never offered, none."""
         address = address_of(interaction.channel)
         if address is None or interaction.user.bot:
             return
-        if not is_listened_to(self._settings, interaction.channel):
+        is_heard = is_listened_to(self._settings, interaction.channel)
+        if interaction.type is discord.InteractionType.autocomplete:
+            await self._suggest(interaction, address, is_heard=is_heard)
+        elif not is_heard:
             await send_ephemeral(interaction, NOT_HERE)
         elif interaction.type is discord.InteractionType.application_command:
             await self._called(interaction, address)
         elif interaction.type is discord.InteractionType.component and interaction.message is not None:
             await self._pressed(interaction, address, interaction.message)
 
+    async def _suggest(self, interaction: discord.Interaction, address: Address, *, is_heard: bool) -> None:
+        """Somebody is typing a command. They are not let in, slowed down or written down by that; a stranger, and who
+        types where we do not listen, is shown nothing."""
+        message = message_of(interaction, address, str(interaction.id), "", "command")
+        (word, given), option = read_options(interaction), find_typing(interaction)
+        found = list[app_commands.Choice[str | int | float]]()
+        with self._looking(message.user_id):
+            names = await self._context.suggest(message, word, option, given) if is_heard else []
+            found += [as_choice(one) for one in names if len(one.value) <= LONGEST_SUGGESTED][:MOST_SUGGESTED]
+        with ERRORS.logged(log.info, "nothing was suggested for /%s", word):
+            await interaction.response.autocomplete(found)
+
+    @contextmanager
+    def _looking(self, person: str) -> Iterator[None]:
+        """Inside for so long at most, and no longer than until the same person types on."""
+        if (before := self._looks.get(person)) is not None:
+            before.cancel()
+        with anyio.move_on_after(LONGEST_LOOK) as look:
+            self._looks[person] = look
+            yield
+        if self._looks.get(person) is look:
+            del self._looks[person]
+
     async def _called(self, interaction: discord.Interaction, address: Address) -> None:
-        message = message_of(interaction, address, str(interaction.id), text_from(interaction), "command")
+        text = text_from(interaction, self._context.parts.commands)
+        message = message_of(interaction, address, str(interaction.id), text, "command")
         call = PendingCommand(interaction)
         remember(self._calls, message.id, call, MOST)
         receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
@@ -74,6 +110,11 @@ class DiscordInteractions:
             return
         with ERRORS.logged(log.info, "a button that was pressed looks as before"):
             await interaction.response.edit_message(view=None)
+
+
+def as_choice(one: CommandChoice) -> app_commands.Choice[str | int | float]:
+    label = f"{one.value} - {' '.join(one.about.split())}" if one.about else one.value
+    return app_commands.Choice(name=label[:LONGEST_SUGGESTED], value=one.value)
 
 
 def message_of(

@@ -9,16 +9,16 @@ import discord
 
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.request_rate import retry_request
-from gateway.commands import Command, CommandTable
+from gateway.commands import Command, CommandOption, CommandTable
 
 log = logging.getLogger(__name__)
 
 MOST = 100  # commands of a bot
 LONGEST = 100  # characters of what is said about one
 NAME = re.compile(r"[-_a-z0-9]{1,32}")
-ARGUMENTS = "arguments"
+ARGUMENTS = "arguments"  # what follows a command that does not say what it takes; until a new menu comes, any
 IN_SERVERS_AND_CHATS = [0, 1]
-TEXT = 3
+TYPES = {"text": 3, "number": 4, "switch": 5}
 
 
 def build_commands(table: CommandTable) -> list[dict[str, Any]]:
@@ -28,20 +28,32 @@ def build_commands(table: CommandTable) -> list[dict[str, Any]]:
 
 
 def build_command(command: Command) -> dict[str, Any]:
-    argument = {
-        "type": TEXT,
-        "name": ARGUMENTS,
-        "description": (command.usage or "what follows the command")[:LONGEST],
-        "required": False,
-    }
+    free = CommandOption(ARGUMENTS, command.usage or "what follows the command")
+    options = command.options or ((free,) if command.usage else ())
     return {
         "type": 1,
         "name": command.name,
         "description": (command.summary or command.name)[:LONGEST],
         "contexts": IN_SERVERS_AND_CHATS,
         "integration_types": [0],
-        "options": [argument] if command.usage else [],
+        "options": [build_option(one) for one in options],
     }
+
+
+def build_option(option: CommandOption) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "type": TYPES[option.kind],
+        "name": option.name,
+        "description": option.summary[:LONGEST],
+        "required": option.is_needed,
+    }
+    if option.choices:
+        about["choices"] = [{"name": one, "value": one} for one in option.choices]
+    if option.list_names:
+        about["autocomplete"] = True
+    if option.kind == "number":
+        about["min_value"] = 1
+    return about
 
 
 async def send_menu(client: discord.Client, table: CommandTable) -> None:
@@ -53,8 +65,21 @@ async def send_menu(client: discord.Client, table: CommandTable) -> None:
             await retry_request(offer)
 
 
-def text_from(interaction: discord.Interaction) -> str:
+def text_from(interaction: discord.Interaction, table: CommandTable) -> str:
     """The command as it would have been typed."""
+    name, given = read_options(interaction)
+    command = table.get(name)
+    args = [str(given[ARGUMENTS])] if ARGUMENTS in given else []
+    return " ".join(filter(None, [f"/{name}", *args, command.write_args(given) if command else ""]))
+
+
+def read_options(interaction: discord.Interaction) -> tuple[str, dict[str, object]]:
+    """The name of a command, and what was given for its options."""
     data: Any = interaction.data or {}
-    given = [str(one["value"]) for one in data.get("options", ()) if one["name"] == ARGUMENTS]
-    return " ".join([f"/{data.get('name', '')}", *given])
+    return str(data.get("name", "")), {str(one["name"]): one.get("value", "") for one in data.get("options", ())}
+
+
+def find_typing(interaction: discord.Interaction) -> str:
+    """The option that somebody is just typing."""
+    data: Any = interaction.data or {}
+    return next((str(one["name"]) for one in data.get("options", ()) if one.get("focused")), "")

@@ -6,7 +6,7 @@ it starts it again, with growing pauses. So an adapter has no back-off of its ow
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,8 @@ from msgspec import structs
 
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
-from gateway.dispatcher import CompleteMessage, DispatcherContext
+from gateway.commands import CommandChoice
+from gateway.dispatcher import CompleteMessage, DispatcherContext, suggest_names
 from gateway.engine import NewRecord
 from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
@@ -76,8 +77,17 @@ class AdapterContext:
 
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
-        here = replace(address, account=self.served_as.partition(":")[2])
-        return self.parts.chats.is_answered(here, is_called=is_called, is_command=is_command)
+        return self.parts.chats.is_answered(self._here(address), is_called=is_called, is_command=is_command)
+
+    async def suggest(
+        self, message: Message, word: str, option: str, given: Mapping[str, object]
+    ) -> list[CommandChoice]:
+        """What the sender can choose for an option of a command; see `suggest_names`."""
+        message = replace(message, address=self._here(message.address))
+        return await suggest_names(self.parts, message, word, option, given)
+
+    def _here(self, address: Address) -> Address:
+        return replace(address, account=self.served_as.partition(":")[2])
 
 
 async def _receive_for_account(
