@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from gateway.messages import Reply as Reply
     from gateway.messages import kind_of as kind_of
     from gateway.outbox import DoubtPolicy as DoubtPolicy
+    from gateway.outbox import LiveCapability as LiveCapability
     from gateway.outbox import Transport as Transport
 
 ADAPTERS = {

@@ -80,6 +80,8 @@ class LiveAnswer:
             async for text in self._receive:
                 await self._publish_piece(*self._gather(text))
                 await anyio.sleep(PAUSE)
+        if self._stream:
+            self._stream.rest()
 
     def _gather(self, first: str | None) -> tuple[str, bool]:
         pieces, is_void = [first or ""], first is None

@@ -14,6 +14,18 @@ MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
 """The network's own ids of what appeared, for each part of a reply."""
 
 
+@dataclass(frozen=True, slots=True)
+class LiveCapability:
+    """What a chat can show of a reply while it is written.
+
+    `can_grow`: a message that was sent can become longer; without that nothing is shown. `can_draft`: what is not whole
+    yet can also be shown as a draft, which is no message and passes by itself.
+    """
+
+    can_grow: bool = False
+    can_draft: bool = False
+
+
 class Transport(Protocol):
     """A network's sending end. What fails is an `AdapterError`: permanent, or with the network's own `retry_after`.
 
@@ -29,9 +41,8 @@ class Transport(Protocol):
     @property
     def doubt(self) -> DoubtPolicy: ...
 
-    @property
-    def can_edit(self) -> bool:
-        """True where an answer can be shown while it is written, by editing what was sent."""
+    def capability(self, address: Address) -> LiveCapability:
+        """What this chat can show now of a reply while it is written: what a network has refused, it cannot."""
 
     def parts(self, reply: Reply) -> int:
         """Into how many messages the network splits this reply; the same at every call."""
@@ -50,12 +61,64 @@ class Transport(Protocol):
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
         """Looks for a part, and returns the ids if it did arrive; called only where `doubt` is `lookup`."""
 
+    async def draft(self, reply: Reply, part: int) -> bool:
+        """Show a part as a draft, in place of the last one; false where the network refuses drafts there."""
 
-class JournalTransport:
+    async def begin(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        """Send a part that will grow; as `send` does."""
+
+    async def find_begun(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
+        """Looks for a part that was begun, as `find` does for one that was sent."""
+
+    async def grow(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
+        """Make what was begun show what the part is now.
+
+        `before` is the reply as it stands there; None: nobody knows, as after a crash.
+        """
+
+    async def finish(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
+        """Make what was begun show this part of the reply, and end its growing; the same however often it is done."""
+
+    async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        """End the growing of what was begun, as it stands."""
+
+
+class LiveTransport:
+    """How a reply grows where the network has no way of its own: it is sent, and then edited, if `can_edit`."""
+
+    can_edit: bool = False
+
+    def capability(self, _address: Address) -> LiveCapability:
+        return LiveCapability(can_grow=self.can_edit)
+
+    async def draft(self, _reply: Reply, _part: int) -> bool:
+        return False
+
+    async def begin(self: Transport, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        return await self.send(reply, part, nonce)
+
+    async def find_begun(self: Transport, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
+        return await self.find(reply, part, nonce)
+
+    async def grow(
+        self: Transport, reply: Reply, part: int, message_ids: tuple[str, ...], _before: Reply | None
+    ) -> None:
+        await self.edit(reply, part, message_ids)
+
+    async def finish(
+        self: Transport, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None
+    ) -> None:
+        if before is None or before.text != reply.text or reply.buttons:
+            await self.edit(reply, part, message_ids)
+
+    async def close(self, _address: Address, _message_ids: tuple[str, ...]) -> None:
+        """What was sent stands there, and is not growing unless it is edited."""
+
+
+class JournalTransport(LiveTransport):
     """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
 
     doubt: DoubtPolicy = "none"
-    can_edit = False
 
     def __init__(self, platform: str) -> None:
         self.platform = platform
@@ -104,6 +167,8 @@ class OutboxSettings:
     shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
     edit_pause: float = 0.8
     stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed
+    stream_rests: float = 5.0  # after the last word, until what no reply has followed grows no more
+    draft_lasts: float = 20.0  # then it is shown again: networks forget it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ refused too many replies in a row counts as dead until `retry_at`, and a reply t
 
 How one part reaches the network, where the first line that fits decides:
 
-    part is shown by the stream      edit it, unless it shows just that; when a person deleted it meanwhile, go on below
+    part is shown by the stream      make it show the part, and end its growing; is it gone meanwhile, go on below
     doubt policy   after a crash between call and record, or another try
     drop           after a crash: count it as sent, without ids; else as for resend
     lookup         ask the network for it first; what is not found is sent, behind an intent
@@ -22,6 +22,7 @@ An attempt is counted in the intent, so a process that dies in the call has used
 
 import dataclasses
 import logging
+from collections.abc import Awaitable
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -100,6 +101,7 @@ class PlaceSender:
         delivery = ReplyDelivery(outbound, record, self._place, self._journal, self._platform)
         while (failure := await self._try(delivery)) is not None:
             if self._is_final(delivery, failure):
+                await delivery.end_growing()
                 await self._give_up(outbound, failure)
                 return
             await self._wait(outbound, failure)
@@ -189,7 +191,7 @@ class ReplyDelivery:
     async def send(self) -> None:
         """Send the parts that are not sent yet, then report the delivery."""
         if self._shown is None:
-            self._shown = await self._platform.end_stream(self._place, self.outbound)
+            self._shown = await self._platform.end_stream(self.outbound)
         reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
         reply = self._reply = dataclasses.replace(reply, is_streamed=bool(self._shown.ids))
         count, attempts = self._platform.transport.parts(reply), self._journal.position.attempts + 1
@@ -228,10 +230,8 @@ class ReplyDelivery:
     async def _reach(self, reply: Reply, part: int, shown: StreamedParts) -> tuple[str, ...]:
         """Get a part to the network, by the table at the top, and return its ids."""
         transport, at, nonce = self._platform.transport, self._journal.position, nonce_of(reply.id, part)
-        if part < min(len(shown.ids), transport.texts(reply)):
-            is_shown = shown.text == reply.text and not reply.buttons
-            if is_shown or await self._edit(reply, part, shown.ids[part]):
-                return shown.ids[part]
+        if part < min(len(shown.ids), transport.texts(reply)) and await self._complete(reply, part, shown):
+            return shown.ids[part]
         if at.in_doubt and transport.doubt == "drop":
             log.warning("part %d of reply %s may have arrived before the restart; it is let be", part, reply.id)
             return ()
@@ -243,10 +243,14 @@ class ReplyDelivery:
             await self._journal.write_intent(reply.id, part)
         return await transport.send(reply, part, nonce)
 
-    async def _edit(self, reply: Reply, part: int, ids: tuple[str, ...]) -> bool:
+    async def _complete(self, reply: Reply, part: int, shown: StreamedParts) -> bool:
         """Make what the stream showed the reply; false where somebody deleted it meanwhile, and it must be sent."""
+        transport, ids = self._platform.transport, shown.ids[part]
         try:
-            await self._platform.transport.edit(reply, part, ids)
+            if part == len(shown.ids) - 1:
+                await transport.finish(reply, part, ids, shown.reply)
+            elif shown.reply is None or shown.reply.text != reply.text or reply.buttons:
+                await transport.edit(reply, part, ids)
         except AdapterError as error:
             if not error.permanent:
                 raise
@@ -254,12 +258,24 @@ class ReplyDelivery:
             return False
         return True
 
+    async def end_growing(self) -> None:
+        """The reply is not sent: what the stream has shown of it stays, and grows no more."""
+        if self._shown and self._shown.ids:
+            await self._try(self._platform.transport.close(self.outbound.reply.address, self._shown.ids[-1]))
+
     async def _tidy(self, reply: Reply, shown: MessageIds) -> None:
         """Delete what the stream showed beyond the reply's text, and its journal."""
-        for ids in shown[self._platform.transport.texts(reply) :]:
-            try:
-                await self._platform.transport.delete(reply.address, ids)
-            except AdapterError as error:
-                log.info("a superfluous part of reply %s stays: %s", reply.id, error)
+        superfluous = shown[self._platform.transport.texts(reply) :]
+        if superfluous:
+            await self._try(self._platform.transport.close(reply.address, superfluous[-1]))
+        for ids in superfluous:
+            await self._try(self._platform.transport.delete(reply.address, ids))
         if shown:
             await self._platform.engine.purge(record_subjects.send_subject_of(self._place, reply.id))
+
+    async def _try(self, call: Awaitable[None]) -> None:
+        """For what is worth no second try."""
+        try:
+            await call
+        except AdapterError as error:
+            log.info("something shown of reply %s stays as it is: %s", self.outbound.reply.id, error)

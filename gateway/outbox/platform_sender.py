@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import anyio
@@ -21,10 +22,8 @@ from gateway.outbox.interface import (
     MessageIds,
     OutboxSettings,
     Transport,
-    nonce_of,
 )
-from gateway.outbox.send_journal import read_shown_part
-from gateway.outbox.stream import Stream
+from gateway.outbox.stream import Stream, find_shown_parts
 from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
@@ -34,10 +33,10 @@ LONGEST_CHANCE = 0.1  # seconds by which those who were told to wait equally lon
 
 
 class StreamedParts(NamedTuple):
-    """The messages that a stream has shown, and the text that stands in them whole; None: nobody knows."""
+    """The messages that a stream has shown, and the reply as it stands in them whole; None: nobody knows."""
 
     ids: MessageIds = ()
-    text: str | None = None
+    reply: Reply | None = None
 
 
 class PlatformSender:
@@ -118,27 +117,31 @@ class PlatformSender:
 
     def stream(self, reply: Reply) -> Stream | None:
         """Show this reply while it is written; None where the platform cannot, or is not served now."""
-        if self._tasks is None or not self.transport.can_edit:
+        if self._tasks is None or not self.transport.capability(reply.address).can_grow:
             return None
+        before = self._streams.get(reply.id)
         stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings)
-        self._tasks.start_soon(watch_steps, stream.run)
+        self._tasks.start_soon(watch_steps, partial(self._run_stream, stream, before))
         return stream
 
-    async def end_stream(self, place: str, outbound: records.OwedReply) -> StreamedParts:
+    async def _run_stream(self, stream: Stream, before: Stream | None) -> None:
+        """Behind one of the same reply, whose turn has waited for somebody meanwhile."""
+        if before is not None:
+            await before.close()
+        try:
+            await stream.run()
+        finally:
+            if self._streams.get(stream.reply.id) is stream:
+                del self._streams[stream.reply.id]
+
+    async def end_stream(self, outbound: records.OwedReply) -> StreamedParts:
         """End the stream of this reply, and return what it has shown: from here on the delivery shows the rest."""
-        reply = outbound.reply
-        stream = self._streams.pop(reply.id, None)
+        stream = self._streams.get(outbound.reply.id)
         if stream is not None:
             await stream.close()
-        if not (self.transport.can_edit and outbound.turn_id):
+        if self.transport.doubt == "none" or not outbound.turn_id:
             return StreamedParts()
-        last = await read_shown_part(self.engine, place, reply.id)
-        if last is None:
-            return StreamedParts()
-        ids = last.message_ids
-        if isinstance(last, records.SendIntent) and self.transport.doubt == "lookup":
-            found = await self.transport.find(reply, last.part, nonce_of(reply.id, last.part))
-            ids = (*ids, found) if found else ids
+        ids = await find_shown_parts(self.engine, self.transport, outbound.reply)
         return StreamedParts(ids, stream.shown if stream is not None else None)
 
     def list_owed(self, delivery: DeliveryReport) -> Sequence[NewRecord]:

@@ -1,8 +1,12 @@
-"""An answer that is shown while it is written: a placeholder, then edits of it.
+"""An answer that is shown while it is written: a placeholder, which then grows.
 
 The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id, with `out` 0 because
 the reply itself is not in the journal yet. So whoever delivers the finished reply, after a crash too, makes the
-placeholder the reply instead of sending it a second time; and a turn that runs again goes on in the same placeholder.
+placeholder the reply instead of sending it a second time, and ends its growing, where the network has to be told that;
+and a turn that runs again goes on in the same placeholder.
+
+Where the network has drafts, what is not whole yet is shown as one: a draft is no message, has no id and no note in the
+journal, and the reply is sent as if nobody had streamed it. How each network does it, its `Transport` says.
 
 Nothing is shown of an answer that is whole soon after it began: it is sent once, as if nobody had streamed it.
 
@@ -28,24 +32,25 @@ MAX_FAILURES = 3
 
 
 class Stream:
-    """Shows a reply as it grows. `add` is plain, so that no network can slow the writer down.
+    """Shows a reply as it grows. `add` and `rest` are plain, so that no network can slow the writer down.
 
-    `shown` is the text that the network shows whole; None: none, or nobody knows.
+    `shown` is the reply as the network shows it whole; None: it shows none, or nobody knows.
     """
 
     def __init__(self, reply: Reply, engine: Engine, transport: Transport, settings: OutboxSettings) -> None:
         self.reply = reply
-        self.shown: str | None = None
+        self.shown: Reply | None = None
         self._engine = engine
         self._transport = transport
-        self._pause = settings.edit_pause
-        self._delay = settings.stream_after
+        self._settings = settings
         self._place = record_subjects.place_of(reply.address)
         self._subject = record_subjects.send_subject_of(self._place, reply.id)
         self._text = ""
         self._ids: MessageIds | None = None
+        self._is_drafted = False
         self._failures = 0
         self._news = anyio.Event()
+        self._resting = anyio.Event()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
 
@@ -54,49 +59,63 @@ class Stream:
         self._text = text if anew else self._text + text
         self._news.set()
 
+    def rest(self) -> None:
+        """Nothing more is written. Where no delivery closes the stream soon, what is shown is ended as it stands."""
+        self._resting.set()
+        self._news.set()
+
     async def close(self) -> None:
         """Show no more; returns when no call is under way."""
         self._closing.set()
-        self._news.set()
+        self.rest()
         await self._ended.wait()
 
     async def run(self) -> None:
         try:
             await self._news.wait()
-            await self._wait_or_close(self._delay)
-            while not self._closing.is_set() and self._failures < MAX_FAILURES:
-                await self._news.wait()
-                self._news = anyio.Event()
-                await self._wait_for_earlier_replies()
-                if self._text and not self._closing.is_set():
-                    await self._try_to_show(replace(self.reply, text=self._text))
-                    await self._wait_or_close(self._pause)
+            await self._wait_or_close(self._settings.stream_after)
+            await self._show_all()
+            await self._resting.wait()
+            await self._wait_or_close(self._settings.stream_rests)
+            if not self._closing.is_set():
+                await self._end_growing()
         finally:
             self._ended.set()
 
+    async def _show_all(self) -> None:
+        """Until all is shown that was written, or it fails too often."""
+        while not self._closing.is_set() and self._failures < MAX_FAILURES:
+            await self._wait_for_news()
+            await self._wait_for_earlier_replies()
+            if self._text and not self._closing.is_set():
+                await self._try_to_show(replace(self.reply, text=self._text))
+                await self._wait_or_close(self._settings.edit_pause)
+            if self._resting.is_set() and not self._news.is_set():
+                return
+
+    async def _wait_for_news(self) -> None:
+        """A draft passes by itself, so it is shown again in time."""
+        with anyio.move_on_after(self._settings.draft_lasts if self._is_drafted else None):
+            await self._news.wait()
+        self._news = anyio.Event()
+
     async def _wait_for_earlier_replies(self) -> None:
         """Waits until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
-        while self._ids is None and not self._closing.is_set() and await self._has_earlier_replies():
-            await self._wait_or_close(self._pause)
-
-    async def _has_earlier_replies(self) -> bool:
-        """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
-        try:
-            settled = position_from(await self._engine.last(record_subjects.send_subject_of(self._place))).upto
-            return bool(await self._engine.read(record_subjects.reply_pattern_of_place(self._place), settled, 1))
-        except EngineError:
-            return True
+        while self._ids is None and not self._closing.is_set() and await has_owed_replies(self._engine, self._place):
+            await self._wait_or_close(self._settings.edit_pause)
 
     async def _try_to_show(self, reply: Reply) -> None:
-        self.shown = None
+        before, self.shown = self.shown, None
         try:
-            await self._show_parts(reply)
-            self.shown = reply.text
+            self.shown = await self._show_parts(reply, before)
             self._failures = 0
         except AdapterError as error:
+            if error.retry_after:  # nothing was done
+                self.shown = before
+                self._news.set()
             self._failures = MAX_FAILURES if error.permanent else self._failures + 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
-            await self._wait_or_close(error.retry_after or self._pause)
+            await self._wait_or_close(error.retry_after or self._settings.edit_pause)
         except EngineError as error:
             self._failures += 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
@@ -104,26 +123,49 @@ class Stream:
             self._failures = MAX_FAILURES
             log.exception("reply %s is no longer shown while it is written", reply.id)
 
-    async def _show_parts(self, reply: Reply) -> None:
-        """Edits the last part that is shown, and sends further ones."""
-        if self._ids is None:
-            # What an earlier run of the same turn has shown already.
-            shown = await read_shown_part(self._engine, self._place, reply.id)
-            self._ids = shown.message_ids if shown else ()
-        for part in range(max(0, len(self._ids) - 1), self._transport.texts(reply)):
-            if part < len(self._ids):
-                await self._transport.edit(reply, part, self._ids[part])
-            else:
-                await self._send(reply, part, self._ids)
+    async def _show_parts(self, reply: Reply, before: Reply | None) -> Reply | None:
+        """Lets the last part that is shown grow, and sends further ones; returns what is shown, if all of it is."""
+        ids, count = await self._load(), self._transport.texts(reply)
+        is_whole = len(ids) < 2 or (before is not None and reply.text.startswith(before.text))
+        for part in range(max(0, len(ids) - 1), count):
+            is_last, self._is_drafted = part == count - 1, False
+            if part == len(ids):
+                if is_last and await self._draft(reply, part):
+                    break
+                ids = await self._begin(reply, part, ids)
+                before = reply
+            elif is_last:
+                await self._transport.grow(reply, part, ids[part], before)
+            if not is_last:
+                await self._transport.finish(reply, part, ids[part], before)
+        return reply if is_whole and count >= len(ids) else None
 
-    async def _send(self, reply: Reply, part: int, ids: MessageIds) -> None:
+    async def _draft(self, reply: Reply, part: int) -> bool:
+        if self._transport.capability(reply.address).can_draft:
+            self._is_drafted = await self._transport.draft(reply, part)
+        return self._is_drafted
+
+    async def _begin(self, reply: Reply, part: int, ids: MessageIds) -> MessageIds:
         await self._write(records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids))
         with anyio.CancelScope(shield=True):
-            new = await self._transport.send(reply, part, nonce_of(reply.id, part))
-            self._ids = (*ids, new)
-            await self._write(
-                records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=self._ids, last=False)
-            )
+            ids = self._ids = (*ids, await self._transport.begin(reply, part, nonce_of(reply.id, part)))
+            await self._write(records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=ids, last=False))
+        return ids
+
+    async def _end_growing(self) -> None:
+        """Nobody delivers it now: its turn waits for somebody, or has no more to say."""
+        try:
+            if ids := await self._load():
+                await self._transport.close(self.reply.address, ids[-1])
+        except (AdapterError, EngineError) as error:
+            log.info("what is shown of reply %s is not ended: %s", self.reply.id, error)
+
+    async def _load(self) -> MessageIds:
+        """The ids of what is shown, at first those of an earlier run of the same turn."""
+        ids = self._ids
+        if ids is None:
+            ids = self._ids = await find_shown_parts(self._engine, self._transport, self.reply)
+        return ids
 
     async def _write(self, kept: records.SendIntent | records.SendSucceeded) -> None:
         await self._engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
@@ -132,3 +174,23 @@ class Stream:
         """Keeps to the network's pace, except that a close need not wait for it."""
         with anyio.move_on_after(seconds):
             await self._closing.wait()
+
+
+async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -> MessageIds:
+    """The ids of what a stream of this reply has shown, in this life or another."""
+    last = await read_shown_part(engine, record_subjects.place_of(reply.address), reply.id)
+    if last is None:
+        return ()
+    if isinstance(last, records.SendIntent) and transport.doubt == "lookup":
+        found = await transport.find_begun(reply, last.part, nonce_of(reply.id, last.part))
+        return (*last.message_ids, found) if found else last.message_ids
+    return last.message_ids
+
+
+async def has_owed_replies(engine: Engine, place: str) -> bool:
+    """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
+    try:
+        settled = position_from(await engine.last(record_subjects.send_subject_of(place))).upto
+        return bool(await engine.read(record_subjects.reply_pattern_of_place(place), settled, 1))
+    except EngineError:
+        return True

@@ -19,7 +19,7 @@ from gateway import records
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.messages import Address, Message, Reply
-from gateway.outbox import Outbox, OutboxSettings
+from gateway.outbox import LiveTransport, Outbox, OutboxSettings
 from gateway.sessions import SessionRepository
 from gateway.transcript import Entry, ToolCall
 from tests.audit import audit
@@ -35,12 +35,11 @@ def note(path: Path, *words: str) -> None:
         file.write((" ".join(words) + "\n").encode())
 
 
-class Net:
+class Net(LiveTransport):
     """The sending end of the network."""
 
     platform = "net"
     doubt = "resend"
-    can_edit = False
 
     def __init__(self, shown: Path) -> None:
         self._shown = shown

@@ -25,7 +25,7 @@ from gateway.dispatcher.chat_display import find_display
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
-from gateway.outbox import Outbox
+from gateway.outbox import LiveTransport, Outbox
 from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
@@ -38,7 +38,7 @@ KEY = "agent:main:net:dm:room"
 NO_FILES = Workspace(())
 
 
-class Net:
+class Net(LiveTransport):
     """A chat network that keeps what it is sent."""
 
     platform = "net"

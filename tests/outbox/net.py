@@ -12,7 +12,7 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import DeliveryReport, DoubtPolicy, Outbox, OutboxSettings
+from gateway.outbox import DeliveryReport, DoubtPolicy, LiveTransport, Outbox, OutboxSettings
 from gateway.outbox.interface import DeliveryCallbacks
 from tests.spine import until
 
@@ -23,7 +23,7 @@ SIZE = 5
 
 
 @dataclass
-class Net:
+class Net(LiveTransport):
     """Shows texts in chats, in parts of five characters. `ills` are raised by the next calls, `deaf` chats for good."""
 
     platform: str = "net"
@@ -34,6 +34,7 @@ class Net:
     shown: dict[str, tuple[str, str]] = field(default_factory=dict)  # message id -> chat, text
     nonces: dict[str, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
     gate: anyio.Event | None = None
     after: anyio.Event | None = None
     hangs: str = ""  # "before" or "after" it arrived, the second call never returns
@@ -74,6 +75,9 @@ class Net:
         await self._call("delete", address.chat_id)
         for name in message_ids:
             del self.shown[name]
+
+    async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        self.closed += message_ids
 
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
         self.asked += 1

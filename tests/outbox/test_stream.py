@@ -7,7 +7,7 @@ import anyio
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import Stream
+from gateway.outbox import ReplyWithheld, Stream
 from tests.outbox.net import QUICK, Net, Post, posted
 from tests.spine import until
 
@@ -168,3 +168,63 @@ async def test_an_answer_that_is_whole_at_once_is_sent_once(engine: Engine) -> N
         await post.say("hello", name="r", turn_id=TURN)
         await post.ended(1)
         assert post.net.calls == ["send hello"]
+
+
+async def test_what_waits_for_somebody_is_ended_as_it_stands(engine: Engine) -> None:
+    async with posted(engine, settings=replace(QUICK, stream_rests=0.01)) as post:
+        live = stream(post)
+        live.add("abc")
+        await shown(post, "abc")
+        live.rest()
+        await until(lambda: post.net.closed == ["1"], "the end")
+        live = stream(post)
+        live.add("abcd", anew=True)
+        await shown(post, "abcd")
+        await post.say("abcd!", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert post.net.in_chat() == ["abcd!"]
+
+
+async def test_a_stream_that_begins_anew_waits_for_the_one_before(engine: Engine) -> None:
+    async with posted(engine, Net(after=anyio.Event())) as post:
+        stream(post).add("a")
+        await until(lambda: post.net.shown != {})
+        stream(post).add("again")
+        assert post.net.after
+        post.net.after.set()
+        await shown(post, "again")
+
+
+async def test_what_is_withheld_grows_no_more(engine: Engine) -> None:
+    def withhold(_reply: Reply) -> Reply:
+        raise ReplyWithheld("not this one")
+
+    async with posted(engine, change=withhold) as post:
+        stream(post).add("abc")
+        await shown(post, "abc")
+        await post.say("abcd", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert (post.net.in_chat(), post.net.closed) == (["abc"], ["1"])
+
+
+async def test_parts_that_are_too_many_in_the_end_are_ended_and_deleted(engine: Engine) -> None:
+    async with posted(engine) as post:
+        stream(post).add("hello world")
+        await whole(post, "hello world")
+        await post.say("hi", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert (post.net.in_chat(), post.net.closed) == (["hi"], ["3"])
+
+
+async def test_what_was_begun_anew_is_shown_whole_in_the_end(engine: Engine) -> None:
+    async with posted(engine) as post:
+        live = stream(post)
+        live.add("hello world")
+        await whole(post, "hello world")
+        live.add("bye", anew=True)
+        await anyio.sleep(0.01)
+        live.add("bye bye world", anew=True)
+        await until(lambda: post.net.in_chat()[-1] == "rld")
+        await post.say("bye bye world", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert post.net.in_chat() == ["bye b", "ye wo", "rld"]

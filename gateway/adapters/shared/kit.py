@@ -27,7 +27,7 @@ KIT: Mapping[str, tuple[str, ...]] = {
     "gateway.errors": ("AdapterError",),
     "gateway.logs.redaction": ("TokenShape",),
     "gateway.messages": ("Address", "Attachment", "Button", "LiteralText", "Message", "Receipt", "Reply", "kind_of"),
-    "gateway.outbox": ("DoubtPolicy", "Transport"),
+    "gateway.outbox": ("DoubtPolicy", "LiveCapability", "Transport"),
 }
 
 

@@ -21,17 +21,19 @@ from gateway.adapters.shared.files import (
     TextT,
     read_attachment,
 )
+from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
 from gateway.errors import AdapterError
 from gateway.messages import Button, LiteralText, Reply
+from gateway.outbox import LiveTransport
 
 QUESTION_FILE = "question.txt"
 INDENT = "    "
 UNSENT = "A file is not sent: {}. On the machine of the gateway it is `{}`"
 
 
-class NetworkTransport(Generic[TextT]):
+class NetworkTransport(LiveTransport, Generic[TextT]):
     """What all that fill `Transport` have.
 
     `render` makes of a text the messages that show it, of `limit` each; `show` of a question the one message that shows
@@ -49,13 +51,14 @@ class NetworkTransport(Generic[TextT]):
     ) -> None:
         self.platform = presence.name
         self.can_edit = settings.streaming != "off"
+        self.is_native = settings.streaming == "auto"  # what a network has for answers that grow is used, too
         self._render = render
         self._show = show
         self._max_parts = settings.max_parts
         self._longest = settings.max_parts * limit
         self._errors = errors
         self._presence = presence
-        self._last: tuple[str, Sequence[TextT], tuple[TextFile, ...]] = ("", [], ())
+        self._laid_out: dict[str, tuple[Sequence[TextT], tuple[TextFile, ...]]] = {}
 
     def parts(self, reply: Reply) -> int:
         return len(self._pieces(reply)[0])
@@ -141,14 +144,15 @@ class NetworkTransport(Generic[TextT]):
         self._presence.sent()
 
     def _lay_out(self, reply: Reply) -> tuple[Sequence[TextT], tuple[OutboundFile, ...]]:
-        """The texts and the files of a reply. The last text is remembered: each of its parts asks for it anew."""
-        if self._last[0] != reply.text:
+        """The texts and the files of a reply. Those of the last two texts are remembered: each part asks for them anew,
+        and what grows for what it was before."""
+        if reply.text not in self._laid_out:
             texts = self._render(reply.text[: self._longest])
-            if len(reply.text) <= self._longest and len(texts) <= self._max_parts:
-                self._last = (reply.text, texts, ())
-            else:
-                self._last = (reply.text, texts[: self._max_parts - 1], (TextFile("answer.md", reply.text),))
-        _, texts, whole = self._last
+            whole: tuple[TextFile, ...] = ()
+            if len(reply.text) > self._longest or len(texts) > self._max_parts:
+                texts, whole = texts[: self._max_parts - 1], (TextFile("answer.md", reply.text),)
+            remember(self._laid_out, reply.text, (texts, whole), 2)
+        texts, whole = self._laid_out[reply.text]
         return texts, (*whole, *reply.attachments)
 
 
