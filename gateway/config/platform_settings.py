@@ -43,9 +43,12 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
         bool, describe("in groups, answer only when spoken to: a mention, a reply, a command")
     ] = True
     free_response_channels: Annotated[tuple[str, ...], describe("groups in which everything is answered, by id")] = ()
-    streaming: Annotated[Literal["auto", "edit", "off"], describe("whether an answer can be seen while it grows")] = (
-        "auto"
-    )
+    streaming: Annotated[
+        Literal["auto", "edit", "off"],
+        describe(
+            "whether an answer can be seen while it grows: in the network's own way if it has one, by edits, or not"
+        ),
+    ] = "auto"
     reactions: Annotated[bool | None, describe("over `display.reactions`, on this network")] = None
     typing: Annotated[bool | None, describe("over `display.typing`, on this network")] = None
     max_parts: Annotated[

@@ -44,12 +44,50 @@ def update(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     message = wire.messages.get(str(asked["ts"]))
     if message is None or message["channel"] != asked["channel"]:
         raise Refused("message_not_found")
+    if message["ts"] in wire.growing:
+        raise Refused("streaming_state_conflict")
     text = checked(asked)
     message |= {"text": text, "blocks": asked.get("blocks") or []}
     for shown in wire.shown:
         if shown.id == asked["ts"]:
             shown.text, shown.buttons = text, buttons_of(asked)
     return {"channel": asked["channel"], "ts": asked["ts"], "text": text}
+
+
+def start_stream(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    if code := wire.forbidden.get(asked["channel"]):
+        raise Refused(code)
+    is_direct = asked["channel"].startswith("D")
+    if not asked.get("thread_ts") or not (is_direct or (asked.get("recipient_user_id") and asked["recipient_team_id"])):
+        raise Refused("invalid_arguments")
+    message = wire.shows(asked, checked(asked, is_whole=False), {})
+    wire.growing.add(message["ts"])
+    return {"channel": asked["channel"], "ts": message["ts"]}
+
+
+def append_stream(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    grow(wire, asked, str(asked["markdown_text"]))
+    return {"channel": asked["channel"], "ts": asked["ts"]}
+
+
+def stop_stream(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    message = grow(wire, asked, str(asked.get("markdown_text") or ""))
+    message["metadata"] = asked.get("metadata")
+    wire.growing.discard(message["ts"])
+    return {"channel": asked["channel"], "ts": asked["ts"], "message": message}
+
+
+def grow(wire: "SlackWire", asked: dict[str, Any], text: str) -> dict[str, Any]:
+    message = wire.messages.get(str(asked["ts"]))
+    if message is None or message["channel"] != asked["channel"]:
+        raise Refused("message_not_found")
+    if message["ts"] not in wire.growing:
+        raise Refused("message_not_in_streaming_state")
+    message["text"] = checked({"markdown_text": message["text"] + text}, is_whole=False)
+    for shown in wire.shown:
+        if shown.id == asked["ts"]:
+            shown.text = message["text"]
+    return message
 
 
 def delete(wire: "SlackWire", asked: dict[str, Any]) -> Any:
@@ -141,7 +179,7 @@ def upload_done(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     return {"files": [{"id": one["id"], "title": one.get("title")} for one in asked["files"]]}
 
 
-def checked(asked: dict[str, Any]) -> str:
+def checked(asked: dict[str, Any], *, is_whole: bool = True) -> str:
     """The text that is shown, if Slack would take it, and we promised nothing else."""
     blocks = asked.get("blocks") or []
     if asked.get("markdown_text") is not None and (blocks or asked.get("text")):
@@ -150,7 +188,7 @@ def checked(asked: dict[str, Any]) -> str:
     rich = "".join(f"{words}\n" if "preformatted" in kind else words for kind, words in rich_texts(asked))
     told = str(asked.get("text") or "")  # in notifications, where mentions act as they do in a text
     text = str(asked.get("markdown_text") or "\n".join(marked) or rich or told)
-    if not text.strip():
+    if is_whole and not text.strip():
         raise Refused("no_text")
     if len(text.encode("utf-16-le")) // 2 > LIMIT:
         raise Refused("msg_too_long")
@@ -178,6 +216,9 @@ METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
     "chat.postMessage": post,
     "chat.update": update,
     "chat.delete": delete,
+    "chat.startStream": start_stream,
+    "chat.appendStream": append_stream,
+    "chat.stopStream": stop_stream,
     "chat.postEphemeral": whisper,
     "users.info": person,
     "conversations.info": channel,

@@ -42,6 +42,7 @@ class SlackWire:
     forbidden: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
+    growing: set[str] = field(default_factory=set)
     tokens: tuple[str, ...] = (BOT_TOKEN, APP_TOKEN)
     scopes: str = ",".join(SCOPES)
     connections: int = 0
@@ -50,6 +51,7 @@ class SlackWire:
     reactions: dict[str, list[str]] = field(default_factory=dict)  # of the app's, under whose message
     reacted: list[str] = field(default_factory=list)
     lose_answers: int = 0
+    is_mute: bool = False  # a stream is begun, and nobody is told
     url: str = ""
     _last: dict[str, Any] = field(default_factory=dict)
     _sockets: list[web.WebSocketResponse] = field(default_factory=list)
@@ -281,9 +283,11 @@ class SlackWire:
             if method not in METHODS:
                 raise Refused("unknown_method")
             done = METHODS[method](self, body)
-            if self.lose_answers and method == "chat.postMessage":
+            if self.lose_answers and method in ("chat.postMessage", "chat.startStream"):
                 self.lose_answers -= 1
                 request.transport.abort()
+            if self.is_mute and method == "chat.startStream":
+                await asyncio.Event().wait()
             return web.json_response({"ok": True, **done}, headers=headers)
         except Refused as error:
             return web.json_response(error.body, status=error.status, headers={**headers, **error.headers})

@@ -101,7 +101,7 @@ class SlackAdapter:
         secret = self._settings.signing_secret.reveal()
         app = AsyncApp(client=web, process_before_response=True, signing_secret=secret or None)
         receiver.listen(app)
-        carrier = SlackTransport(web, presses, recent, reactions, self._settings, presence)
+        carrier = SlackTransport(web, me, presses, recent, reactions, self._settings, presence)
         presence.complain(*complaints)
         presence.probe = partial(probe, web)
         presence.way_in = f"write `!start {{code}}` to {me.name}, in a direct message"

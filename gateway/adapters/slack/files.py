@@ -1,6 +1,9 @@
-"""Files that people send: fetched with the bot's token, and only from where Slack keeps its files."""
+"""Files both ways. Those of people are fetched with the bot's token, and only from where Slack keeps its files; ours go
+there in three steps, as Slack wants it: the library's own way of doing them holds up everything else.
+"""
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,11 +13,14 @@ from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
 from gateway.adapters.shared import files
+from gateway.adapters.shared.files import LoadedFile
 from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, kind_of
 
 LARGEST = 25_000_000
+FILE = "file:"  # before the id of a file that is a message
+UPLOAD = aiohttp.ClientTimeout(total=120)
 FILE_HOST = "files.slack.com"
 
 
@@ -54,3 +60,24 @@ async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) 
     if len(data) > LARGEST:
         raise AdapterError("it is larger than Slack said")
     return data
+
+
+async def send_files(
+    web: AsyncWebClient, sent: Sequence[LoadedFile], channel: str, thread: str, words: str | None
+) -> tuple[str, ...]:
+    """One message with all of them, and these words; its ids are those of the files."""
+    placed: list[dict[str, str | None]] = [{"id": await send_file(web, one), "title": one.name} for one in sent]
+    done = await web.files_completeUploadExternal(
+        files=placed, channel_id=channel, thread_ts=thread or None, initial_comment=words
+    )
+    return tuple(f"{FILE}{one['id']}" for one in done["files"])
+
+
+async def send_file(web: AsyncWebClient, file: LoadedFile) -> str:
+    """The id by which Slack knows a file that it has, and shows nobody yet."""
+    place = await web.files_getUploadURLExternal(filename=file.name, length=len(file.data))
+    assert web.session
+    async with web.session.post(place["upload_url"], data=io.BytesIO(file.data), timeout=UPLOAD) as answer:
+        if answer.status != 200:
+            raise AdapterError(f"Slack did not take {file.name} ({answer.status})")
+    return str(place["file_id"])

@@ -20,6 +20,7 @@ CONTAINED_FENCE = re.compile(r"[ \t]*(?:[-+*>]|\d{1,9}[.)])[^`~]*(?:`{3}|~{3})")
 SPOKEN_MENTION = re.compile(r"@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 BACKTICKS = re.compile(r"`+")
 ESCAPED_OR_BACKTICKS = re.compile(r"\\`+|\\.|`+")
+PENDING = re.compile(r"(?:\n(?:`{3,20}|~{3,20})|[@<][^\s@<]{0,12})\Z")
 WORD_JOINER = "\u2060"
 ACTIONS = "gateway:actions"
 
@@ -27,6 +28,16 @@ ACTIONS = "gateway:actions"
 def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
     """The messages that show this text; none for a text of which nothing can be seen."""
     return split_markdown(disarm_mentions(markdown), limit)
+
+
+def cut_pending(text: str) -> str:
+    """What of a text stays as it is when more follows: not the end of a code block, nor what may yet call a channel."""
+    return PENDING.sub("", text)
+
+
+def find_difference(before: str | None, after: str) -> str | None:
+    """What makes the one text of the other; None: nobody knows the one, or it takes more than to go on with it."""
+    return after.removeprefix(before) if before is not None and after.startswith(before) else None
 
 
 class SlackQuestion(NamedTuple):

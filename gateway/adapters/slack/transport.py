@@ -5,42 +5,46 @@ stands with files is no Markdown to Slack: a text that is more than plain words 
 """
 
 import html
-import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import FileMessage, LoadedFile, LoadedMessage, OutboundFile
+from gateway.adapters.shared.files import FileMessage, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
-from gateway.adapters.slack.connection import ERRORS, code_of, fetch_messages
-from gateway.adapters.slack.format import LIMIT, SlackQuestion, build_body, render_messages, show_literals
+from gateway.adapters.slack.connection import ERRORS, SlackIdentity, code_of, fetch_messages
+from gateway.adapters.slack.files import FILE, send_files
+from gateway.adapters.slack.format import (
+    LIMIT,
+    SlackQuestion,
+    build_body,
+    cut_pending,
+    find_difference,
+    render_messages,
+    show_literals,
+)
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
-from gateway.errors import AdapterError
+from gateway.adapters.slack.streams import SlackStreams, make_note, read_nonce
 from gateway.messages import Address, Button, Reply
-from gateway.outbox import DoubtPolicy
+from gateway.outbox import DoubtPolicy, nonce_of
 
 LARGEST = 100_000_000
 OVERALL, POSTS, EDITS = Rate(30, 0.1), Rate(3, 1.0), Rate(5, 1.2)
-NONCE_EVENT = "gateway_reply"
 LOOKED_THROUGH = 50  # messages, for one in doubt
 NO_MEMBER = ("not_in_channel", "channel_not_found")
-FILE = "file:"
 MOST_FILES = 10  # in a message
 LONGEST_CAPTION = 3000
 MARKS = re.compile(
     r"[*_~`#|\[\]\\]|^\s{0,3}(?:>|[-+]{1,3}\s|\d{1,9}[.)]\s|={3})|^ {4}|^\t", re.MULTILINE
 )  # of Markdown
-UPLOAD = aiohttp.ClientTimeout(total=120)
 
 
 class SlackTransport(NetworkTransport[str | SlackQuestion]):
@@ -51,6 +55,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     def __init__(
         self,
         web: AsyncWebClient,
+        me: SlackIdentity,
         presses: SlackInteractions,
         recent: RecentMessages,
         reactions: StatusReactions,
@@ -59,10 +64,12 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     ) -> None:
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._web = web
+        self._me = me
         self._reactions = reactions
         self._presses = presses
         self._recent = recent
         self._pace = RateLimiter("Slack", OVERALL)
+        self._streams = SlackStreams(web, me, self._pace, self.calling)
         self._chats: dict[str, str] = {}
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
@@ -76,7 +83,8 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
                 known = "" if left or loaded.files else nonce  # it is found only where all else is there too
                 ids += await self._post(reply, one, buttons, channel, known)
             if loaded.files:
-                ids += await self._upload(reply, loaded, channel)
+                words = html.escape(str(loaded.text), quote=False) if loaded.text else None
+                ids += await send_files(self._web, loaded.files, channel, reply.address.thread_id, words)
         self._reactions.note_answered(replace(reply.address, chat_id=channel), reply.reply_to)
         return ids
 
@@ -102,16 +110,68 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
 
     async def find(self, reply: Reply, _part: int, nonce: str) -> tuple[str, ...] | None:
         """Among the last messages there, the one with this nonce."""
-        channel = await self._channel(reply.address)
-        with self._pace.heeded(channel), self.calling():
-            found = await fetch_messages(
-                self._web, channel, reply.address.thread_id, limit=LOOKED_THROUGH, include_all_metadata=True
-            )
-        for message in found:
-            note = message.get("metadata") or {}
-            if note.get("event_type") == NONCE_EVENT and (note.get("event_payload") or {}).get("nonce") == nonce:
-                return (str(message["ts"]),)
+        return next(((str(one["ts"]),) for one in await self._fetch(reply) if read_nonce(one) == nonce), None)
+
+    async def find_begun(self, reply: Reply, _part: int, nonce: str) -> tuple[str, ...] | None:
+        """Also one that still grows behind the message that is answered: it has no nonce yet."""
+        for one in await self._fetch(reply):
+            is_growing = read_nonce(one) is None and not one.get("files") and one.get("bot_id") == self._me.bot
+            if read_nonce(one) == nonce or (is_growing and "" < stamp_of(reply) < str(one["ts"])):
+                return (str(one["ts"]),)
         return None
+
+    async def begin(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        """In Slack's own way; where it has none there, as a message that will be edited."""
+        channel = await self._channel(reply.address)
+        person = self._recent.author(stamp_of(reply))
+        stamp, text = "", find_lasting(self.part(reply, part))
+        if self.is_native:
+            stamp = await self._streams.begin(reply.address, channel, person, text)
+        if stamp:
+            return (stamp,)
+        ids = await self.send(reply, part, nonce)
+        for one in ids:
+            self._streams.note_edited(one)
+        return ids
+
+    async def grow(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
+        """By what was added; where it is another text now, it is stopped, and edited."""
+        if message_ids and not self._streams.is_edited(message_ids[0]):
+            channel, stamp = await self._channel(reply.address), message_ids[0]
+            then = find_lasting(self.part(before, part)) if before else None
+            more = find_difference(then, find_lasting(self.part(reply, part)))
+            if more is not None and (not more or await self._streams.append(channel, stamp, more)):
+                return
+            await self._streams.stop(channel, stamp)
+        await self.edit(reply, part, message_ids)
+
+    async def finish(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
+        if not message_ids or self._streams.is_edited(message_ids[0]):
+            await super().finish(reply, part, message_ids, before)
+            return
+        piece, buttons = self.part(reply, part)
+        then = find_lasting(self.part(before, part)) if before else None
+        more = find_difference(then, str(piece))
+        words = "" if more is None or buttons else more
+        channel, nonce = await self._channel(reply.address), nonce_of(reply.id, part)
+        self._reactions.note_answered(replace(reply.address, chat_id=channel), reply.reply_to)
+        is_stopped = await self._streams.stop(channel, message_ids[0], words, nonce)
+        if more is None or buttons or not is_stopped:
+            await self.edit(reply, part, message_ids)
+
+    async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        if message_ids and not message_ids[0].startswith(FILE):
+            await self._streams.stop(await self._channel(address), message_ids[0])
+
+    async def _fetch(self, reply: Reply) -> list[Mapping[str, Any]]:
+        """The messages where it belongs, behind the one that it answers."""
+        channel = await self._channel(reply.address)
+        how: dict[str, Any] = {"limit": LOOKED_THROUGH, "include_all_metadata": True}
+        with self._pace.heeded(channel), self.calling():
+            found: list[Mapping[str, Any]] = await fetch_messages(
+                self._web, channel, reply.address.thread_id, oldest=stamp_of(reply) or None, **how
+            )
+        return found
 
     async def _post(
         self, reply: Reply, text: str | SlackQuestion, buttons: tuple[Button, ...], channel: str, nonce: str
@@ -120,7 +180,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             sent = await self._web.chat_postMessage(
                 channel=channel,
                 thread_ts=reply.address.thread_id or None,
-                metadata={"event_type": NONCE_EVENT, "event_payload": {"nonce": nonce}},
+                metadata=make_note(nonce),
                 unfurl_links=False,
                 unfurl_media=False,
                 **build_body(text, buttons, self._asked(reply)),
@@ -139,28 +199,6 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     def can_join(self, files: Sequence[OutboundFile], _more: OutboundFile) -> bool:
         return len(files) < MOST_FILES
 
-    async def _upload(self, reply: Reply, loaded: LoadedMessage[Any], channel: str) -> tuple[str, ...]:
-        """In three steps, as Slack wants it; the library's own way of doing them holds up everything else."""
-        placed: list[dict[str, str | None]] = [
-            {"id": await self._place(file), "title": file.name} for file in loaded.files
-        ]
-        done = await self._web.files_completeUploadExternal(
-            files=placed,
-            channel_id=channel,
-            thread_ts=reply.address.thread_id or None,
-            initial_comment=html.escape(loaded.text, quote=False) if loaded.text else None,
-        )
-        return tuple(f"{FILE}{one['id']}" for one in done["files"])
-
-    async def _place(self, file: LoadedFile) -> str:
-        """The id by which Slack knows a file that it has, and shows nobody yet."""
-        place = await self._web.files_getUploadURLExternal(filename=file.name, length=len(file.data))
-        assert self._web.session
-        async with self._web.session.post(place["upload_url"], data=io.BytesIO(file.data), timeout=UPLOAD) as answer:
-            if answer.status != 200:
-                raise AdapterError(f"Slack did not take {file.name} ({answer.status})")
-        return str(place["file_id"])
-
     async def _channel(self, address: Address) -> str:
         """The channel; for a person, their own chat with the bot."""
         chat = address.chat_id
@@ -176,4 +214,15 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         """Whom the buttons are for: where many talk, whoever wrote what is answered; nobody known: admins alone."""
         if not reply.buttons or reply.address.chat_type == "dm":
             return ""
-        return self._recent.author(reply.reply_to.partition(":")[0]) or "?"
+        return self._recent.author(stamp_of(reply)) or "?"
+
+
+def find_lasting(part: tuple[object, object]) -> str:
+    """What of a text will not be taken back when it grows: files do not grow, and nobody streams a question."""
+    return cut_pending(str(part[0]))
+
+
+def stamp_of(reply: Reply) -> str:
+    """Slack's name of the message that is answered; empty where that was no message."""
+    stamp = reply.reply_to.partition(":")[0]
+    return stamp if stamp.replace(".", "", 1).isdecimal() else ""

@@ -1,0 +1,131 @@
+"""Answers that grow in Slack's own way: a message that is begun, gets longer, and is stopped.
+
+Nothing can be taken back from such a message while it grows: what has become another text is stopped, and edited from
+then on. Where Slack refuses to begin one (the app lacks the right, the channel is of a kind that has none), it is not
+asked again. Whether a message of an earlier life still grows Slack alone knows: it is told to stop, and may refuse.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.shared.incoming import remember
+from gateway.adapters.shared.send_rate import Rate, RateLimiter
+from gateway.adapters.slack.connection import SlackIdentity, as_adapter_error, code_of
+from gateway.errors import AdapterError
+from gateway.messages import Address
+
+log = logging.getLogger(__name__)
+
+NONCE_EVENT: Final = "gateway_reply"
+EVERYWHERE: Final = frozenset({"missing_scope", "unknown_method", "not_allowed", "not_allowed_token_type"})
+"""Refusals that do not depend on the channel."""
+BEGINNINGS, ADDITIONS, ENDINGS = Rate(3, 1.0), Rate(5, 0.7), Rate(3, 1.0)
+MOST: Final = 2000
+
+
+class SlackStreams:
+    """Those of one app. What goes wrong is an `AdapterError`, which `calling` makes of it."""
+
+    def __init__(
+        self,
+        web: AsyncWebClient,
+        me: SlackIdentity,
+        pace: RateLimiter,
+        calling: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._web = web
+        self._me = me
+        self._pace = pace
+        self._calling = calling
+        self._is_growing: dict[str, bool] = {}  # by message, as far as this life knows
+        self._refused: dict[str, str] = {}  # by channel, or for all of them: why
+
+    async def begin(self, address: Address, channel: str, recipient: str, text: str) -> str:
+        """The message; empty where there can be none, or Slack wants no more of them now."""
+        is_known = bool(recipient) or address.chat_type == "dm"
+        if not (address.thread_id and is_known) or {channel, ""} & self._refused.keys():
+            return ""
+        await self._pace.wait(channel, BEGINNINGS)
+        with self._calling():
+            try:
+                begun = await self._web.chat_startStream(
+                    channel=channel,
+                    thread_ts=address.thread_id,
+                    markdown_text=text or None,
+                    recipient_team_id=self._me.team,
+                    recipient_user_id=recipient or None,
+                )
+            except SlackApiError as error:
+                if not self._is_refused(channel, error):
+                    raise
+                return ""
+        remember(self._is_growing, str(begun["ts"]), True, MOST)
+        return str(begun["ts"])
+
+    def _is_refused(self, channel: str, error: SlackApiError) -> bool:
+        """Asks whether nothing was begun; for good, or because there are too many just now."""
+        refusal = as_adapter_error(error)
+        if refusal.permanent:
+            code = code_of(error)
+            remember(self._refused, "" if code in EVERYWHERE else channel, code, MOST)
+            log.info("answers in %s grow by edits: Slack has no streams there (%s)", channel, code)
+        return refusal.permanent or refusal.retry_after is not None
+
+    def note_edited(self, stamp: str) -> None:
+        """This message grows by edits."""
+        remember(self._is_growing, stamp, False, MOST)
+
+    def is_edited(self, stamp: str) -> bool:
+        return self._is_growing.get(stamp) is False
+
+    async def append(self, channel: str, stamp: str, text: str) -> bool:
+        """False where it does not grow (any more)."""
+        if not self._is_growing.get(stamp):
+            return False
+        where = f"{channel}:additions"
+        await self._pace.wait(where, ADDITIONS)
+        try:
+            with self._pace.heeded(where), self._calling():
+                await self._web.chat_appendStream(channel=channel, ts=stamp, markdown_text=text)
+        except AdapterError as error:
+            if not error.permanent:
+                raise
+            log.info("a message in %s grows no more: %s", channel, error)
+            return False
+        return True
+
+    async def stop(self, channel: str, stamp: str, text: str = "", nonce: str = "") -> bool:
+        """With these last words; false where it was stopped before, or is gone."""
+        if self.is_edited(stamp):
+            return False
+        where = f"{channel}:endings"
+        await self._pace.wait(where, ENDINGS)
+        try:
+            with self._pace.heeded(where), self._calling():
+                await self._web.chat_stopStream(
+                    channel=channel, ts=stamp, markdown_text=text or None, metadata=make_note(nonce)
+                )
+        except AdapterError as error:
+            if not error.permanent:
+                raise
+            log.info("a message in %s was stopped before: %s", channel, error)
+            self.note_edited(stamp)
+            return False
+        self.note_edited(stamp)
+        return True
+
+
+def make_note(nonce: str) -> dict[str, Any]:
+    """What each message of ours carries where people do not see it, but those that still grow."""
+    return {"event_type": NONCE_EVENT, "event_payload": {"nonce": nonce}}
+
+
+def read_nonce(message: Mapping[str, Any]) -> str | None:
+    """None: it is not ours, or still grows."""
+    note = message.get("metadata") or {}
+    return (note.get("event_payload") or {}).get("nonce") if note.get("event_type") == NONCE_EVENT else None
