@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
     "setup": ("gateway.cli.setup", "connect a chat network, step by step"),
+    "service": ("gateway.cli.service", "have the machine start it, and start it again"),
     "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
     "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
     "pairing": ("gateway.cli.pairing", "people who ask to be let in"),

@@ -124,6 +124,7 @@ def home(tour: Tour, place: Path) -> None:
     gateway = tour.gateway
     tour.kept.note("json", "status --json, where none runs", json.loads(gateway.cli("status", "--json").stdout))
     tour.show("config path")
+    tour.kept.note("json", "service status --json", json.loads(gateway.cli("service", "status", "--json").stdout))
     paths = json.loads(gateway.cli("config", "path", "--json").stdout)
     for name in paths.keys() - {"schema_version"}:
         tour.kept.add("home", name, paths[name].replace(str(gateway.home.root), "HOME"))

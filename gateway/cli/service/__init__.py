@@ -1,0 +1,87 @@
+"""`hermes-gateway service`: have the machine start the gateway, and start it again when it ends.
+
+Under systemd, for one person or for the whole machine; on macOS under launchd, which is written by what its makers say
+and has not been run yet.
+"""
+
+import argparse
+import subprocess
+import sys
+
+from gateway.cli.output import print_note, show_fields, show_json
+from gateway.cli.service.launchd import LaunchdService
+from gateway.cli.service.program import find_program
+from gateway.cli.service.systemd import SystemdService
+from gateway.config.environment import read_environment
+from gateway.config.home import Home, get_process_environment
+from gateway.daemon.process import lock_holder_of
+from gateway.errors import ExitCode, HomeBusy
+
+SECRET_ENDINGS = ("_TOKEN", "_API_KEY", "_SECRET")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, does in {
+        "install": "have it started now, at each boot, and again when it ends",
+        "uninstall": "end it, and have it started no more; the home stays",
+        "status": "whether it is installed, and how it fares there",
+        "logs": "what it wrote there, also when it could not start",
+    }.items():
+        verb = verbs.add_parser(name, help=does)
+        verb.add_argument(
+            "--system", action="store_true", help="for the whole machine, as a user of its own; takes root"
+        )
+        if name == "status":
+            verb.add_argument("--json", action="store_true", help="print one object")
+        if name == "logs":
+            verb.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+            verb.add_argument(
+                "-n", "--lines", type=int, default=50, metavar="N", help="how many lines to begin with (50)"
+            )
+
+
+def run(args: argparse.Namespace, home: Home) -> int | None:
+    environ = get_process_environment()
+    if sys.platform == "darwin":
+        service: LaunchdService | SystemdService = LaunchdService(home, environ)
+    else:
+        service = SystemdService(home, environ, is_system=args.system)
+    if args.verb == "install":
+        install(service, home)
+    elif args.verb == "uninstall":
+        for line in service.uninstall():
+            print(line)
+    elif args.verb == "status":
+        return show_status(service, as_json=args.json)
+    else:
+        return subprocess.run(service.make_log_command(args.lines, follow=args.follow), check=False).returncode
+    return None
+
+
+def install(service: LaunchdService | SystemdService, home: Home) -> None:
+    """HomeBusy: somebody started it by hand, and it would be in the way."""
+    holder = lock_holder_of(service.home.lock)
+    if holder and not service.is_running():
+        raise HomeBusy(f"a gateway serves this home that is no service: {holder}\nstop it first: hermes-gateway stop")
+    for line in service.install(find_program(get_process_environment(), sys.argv[0], sys.executable)):
+        print(line)
+    for name in list_shell_variables(home):
+        print_note(f"{name} is set in this shell alone, where no service sees it: write it into {service.secrets}")
+
+
+def list_shell_variables(home: Home) -> list[str]:
+    """Secrets that somebody gave to this shell, and that no file has."""
+    kept = read_environment({}, home.env).environ if home.env.exists() else {}
+    own = [name for name in get_process_environment() if name.endswith(SECRET_ENDINGS)]
+    return sorted(name for name in own if name not in kept)
+
+
+def show_status(service: LaunchdService | SystemdService, *, as_json: bool) -> int:
+    facts = service.describe()
+    is_running = service.is_running()
+    if as_json:
+        show_json({"running": is_running, **facts})
+    else:
+        show_fields(facts.items())
+    return int(ExitCode.OK if is_running else ExitCode.NOT_RUNNING)

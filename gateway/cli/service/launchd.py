@@ -1,0 +1,84 @@
+"""The gateway as an agent of launchd's, on macOS. Expected to work, not yet run there: its text is what is tested."""
+
+import os
+import plistlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gateway.cli.service.systemd import ServiceError, call_program, run_program
+from gateway.config.home import Home
+
+LABEL = "hermes-gateway"
+NOT_RUN = "on macOS this is expected to work, and was not yet run; tell us how it went"
+
+
+class LaunchdService:
+    """One agent of the person who is logged in."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self._path = environ.get("PATH", "/usr/bin:/bin")
+        person = environ.get("HOME") or str(Path.home())
+        self.unit = Path(person, "Library", "LaunchAgents", f"{LABEL}.plist")
+        self._log = home.logs / "launchd.log"
+
+    @property
+    def secrets(self) -> Path:
+        return self.home.env
+
+    def render(self, program: Path) -> bytes:
+        """A hung process is not noticed there; one that ended is started again, unless it was stopped in good order."""
+        return plistlib.dumps(
+            {
+                "Label": LABEL,
+                "ProgramArguments": [str(program), "--home", str(self.home.root), "run"],
+                "EnvironmentVariables": {"PATH": self._path},
+                "RunAtLoad": True,
+                "KeepAlive": {"SuccessfulExit": False},
+                "ThrottleInterval": 5,
+                "ExitTimeOut": 45,
+                "Umask": 0o077,
+                "HardResourceLimits": {"Core": 0},
+                "StandardOutPath": str(self._log),
+                "StandardErrorPath": str(self._log),
+            }
+        )
+
+    def install(self, program: Path) -> Iterator[str]:
+        """ServiceError: launchd refused."""
+        self.unit.parent.mkdir(parents=True, exist_ok=True)
+        self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.is_running():
+            call_program(["launchctl", "bootout", self._target])
+        self.unit.write_bytes(self.render(program))
+        yield f"written: {self.unit}"
+        run_program(["launchctl", "bootstrap", self._domain, str(self.unit)])
+        yield "it runs, starts when you log in, and again when it fails"
+        yield NOT_RUN
+
+    def uninstall(self) -> Iterator[str]:
+        """ServiceError: it is not installed."""
+        if not self.unit.exists():
+            raise ServiceError(f"it is no service here: there is no {self.unit}")
+        call_program(["launchctl", "bootout", self._target])
+        self.unit.unlink()
+        yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
+
+    def is_running(self) -> bool:
+        return self.unit.exists() and call_program(["launchctl", "print", self._target]).returncode == 0
+
+    def describe(self) -> dict[str, str]:
+        if not self.unit.exists():
+            return {"service": "not installed; hermes-gateway service install does it", "unit": str(self.unit)}
+        return {"service": "loaded" if self.is_running() else "not loaded", "unit": str(self.unit), "mind": NOT_RUN}
+
+    def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
+        return ["tail", "-n", str(max(lines, 0)), *(["-F"] if follow else []), str(self._log)]
+
+    @property
+    def _domain(self) -> str:
+        return f"gui/{os.getuid()}"
+
+    @property
+    def _target(self) -> str:
+        return f"{self._domain}/{LABEL}"

@@ -1,0 +1,43 @@
+"""Where the program is that a service starts: a path that stays the same when the program is brought up to date."""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.errors import ConfigError
+
+PROGRAM = "hermes-gateway"
+
+
+def find_program(environ: Mapping[str, str], called: str, python: str) -> Path:
+    """The one on the PATH, where it is ours (uv and pipx keep a link there), else the one that was called.
+
+    Raises:
+        ConfigError: it was started in another way, and there is no program.
+    """
+    own = Path(python).parent / PROGRAM
+    on_path = shutil.which(PROGRAM, path=environ.get("PATH", ""))
+    if on_path and own.exists() and own.samefile(on_path):
+        return Path(on_path).absolute()
+    for found in (own, Path(called).absolute()):
+        if found.name == PROGRAM and os.access(found, os.X_OK):
+            return found
+    raise ConfigError(f"there is no program {PROGRAM} beside {python}\ninstall it as README.md says: uv tool install .")
+
+
+def check_reach(program: Path, whose: str) -> None:
+    """Whether a user of its own can start it.
+
+    Raises:
+        ConfigError: a folder on the way is closed for others.
+    """
+    for place in (program.parent, program.resolve().parent):
+        for folder in (place, *place.parents):
+            if not folder.stat().st_mode & stat.S_IXOTH:
+                raise ConfigError(
+                    f"{program} cannot be reached by the user {whose}: {folder} is closed for others\n"
+                    "install it where all can read it, for instance: "
+                    "UV_TOOL_DIR=/opt/uv-tools UV_TOOL_BIN_DIR=/usr/local/bin uv tool install ."
+                )

@@ -1,0 +1,204 @@
+"""The gateway as a service of systemd, of one person or of the machine. The units are those of the folder `systemd`."""
+
+import getpass
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from gateway.cli.service.program import check_reach
+from gateway.config.home import Home
+from gateway.errors import ConfigError, GatewayError
+from gateway.file_folders import write_file
+from gateway.logs.text import to_one_line
+
+UNIT = "hermes-gateway.service"
+SYSTEM_UNITS = Path("/etc/systemd/system")
+SYSTEM_HOME = Path("/var/lib/hermes-gateway")
+SYSTEM_USER = "hermes-gateway"
+CREDENTIALS = Path("/etc/credstore")
+FACTS = ("ActiveState", "SubState", "StatusText", "MainPID", "NRestarts", "UnitFileState", "Result")
+PATIENCE = 120.0  # seconds: the unit itself gives the start 90
+NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
+
+
+class ServiceError(GatewayError):
+    """The manager of services refused, or is not there."""
+
+
+class SystemdService:
+    """One unit, and the manager that has it."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str], *, is_system: bool) -> None:
+        self.home = Home(SYSTEM_HOME) if is_system else home
+        self._environ, self._is_system = environ, is_system
+        self._person = environ.get("HOME") or str(Path.home())
+
+    @property
+    def secrets(self) -> Path:
+        """Where its secrets belong."""
+        return CREDENTIALS if self._is_system else self.home.env
+
+    @cached_property
+    def unit(self) -> Path:
+        if self._is_system:
+            return SYSTEM_UNITS / UNIT
+        return Path(self._environ.get("XDG_CONFIG_HOME") or f"{self._person}/.config") / "systemd" / "user" / UNIT
+
+    def install(self, program: Path) -> Iterator[str]:
+        """What was done, a line each.
+
+        Raises:
+            ConfigError: it takes root, or its user cannot reach the program.
+            ServiceError: systemd is not there, or the gateway did not start.
+        """
+        self._need_manager()
+        if self._is_system:
+            yield from self._prepare_machine(program)
+        self.unit.parent.mkdir(parents=True, exist_ok=True)
+        write_file(self.unit, self.render(program).encode())
+        if self._is_system:
+            self.unit.chmod(0o644)
+        yield f"written: {self.unit}"
+        self._control("daemon-reload")
+        self._control("enable", UNIT)
+        try:
+            self._control("restart", UNIT)
+        except ServiceError as error:
+            raise ServiceError(f"{error}\nsee why with: {self._name_command('logs')}") from None
+        yield "it runs, and starts again when it ends"
+        if not self._is_system:
+            yield self._keep_lingering()
+        if self._is_system:
+            yield f"tokens and keys: each in a file of its own in {CREDENTIALS}, named as its variable is"
+        yield f"its home is {self.home.root}; look at it with: {self._name_command('status')}"
+
+    def uninstall(self) -> Iterator[str]:
+        """ServiceError: it is not installed, or systemd is not there."""
+        self._need_manager()
+        if not self.unit.exists():
+            raise ServiceError(f"it is no service here: there is no {self.unit}")
+        self._control("disable", "--now", UNIT)
+        self.unit.unlink()
+        self._control("daemon-reload")
+        yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
+
+    def is_running(self) -> bool:
+        return self.unit.exists() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
+
+    def describe(self) -> dict[str, str]:
+        """What systemd says of it."""
+        if not self.unit.exists():
+            return {"service": f"not installed; {self._name_command('install')} does it", "unit": str(self.unit)}
+        told = self._call(["show", UNIT, "-p", ",".join(FACTS)]).stdout.splitlines()
+        known = dict(line.split("=", 1) for line in told if "=" in line)
+        state = f"{known.get('ActiveState', 'unknown')} ({known.get('SubState', '')}), pid {known.get('MainPID', '0')}"
+        said = {"service": state, "says": known.get("StatusText", ""), "restarts": known.get("NRestarts", "0")}
+        at_boot = known.get("UnitFileState", "") == "enabled" and (self._is_system or self._is_lingering())
+        boot = "yes" if at_boot else "no: it starts when you log in" if not self._is_system else "no"
+        return {**said, "last end": known.get("Result", ""), "starts at boot": boot, "unit": str(self.unit)}
+
+    def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
+        whose = ["--unit"] if self._is_system else ["--user-unit"]
+        return ["journalctl", *whose, UNIT, "--no-pager", f"--lines={max(lines, 0)}", *(["--follow"] if follow else [])]
+
+    def render(self, program: Path) -> str:
+        """The unit, with the program and the home where they are here."""
+        name = "system.service" if self._is_system else "user.service"
+        text = Path(__file__).with_name(name).read_text("utf-8")
+        lines = []
+        for line in text.splitlines():
+            if line.startswith("ExecStart="):
+                line = f"ExecStart={quote_word(str(program))} run"
+                if not self._is_system and self.home.root != Path(self._person, ".hermes"):
+                    line += f"\nEnvironment={quote_word(f'HERMES_HOME={self.home.root}')}"
+            lines.append(line)
+        return "\n".join(lines) + "\n"
+
+    def _prepare_machine(self, program: Path) -> Iterator[str]:
+        if os.geteuid() != 0:
+            raise ConfigError(
+                f"a service of the whole machine takes root\nrun: sudo {program} service install --system"
+            )
+        check_reach(program, SYSTEM_USER)
+        try:
+            pwd.getpwnam(SYSTEM_USER)
+        except KeyError:
+            shell = shutil.which("nologin", path="/usr/sbin:/sbin") or "/bin/false"
+            run_program(["useradd", "--system", "--home-dir", str(SYSTEM_HOME), "--shell", shell, SYSTEM_USER])
+            yield f"made: the user {SYSTEM_USER}"
+
+    def _keep_lingering(self) -> str:
+        """A service of a person goes with their last login, unless they linger."""
+        if self._is_lingering():
+            return "it starts at boot, and stays when you log out"
+        try:
+            run_program(["loginctl", "enable-linger", getpass.getuser()])
+        except ServiceError as error:
+            why = str(error).partition("\n")[0]
+            return f"it ends when you log out, until you run: loginctl enable-linger ({why})"
+        return "it starts at boot, and stays when you log out: lingering was switched on for you"
+
+    def _is_lingering(self) -> bool:
+        try:
+            said = run_program(["loginctl", "show-user", getpass.getuser(), "--property=Linger", "--value"])
+        except ServiceError:
+            return False
+        return said.strip() == "yes"
+
+    def _need_manager(self) -> None:
+        """ServiceError: nobody is there who could have the service."""
+        if not shutil.which("systemctl"):
+            raise ServiceError(
+                "there is no systemd on this machine\nhave whatever starts programs here run: hermes-gateway run"
+            )
+        asked = self._call(["show", "-p", "Version"])
+        if asked.returncode:
+            why = to_one_line(asked.stderr.strip(), 200)
+            raise ServiceError(f"systemd does not answer: {why}\n{'' if self._is_system else NO_MANAGER}".rstrip())
+
+    def _control(self, *words: str) -> None:
+        done = self._call(words)
+        if done.returncode:
+            raise ServiceError(f"systemctl {' '.join(words)}: {to_one_line(done.stderr.strip(), 300)}")
+
+    def _call(self, words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        whose = [] if self._is_system else ["--user"]
+        return call_program(["systemctl", *whose, *words])
+
+    def _name_command(self, verb: str) -> str:
+        return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
+
+
+def quote_word(word: str) -> str:
+    """One word of a line of a unit, whatever is in it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return escaped if escaped == word and not any(map(str.isspace, word)) and "'" not in word else f'"{escaped}"'
+
+
+def call_program(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ServiceError(f"there is no {command[0]} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise ServiceError(f"{command[0]} does not answer: {' '.join(command)}") from None
+
+
+def run_program(command: Sequence[str]) -> str:
+    """What it prints. ServiceError: it failed."""
+    done = call_program(command)
+    if done.returncode:
+        raise ServiceError(f"{' '.join(command)}: {to_one_line(done.stderr.strip(), 300)}")
+    return done.stdout

@@ -1,0 +1,198 @@
+"""`hermes-gateway service` under a real systemd in private namespaces: of the whole machine, and of one person."""
+
+import os
+import plistlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.service.launchd import LaunchdService
+from gateway.cli.service.program import check_reach, find_program
+from gateway.cli.service.systemd import SystemdService
+from gateway.config.home import Home
+from gateway.errors import ConfigError
+from tests.systemd.private import (
+    INIT,
+    PROGRAM,
+    ROOT,
+    UNIT,
+    System,
+    lay_out,
+    need_systemd,
+    private_system,
+    shipped,
+    wait_until,
+)
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+PERSON = "/var/lib/person"
+
+
+@pytest.fixture
+def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
+    """Without a unit of ours; what is written to /etc is gone with the namespace."""
+    need_systemd(request)
+    units, etc = tmp_path / "units", tmp_path / "etc"
+    (tmp_path / "words").touch()
+    lay_out(units, tmp_path / "words")
+    (units / UNIT).unlink()
+    shutil.copytree("/etc", etc, symlinks=True, ignore=lambda _, names: {"systemd"} & {*names})
+    (etc / "systemd" / "system").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+    with private_system(units, tmp_path / "words", tmp_path / "console") as running:
+        inside(running, "mount", "--bind", str(etc), "/etc")
+        inside(running, "mount", "--bind", str(units), "/etc/systemd/system")
+        yield running
+
+
+def inside(system: System, *command: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    entered = ["nsenter", "-t", str(system.init), "-m", "-p", "-u", "-i", "-C", *command]
+    told = {"PATH": os.environ["PATH"], "HOME": "/root", **environ}
+    return subprocess.run(entered, env=told, capture_output=True, text=True, timeout=120)
+
+
+def service(system: System, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return inside(system, str(PROGRAM), "service", *words, **environ)
+
+
+def test_it_is_installed_for_the_machine_seen_and_removed(system: System) -> None:
+    missing = service(system, "status", "--system")
+    assert (missing.returncode, "not installed" in missing.stdout) == (3, True), missing.stderr
+    made = service(system, "install", "--system")
+    assert made.returncode == 0, made.stderr + system.words.read_text()
+    assert system.show("ActiveState") == "active"
+    assert system.path(f"/etc/systemd/system/multi-user.target.wants/{UNIT}").is_symlink(), "it starts at boot"
+    assert "hermes-gateway:" in system.path("/etc/passwd").read_text()
+    assert system.path(f"/etc/systemd/system/{UNIT}").read_text() == shipped("system")
+    again = service(system, "install", "--system")
+    assert (again.returncode, "it runs" in again.stdout) == (0, True), again.stderr
+    seen = service(system, "status", "--system")
+    assert (seen.returncode, "active (running)" in seen.stdout) == (0, True)
+    gone = service(system, "uninstall", "--system")
+    assert gone.returncode == 0, gone.stderr
+    assert not system.path(f"/etc/systemd/system/{UNIT}").exists()
+    assert not system.path(f"/etc/systemd/system/multi-user.target.wants/{UNIT}").is_symlink()
+    assert system.path("/var/lib/hermes-gateway/hermes-gateway/journal.db").exists(), "the home stays"
+    assert service(system, "uninstall", "--system").returncode == 1
+
+
+@pytest.fixture
+def person(system: System) -> Iterator[dict[str, str]]:
+    """The environment of somebody for whom a systemd of their own runs."""
+    environ = {"HOME": PERSON, "XDG_RUNTIME_DIR": "/run/user/0", "HERMES_HOME": f"{PERSON}/my home"}
+    inside(system, "mkdir", "-p", "-m", "700", PERSON, "/run/user/0")
+    entered = ["nsenter", "-t", str(system.init), "-m", "-p", "-u", "-i", "-C", str(INIT), "--user"]
+    with subprocess.Popen(
+        entered,
+        env={"PATH": os.environ["PATH"], **environ, "GATEWAY_WEB_LISTEN": "127.0.0.1:0"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as manager:
+        assert wait_until(
+            lambda: inside(system, "systemctl", "--user", "is-system-running", **environ).stdout.strip() == "running"
+        )
+        yield environ
+        manager.kill()
+
+
+def test_it_is_installed_for_a_person_with_their_home(system: System, person: dict[str, str]) -> None:
+    made = service(system, "install", **person, OPENAI_API_KEY="here alone")
+    assert made.returncode == 0, made.stderr + made.stdout
+    assert "OPENAI_API_KEY is set in this shell alone" in made.stderr
+    assert "it ends when you log out, until you run: loginctl enable-linger" in made.stdout, "nobody can linger here"
+    unit = system.path(f"{PERSON}/.config/systemd/user/{UNIT}").read_text()
+    assert f"ExecStart={PROGRAM} run\n" in unit
+    status = inside(system, str(PROGRAM), "status", "--json", **person)
+    assert f'"home": "{PERSON}/my home"' in status.stdout, status.stderr
+    seen = service(system, "status", **person)
+    assert (seen.returncode, "active (running)" in seen.stdout) == (0, True)
+    gone = service(system, "uninstall", **person)
+    assert gone.returncode == 0, gone.stderr
+    assert inside(system, str(PROGRAM), "status", **person).returncode == 3
+
+
+def test_one_that_was_started_by_hand_is_in_the_way_and_named(system: System, person: dict[str, str]) -> None:
+    entered = ["nsenter", "-t", str(system.init), "-m", "-p", "-u", "-i", "-C", str(PROGRAM), "run"]
+    environ = {"PATH": os.environ["PATH"], **person, "GATEWAY_WEB_LISTEN": "127.0.0.1:0"}
+    with subprocess.Popen(entered, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as by_hand:
+        assert wait_until(lambda: inside(system, str(PROGRAM), "status", **person).returncode == 0)
+        refused = service(system, "install", **person)
+        by_hand.kill()
+    assert (refused.returncode, "hermes-gateway stop" in refused.stderr) == (1, True)
+    assert not system.path(f"{PERSON}/.config/systemd/user/{UNIT}").exists()
+
+
+def test_a_start_that_fails_says_so_and_where_to_look(system: System, person: dict[str, str]) -> None:
+    config = system.path(f"{PERSON}/my home/hermes-gateway/config.yaml")
+    config.parent.mkdir(parents=True, mode=0o700)
+    config.parent.parent.chmod(0o700)
+    config.write_text("gateway: [this is no mapping")
+    failed = service(system, "install", **person)
+    assert (failed.returncode, "see why with: hermes-gateway service logs" in failed.stderr) == (1, True), failed.stdout
+    assert service(system, "status", **person).returncode == 3
+
+
+def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
+    for path, complaint in ((str(tmp_path), "there is no systemd"), (os.environ["PATH"], "does not answer")):
+        environ = {"PATH": path, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+        command = [str(PROGRAM), "service", "install"]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, complaint in done.stderr, "hermes-gateway" in done.stderr) == (1, True, True), (
+            done.stderr
+        )
+        assert not (tmp_path / ".config").exists()
+
+
+def test_the_program_that_stays_is_named(tmp_path: Path) -> None:
+    """`uv tool` and pipx keep a link to the program, which outlives the environment that it leads to."""
+    environment, path = tmp_path / "environment", tmp_path / "bin"
+    for folder in (environment, path):
+        folder.mkdir()
+    (environment / "hermes-gateway").write_text("#!/bin/sh\n")
+    (environment / "hermes-gateway").chmod(0o755)
+    python = str(environment / "python")
+    assert find_program({"PATH": str(path)}, "anything", python) == environment / "hermes-gateway"
+    (path / "hermes-gateway").symlink_to(environment / "hermes-gateway")
+    assert find_program({"PATH": str(path)}, "anything", python) == path / "hermes-gateway"
+    with pytest.raises(ConfigError, match="there is no program"):
+        find_program({"PATH": str(path)}, "/x/__main__.py", str(tmp_path / "python"))
+    environment.chmod(0o700)
+    with pytest.raises(ConfigError, match="is closed for others"):
+        check_reach(path / "hermes-gateway", "hermes-gateway")
+
+
+@pytest.mark.parametrize("home", ["/home/ann/.hermes", '/home/ann/a "home" of 100%'])
+def test_a_unit_holds_any_path(home: str, tmp_path: Path) -> None:
+    text = SystemdService(Home(Path(home)), {"HOME": "/home/ann"}, is_system=False).render(
+        Path("/opt/my tools/hermes-gateway")
+    )
+    assert 'ExecStart="/opt/my tools/hermes-gateway" run\n' in text
+    said = re.findall("^Environment=(.*)$", text, re.MULTILINE)
+    assert said == ([] if home.endswith(".hermes") else ['"HERMES_HOME=/home/ann/a \\"home\\" of 100%%"'])
+    (tmp_path / UNIT).write_text(text.replace('"/opt/my tools/hermes-gateway"', str(PROGRAM)))
+    if analyze := shutil.which("systemd-analyze"):
+        told = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
+        done = subprocess.run(
+            [analyze, "--user", "verify", str(tmp_path / UNIT)], env=told, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_agent_for_macos_starts_the_same_home_and_stays_down_when_it_was_stopped(tmp_path: Path) -> None:
+    service = LaunchdService(Home(tmp_path / "home"), {"HOME": "/Users/ann", "PATH": "/opt/bin:/bin"})
+    said = plistlib.loads(service.render(Path("/opt/bin/hermes-gateway")))
+    assert said["ProgramArguments"] == ["/opt/bin/hermes-gateway", "--home", str(tmp_path / "home"), "run"]
+    assert (said["RunAtLoad"], said["KeepAlive"], said["Umask"]) == (True, {"SuccessfulExit": False}, 0o077)
+    assert said["EnvironmentVariables"] == {"PATH": "/opt/bin:/bin"}
+    assert service.unit == Path("/Users/ann/Library/LaunchAgents/hermes-gateway.plist")
+    assert service.describe()["service"].startswith("not installed")
+
+
+def test_the_units_of_the_package_are_those_of_the_folder() -> None:
+    for kind in ("system", "user"):
+        packed = ROOT / "gateway" / "cli" / "service" / f"{kind}.service"
+        assert packed.read_bytes() == (ROOT / "systemd" / kind / UNIT).read_bytes()
