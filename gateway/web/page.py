@@ -94,6 +94,8 @@ class Page:
         visitor = await self._visitors.find(request, peer)
         login, secret = visitor.login, visitor.secret
         CALLER.set(self._name_caller(login, request, peer))
+        if visitor.is_named and await self._logins.note_named(login.person, login.role):
+            await self._activity.write(ActivityRecord(what="page.login"))
         if request.method not in ("GET", "HEAD") and not is_token(request.headers.get("x-token", ""), secret):
             raise WebRefusal(HTTPStatus.FORBIDDEN, "this wants the token of the page")
         if room := self._rooms.get(request.path.split("/", 2)[1]):

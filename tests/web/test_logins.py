@@ -10,7 +10,16 @@ import pytest
 from gateway import record_subjects, records
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.event_stream import MAX_BYTES, MAX_EVENTS, EventStream, LiveEvent, cut_field
-from gateway.web.logins import LINK_SECONDS, LOGIN_SECONDS, MOST_LINKS, MOST_LOGINS, Logins, is_token, token_of
+from gateway.web.logins import (
+    LINK_SECONDS,
+    LOGIN_SECONDS,
+    MOST_LINKS,
+    MOST_LOGINS,
+    MOST_OF_ONE,
+    Logins,
+    is_token,
+    token_of,
+)
 
 DAY = 86400.0
 
@@ -65,10 +74,47 @@ async def test_links_and_logins_are_few() -> None:
     codes = [logins.open_link() for _ in range(MOST_LINKS + 1)]
     assert [await logins.redeem(codes[0]), await logins.redeem(codes[0])] == ["", ""]
     secrets = [await logins.redeem(code) for code in codes[1:]]
-    for _ in range(MOST_LOGINS):
+    for _ in range(MOST_OF_ONE):
         await logins.redeem(logins.open_link())
-    assert len(logins.logins) == MOST_LOGINS
+    assert len(logins.logins) == MOST_OF_ONE
     assert await logins.find(secrets[0]) is None, "the oldest goes first"
+
+
+async def test_whoever_comes_again_and_again_ends_nobody_else_s_login_or_link() -> None:
+    engine = MemoryEngine()
+    logins = Logins(engine)
+    await logins.load()
+    owner, link = await logins.redeem(logins.open_link()), logins.open_link()
+    for _ in range(MOST_OF_ONE + 1):
+        await logins.redeem(logins.open_link("operator", "telegram:7"))
+    for _ in range(MOST_LINKS + 1):
+        logins.open_link("operator", "telegram:7")
+    assert await logins.find(owner)
+    assert await logins.redeem(link)
+    crowd = [records.Login(f"{number}", "user", 1.0, 9e12, f"net:{number % 20}") for number in range(MOST_LOGINS)]
+    few = [records.Login("few", "user", 1.0, 9e12, "net:few")]
+    state = records.LoginState(logins=(*few, *crowd))
+    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, state, logins._seq)
+    await logins.load()
+    assert await logins.redeem(logins.open_link())
+    assert len(logins.logins) == MOST_LOGINS
+    assert "few" in {one.mark for one in logins.logins}, "whoever has most of them gives way"
+
+
+async def test_whom_a_proxy_names_has_come_once_in_the_time_of_a_login() -> None:
+    engine, clock = MemoryEngine(), Clock()
+    logins = Logins(engine, clock)
+    await logins.load()
+    assert [await logins.note_named(one, "user") for one in ("ann", "ann", "ben")] == [True, False, True]
+    assert await logins.end() == 0, "there is no login of theirs"
+    assert await logins.note_named("ann", "user")
+    again = Logins(engine, clock)
+    await again.load()
+    for _ in range(3):
+        clock.now += LOGIN_SECONDS - DAY
+        assert not await again.note_named("ann", "user")
+    clock.now += LOGIN_SECONDS + 1
+    assert await again.note_named("ann", "user")
 
 
 @pytest.mark.row("T8")

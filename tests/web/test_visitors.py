@@ -107,6 +107,24 @@ def test_one_person_holds_so_many_lines_and_shuts_nobody_out(gateway: GatewayPro
     gateway.until(lambda: visit(url_of(gateway), "/chat/live", "HEAD", X_Person="ann").status == 200)
 
 
+def test_that_somebody_came_whom_the_proxy_names_is_recorded_once(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure(SETTINGS)
+        gateway.start()
+        for name in ("olga", "olga", "ann", "stranger"):
+            look(gateway, X_Person=name)
+            look(gateway, "/api/status", X_Person=name)
+        gateway.stop()
+        gateway.start()
+        look(gateway, X_Person="olga")
+        done = gateway.call("activity.list")["activity"]
+        assert [(one["who"], one["place"]) for one in done if one["what"] == "page.login"] == [
+            ("web:olga", "page 127.0.0.1"),
+            ("web:ann", "page 127.0.0.1"),
+        ]
+        assert "0 logins have ended" in gateway.cli("open", "--end").stdout
+
+
 @pytest.mark.row("T4")
 def test_a_name_alone_changes_nothing(gateway: GatewayProcess) -> None:
     body = json.dumps({"id": "message-1", "text": "hello"}).encode()
