@@ -14,6 +14,7 @@ from gateway.daemon.web import make_page_link
 from gateway.errors import AccessError
 from gateway.records import ProgramKey
 from gateway.web.logins import LINK_SECONDS
+from gateway.web.openai.calls import forget_calls
 from gateway.web.program_keys import KeyRole
 
 
@@ -35,6 +36,8 @@ async def _create_key(gateway: Gateway, params: KeyCreateParams) -> Any:
     if params.agent and params.agent not in gateway.agents.names:
         names = ", ".join(sorted(gateway.agents.names))
         raise AccessError(f"there is no agent {params.agent!r}\nthose that the configuration names: {names}")
+    if params.name not in {one.name for one in gateway.keys.keys}:
+        await forget_calls(gateway.engine, gateway.sessions, params.name)
     return {"name": params.name, "key": await gateway.keys.create(params.name, params.role, params.agent)}
 
 

@@ -18,6 +18,7 @@ from tests.web.test_chat_completions import (
     post,
     seen,
     state_of,
+    told,
 )
 
 pytestmark = pytest.mark.process
@@ -116,6 +117,31 @@ def test_a_response_that_is_deleted_before_it_is_there_costs_no_more(
     gateway.until(lambda: not gateway.call("status")["turns"]["running"])
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(begun.response.id)
+
+
+@pytest.mark.row("T9")
+def test_a_key_that_is_made_anew_finds_no_answer_of_the_one_before(gateway: GatewayProcess) -> None:
+    named: Any = {"extra_headers": {"Idempotency-Key": "report"}}
+    first = client_of(gateway, make_key(gateway, "rotated"))
+    before, of_user = ask(first, "hello", **named), ask(first, "hello", user="ann")
+    assert ask(first, "hello", **named).id == before.id
+    assert gateway.cli("keys", "new", "rotated", "--as", "user").returncode != 0
+    assert first.responses.retrieve(before.id).output_text == "Good day.", "a key that is there keeps its answers"
+    assert gateway.cli("keys", "revoke", "rotated").returncode == 0
+    second = client_of(gateway, make_key(gateway, "rotated"))
+    for answer in (before, of_user):
+        with pytest.raises(openai.NotFoundError):
+            second.responses.retrieve(answer.id)
+        with pytest.raises(openai.NotFoundError):
+            ask(second, "hello", previous_response_id=answer.id)
+    again = ask(second, "hello", **named)
+    assert second.responses.retrieve(again.id).output_text == "Good day."
+    assert again.created_at >= before.created_at
+    gateway.until(lambda: len(heard_of(gateway, "rotated")) == 2)
+
+
+def heard_of(gateway: GatewayProcess, person: str) -> list[dict[str, Any]]:
+    return [one for one in told(gateway, "message:received") if one["user_id"] == person]
 
 
 def test_with_a_user_the_session_holds(gateway: GatewayProcess, client: openai.OpenAI) -> None:

@@ -182,10 +182,8 @@ class ProgramCalls:
         return (await self._sessions.open(before.call.session_key)).entries
 
     async def forget(self, call: ProgramCall) -> None:
-        """It is not there any more; what was said in the session of a user stays there."""
-        if not call.user:
-            await self._forget_session(call)
-        await self._engine.purge(record_subjects.call_subject_of(call.key, call.id))
+        """As `forget_call` does."""
+        await forget_call(self._engine, self._sessions, call)
 
     async def stop(self, watcher: "AnswerWatcher") -> None:
         """Nobody wants it any more. What has not begun is forgotten, where the session is the call's own."""
@@ -212,11 +210,6 @@ class ProgramCalls:
                 await self.forget(call)
                 gone += 1
         return gone
-
-    async def _forget_session(self, call: ProgramCall) -> None:
-        """Nobody goes on in it, so nothing need say any more that it was."""
-        await forget_sessions(self._engine, self._sessions, call.session_key)
-        await self._engine.purge(record_subjects.session_subject_of("turn", call.session_key))
 
     async def _find_same(self, asked: NewCall) -> "AnswerWatcher | None":
         before = await self.find(asked.key, asked.id)
@@ -432,6 +425,21 @@ class ShownText:
         if self._steps:
             self._steps.pop(0)
         self._piece, self._is_broken = "", bool(self._shown)
+
+
+async def forget_call(engine: Engine, sessions: SessionRepository, call: ProgramCall) -> None:
+    """It is not there any more; what was said in the session of a user stays there."""
+    if not call.user:  # nobody goes on in its session, so nothing need say any more that it was
+        await forget_sessions(engine, sessions, call.session_key)
+        await engine.purge(record_subjects.session_subject_of("turn", call.session_key))
+    await engine.purge(record_subjects.call_subject_of(call.key, call.id))
+
+
+async def forget_calls(engine: Engine, sessions: SessionRepository, key_name: str) -> None:
+    """Those of a key that is no more: one that is made under its name is another's, and finds no answer of theirs."""
+    async for _, call in records.read_all(engine, record_subjects.CALL_SUBJECTS, ProgramCall):
+        if call.key == key_name:
+            await forget_call(engine, sessions, call)
 
 
 def person_of_call(call: ProgramCall) -> str:
