@@ -14,7 +14,16 @@ from urllib.parse import parse_qs, quote
 
 import msgspec
 
-from gateway.adapters.page.chat import LARGEST_FILE, MEDIA_TYPE, ButtonPress, MessageId, PageChat, PageMessage, Thread
+from gateway.adapters.page.chat import (
+    LARGEST_FILE,
+    MEDIA_TYPE,
+    ButtonPress,
+    FileRefused,
+    MessageId,
+    PageChat,
+    PageMessage,
+    Thread,
+)
 from gateway.adapters.page.places import address_of
 from gateway.adapters.page.stream import MOST_SHOWN, ChatStream, ChatUpdate
 from gateway.adapters.shared.files import read_attachment
@@ -93,7 +102,12 @@ class ChatRoom:
             return await (self._take(request, person) if request.method == "POST" else self._show(request, login))
         except WebRefusal:
             raise
+        except FileRefused as error:
+            raise WebRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error)) from None
         except AdapterError as error:
+            if error.retry_after:
+                what, pause = str(error), f"{error.retry_after:.0f}"
+                raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=pause) from None
             raise WebRefusal(HTTPStatus.CONFLICT, self._redact(str(error))) from None
         except EngineError as error:  # which names files: for whoever runs the gateway
             log.warning("the page's chat: %s", error)

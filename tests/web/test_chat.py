@@ -11,10 +11,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from gateway.adapters.page.chat import LARGEST_FILE, MOST_KEPT, MOST_KEPT_FILES
 from gateway.testing import GatewayProcess
 from tests.web.chats import NUMBERS, ChatVisitor, is_answer
 from tests.web.logged_in import log_in
-from tests.web.visits import connect, read_all, read_answer
+from tests.web.visits import Visit, connect, read_all, read_answer
 
 pytestmark = pytest.mark.process
 
@@ -127,6 +128,36 @@ def test_a_name_of_a_file_is_no_path_and_it_is_fetched_by_its_place_alone(owner:
         assert owner.get(f"/chat/file?{about.replace('number=0', 'number=1')}").status == 404
     query = urlencode({"id": "file-large", "name": "large"})
     assert owner.post(f"/chat/file?{query}", b"x" * 25_000_001, "application/octet-stream").status == 413
+
+
+def test_one_person_has_so_much_lying_here_and_is_told_what_to_do(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure("access: {rate: {owner: 6}}\n")
+        gateway.start()
+        owner = enter(gateway)
+
+        def send(number: str) -> Visit:
+            query = urlencode({"id": f"file-{number}", "name": "plan.txt"})
+            return owner.post(f"/chat/file?{query}", b"a plan", "application/octet-stream")
+
+        first = send("000001")
+        assert first.status == 200
+        (kept,) = (gateway.home.files / "web" / "owner").iterdir()
+        large = kept.with_name("0" * 24)
+        with large.open("wb") as file:
+            file.truncate(MOST_KEPT - LARGEST_FILE)
+        refused = send("000002")
+        assert (refused.status, b"14 days" in refused.body) == (413, True), refused
+        assert send("000001").status == 200, "what is sent again takes no more room"
+        assert [*kept.parent.iterdir()] in ([kept, large], [large, kept])
+        large.unlink()
+        assert send("000002").status == 200
+        for number in range(MOST_KEPT_FILES):
+            kept.with_name(f"{number:024x}").touch()
+        assert send("000003").status == 413
+        answers = [send(f"{number:06}") for number in range(4, 12)]
+        late = next(one for one in answers if one.status != 413)
+        assert (late.status, late.headers["retry-after"]) == (429, "60")
 
 
 def test_many_large_files_at_once_lie_on_the_disk_and_not_in_the_memory(

@@ -5,8 +5,9 @@ the page's id for it the same message however often a lost line makes the page s
 """
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,13 @@ from gateway.roles import Role
 
 LARGEST_FILE = 25_000_000
 LARGEST_TEXT = 1_000_000  # characters
+MOST_KEPT = 1_000_000_000  # bytes of files that one person may have lying here
+MOST_KEPT_FILES = 2000
+TOO_MUCH = (
+    "you have {count} files with {size:.0f} MB here already, and one person may have no more; each goes 14 days after "
+    "it came, and sooner with its conversation, which an admin can delete"
+)
+TOO_FAST_PAUSE = 60.0
 MOST_FILES = 10
 MOST_TAKEN = 10_000  # ids of messages whose receipts are known
 ANY_TYPE = "application/octet-stream"
@@ -68,6 +76,10 @@ class ButtonPress(Struct, frozen=True, forbid_unknown_fields=True):
     thread: Thread = ""
 
 
+class FileRefused(AdapterError):
+    """There is no room for more files of this person."""
+
+
 class PageChat:
     """Takes what people do. Who they are, the port has made sure of."""
 
@@ -75,6 +87,7 @@ class PageChat:
         self._context = context
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], Receipt] = {}
+        self._arriving: Counter[str] = Counter()  # files that come in now, by person
 
     def find_role(self, person: str) -> Role | None:
         """What somebody of this name may do here; None: nothing."""
@@ -107,19 +120,40 @@ class PageChat:
 
         Raises:
             AdapterError: it cannot be kept, or they may not send it; it counts as a message does.
+            FileRefused: they have too many here.
         """
         message, access = self._message_of(person, "", number, ""), self._context.parts.access
         role = access.find_role(message)
-        if role is None or access.is_too_fast(message, role):
-            raise AdapterError(TOO_FAST if role else STRANGER, permanent=True)
+        if role is None:
+            raise AdapterError(STRANGER, permanent=True)
+        if access.is_too_fast(message, role):
+            raise AdapterError(TOO_FAST, retry_after=TOO_FAST_PAUSE)
         name = display_name_of(name or "file")
         path = self._folder_of(person) / file_name_of(f"{PLATFORM}:{person}:{number}", name)
         try:
-            async with self._order.hold(str(path)):
-                size = await write_pieces(path, pieces)
+            with self._count_arrival(person):
+                await self._check_room(person, path)
+                async with self._order.hold(str(path)):
+                    size = await write_pieces(path, pieces)
         except OSError as error:
             raise AdapterError(f"the file {name} cannot be kept: {error.strerror}", permanent=True) from None
         return Attachment(kind_of(media_type), str(path), name, media_type or ANY_TYPE, size)
+
+    @contextmanager
+    def _count_arrival(self, person: str) -> Iterator[None]:
+        self._arriving[person] += 1
+        try:
+            yield
+        finally:
+            self._arriving[person] -= 1
+            self._arriving += Counter()  # whoever sends nothing now is not kept
+
+    async def _check_room(self, person: str, path: Path) -> None:
+        """What comes in now counts as the largest that there may be. Raises FileRefused."""
+        count, size = await anyio.to_thread.run_sync(count_received, path)
+        arriving = self._arriving[person]
+        if count + arriving > MOST_KEPT_FILES or size + arriving * LARGEST_FILE > MOST_KEPT:
+            raise FileRefused(TOO_MUCH.format(size=size / 1e6, count=count), permanent=True)
 
     async def _find_files(self, person: str, sent: Sequence[SentFile]) -> tuple[Attachment, ...]:
         """Raises AdapterError: one of them is not there (any more)."""
@@ -160,6 +194,18 @@ class PageChat:
         with suppress(Duplicate):
             await parts.engine.append(shown)
         return message, []
+
+
+def count_received(path: Path) -> tuple[int, int]:
+    """How many files lie beside this one that came in, and how many bytes they have."""
+    sizes = []
+    with suppress(FileNotFoundError), os.scandir(path.parent) as found:
+        sizes = [
+            one.stat(follow_symlinks=False).st_size
+            for one in found
+            if one.name != path.name and RECEIVED_NAME.fullmatch(one.name)
+        ]
+    return len(sizes), sum(sizes)
 
 
 def describe_file(folder: Path, sent: SentFile) -> Attachment:
