@@ -143,7 +143,7 @@ def _count_webhooks(webhooks: Mapping[str, WebhookCounts]) -> Figures:
 
 def _list_budget_figures(usage: UsageJournal) -> "tuple[Figures, str, str, str]":
     most: dict[tuple[str, ...], float] = {}
-    for state in usage.totals.list_budgets():
+    for state in usage.totals.list_budgets(most=1):
         key = (_name_budget(state), state.period, state.unit)
         most[key] = max(most.get(key, 0.0), state.used / state.limit if state.limit else 1.0)
     return most, "budget", "period", "unit"

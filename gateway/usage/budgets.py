@@ -13,6 +13,7 @@ from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
 EVERYBODY = ""  # stands for all people together
 KEY_USERS = "keys {}"  # stands for all people for whom a program calls by this key; nobody's id is without a colon
 NO_LIMIT = UsageLimit()
+NO_BUDGET = BudgetLimit()
 WARNED_AT = 0.8  # of a limit
 
 
@@ -102,6 +103,10 @@ class Budgets:
             if person in budget.people:
                 yield budget
         yield self._all
+
+    def is_of_all(self, name: str) -> bool:
+        """Is this somebody who has `each_person`, and it a limit?"""
+        return ":" in name and name not in self._settings.people and self._settings.each_person != NO_BUDGET
 
     def list_all(self, people: Iterable[str]) -> Iterator[Budget]:
         """All that stand in the settings, and those that these people have each."""

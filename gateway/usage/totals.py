@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, partial
+from heapq import nlargest
 from weakref import WeakSet
 from zoneinfo import ZoneInfo
 
@@ -22,6 +23,7 @@ from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal, l
 from gateway.usage.turn_usage import TurnUsage
 
 MONTH = len("2026-01")
+MOST_LISTED = 50  # people
 
 
 class RunningTotals:
@@ -106,20 +108,26 @@ class RunningTotals:
         sums = self._sums.get(window, {})
         return _sum_up(sums[one] for one in people if one in sums)
 
-    def list_people(self, window: str) -> list[str]:
-        """Everybody who used anything in it."""
-        return [one for one in self._sums.get(window, {}) if ":" in one]
+    def list_people(self, most: int) -> list[str]:
+        """Of those who have `each_person`, so many each who used most today and this month, by tokens and by money."""
+        found: dict[str, None] = {}
+        for window in self.windows():
+            sums = [(name, used) for name, used in self._sums.get(window, {}).items() if self.budgets.is_of_all(name)]
+            for by_unit in (lambda one: one[1].tokens, lambda one: one[1].money):
+                found |= dict.fromkeys(name for name, _ in nlargest(most, sums, key=by_unit))
+        return [*found]
 
     def get_held(self, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
         return _sum_up(self._held[one] for one in people if one in self._held)
 
-    def list_budgets(self, person: str = EVERYBODY, *, held: bool = False) -> list[BudgetState]:
+    def list_budgets(
+        self, person: str = EVERYBODY, *, held: bool = False, most: int = MOST_LISTED
+    ) -> list[BudgetState]:
         """What is used of each limit that counts for this person; with what calls that run now will use.
 
-        Of everybody: of every limit there is, and of those of each person who used anything this month.
+        Of everybody: of every limit there is, and of `each_person` that of `most` people who used most of it.
         """
-        _, month = self.windows()
-        found = self.budgets.find(person) if person else self.budgets.list_all(self.list_people(month))
+        found = self.budgets.find(person) if person else self.budgets.list_all(self.list_people(most))
         return self.budgets.list_states(found, self, held=held)
 
     def take_warnings(self, person: str) -> list[BudgetState]:

@@ -14,9 +14,11 @@ from gateway.config.settings import Settings
 from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
 from gateway.messages import Address
+from gateway.records import UsageRow
 from gateway.testing import GatewayProcess
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageOrigin
+from gateway.usage.totals import MOST_LISTED
 from tests.dispatcher.room import Chat, chat
 
 TALK = {"user": "talk", "text": "yes", "usage": {"input_tokens": 60, "output_tokens": 40}}
@@ -192,6 +194,25 @@ async def test_a_key_has_one_budget_for_whomever_its_program_calls():
     assert {("keys app", 200), ("each_person api:app:ann", 100), ("each_person net:app", 100)} <= states
     assert {one.budget for one in totals.list_budgets("api:app:ann")} == {"each_person api:app:ann", "keys app"}
     assert totals.get_held() == (0, 0)
+
+
+def test_of_ten_thousand_people_those_are_listed_who_used_most():
+    named = {"net:9999": {"day": {"tokens": 10}}}
+    totals = RunningTotals(time.time, budgets(each_person={"day": {"tokens": 9000, "money": 9}}, people=named))
+    day, _ = totals.windows()
+    for number in range(10_000):
+        cost = 5.0 if number == 3 else 0.0
+        totals.add(day, UsageRow(f"net:{number}", Usage(number, calls=1, model="m", cost=cost)))
+    listed = [one for one in totals.list_budgets() if one.budget.startswith("each_person")]
+    assert MOST_LISTED * 2 <= len(listed) <= MOST_LISTED * 4
+    most = totals.list_budgets(most=1)
+    assert {(one.budget, one.unit, one.used) for one in most if one.used} == {
+        ("people net:9999", "tokens", 9999),
+        ("each_person net:9998", "tokens", 9998),
+        ("each_person net:3", "tokens", 3),
+        ("each_person net:3", "money", 5.0),
+    }
+    assert {one.budget for one in totals.list_budgets("net:77")} == {"each_person net:77"}
 
 
 async def test_whoever_is_forgotten_while_they_call_leaves_nothing_held_of_the_key():
