@@ -12,6 +12,7 @@ import msgspec
 from anyio import to_thread
 
 from gateway import records
+from gateway.activity import CALLER, OWNER
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
@@ -25,6 +26,7 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.patterns import EventSelector
+from gateway.roles import is_admin
 from gateway.web.event_stream import cut_field
 
 LONGEST_LOG = 64 << 10  # bytes
@@ -49,7 +51,7 @@ class HookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at.
 
-    `text` stands in their name, their description, or in the names of what they are told of.
+    `text` stands in their name, the names of what they are told of, or, for who is shown it, in their description.
     """
 
     limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
@@ -103,7 +105,8 @@ class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def _list(gateway: Gateway, params: HookListParams) -> Any:
-    known = [one for one in await gateway.folder_hooks.status() if has_text(one, params.text.strip().casefold())]
+    text, is_whole = params.text.strip().casefold(), is_admin(CALLER.get(OWNER).role)
+    known = [one for one in await gateway.folder_hooks.status() if has_text(one, text, is_whole=is_whole)]
     if params.by == "worst":
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
@@ -117,8 +120,9 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
     }
 
 
-def has_text(hook: HookStatus, text: str) -> bool:
-    said = (hook.name, hook.label, hook.description, *hook.intercepts, *hook.events)
+def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
+    """Does it stand in what is shown to whoever asks? An operator is not shown what a hook says of itself."""
+    said = (hook.name, hook.label, *hook.intercepts, *hook.events, *((hook.description,) if is_whole else ()))
     return not text or any(text in one.casefold() for one in said)
 
 

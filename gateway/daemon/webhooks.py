@@ -48,7 +48,8 @@ def list_webhooks(configuration: Configuration, hooks: FolderHooks) -> dict[str,
 def _find_key(name: str, settings: WebhookSettings, origin: str, environ: Mapping[str, str]) -> Webhook:
     secret = environ.get(settings.secret_env, "")
     if not secret.strip():
-        return Webhook(name, settings, origin, trouble=f"{settings.secret_env} is not set")
+        state = "is blank" if settings.secret_env in environ else "is not set"
+        return Webhook(name, settings, origin, trouble=f"{settings.secret_env} {state}")
     try:
         key = make_key(settings.verify, secret)
     except ValueError as error:

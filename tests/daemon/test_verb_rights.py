@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import anyio
@@ -120,6 +120,18 @@ async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
     assert refused == {name for name, right in VERB_RIGHTS.items() if right.role != "operator"}
     found = (await ask(verbs["activity.list"], "owner"))[0]["activity"]
     assert {one["what"] for one in found if (one["who"], one["outcome"]) == ("somebody", "refused")} == refused
+
+
+async def test_nobody_finds_a_hook_by_words_that_they_are_not_shown(live: LiveGateway) -> None:
+    verb = build_verbs(live.gateway)["hooks.list"]
+    for text, role, found in (
+        (WORD, "admin", ["leaky"]),
+        (WORD, "operator", []),
+        ("leak", "operator", ["leaky"]),
+        ("leak", "admin", ["leaky"]),
+    ):
+        said, _ = await ask(verb, cast(Role, role), {"text": text})
+        assert ([one["name"] for one in said["hooks"]], said["count"]) == (found, len(found)), (text, role)
 
 
 @pytest.mark.timeout(120)

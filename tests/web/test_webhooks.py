@@ -191,7 +191,7 @@ def test_without_a_secret_it_is_off_and_said_so(gateway: GatewayProcess) -> None
         assert post(gateway, name, b"{}", headers).status == 401
     attention = "\n".join(gateway.call("status")["attention"])
     assert "webhook unset cannot be called: NOBODY_SET_THIS is not set; write it into .env" in attention
-    assert "webhook blank cannot be called: BLANK_SECRET is not set" in attention
+    assert "webhook blank cannot be called: BLANK_SECRET is blank; write it into .env" in attention
     doctor = gateway.cli("doctor")
     assert (doctor.returncode, "webhook unset cannot be called" in doctor.stdout) == (1, True)
     shown = gateway.cli("status").stdout
