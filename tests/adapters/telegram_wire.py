@@ -99,7 +99,7 @@ class TelegramWire:
     async def delete(self, message: str, *, by: str = ANN) -> None:
         raise AssertionError(f"nobody is told that {by} took {message} back")
 
-    async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
+    async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN, chat: str = "") -> str:
         album = {"media_group_id": f"album{next(self._numbers)}"} if len(files) > 1 else {}
         ids: list[str] = []
         for name, data in files:
@@ -113,7 +113,7 @@ class TelegramWire:
             else:
                 kind = {"document": {**about, "file_name": name, "mime_type": "application/pdf"}}
             said = {"caption": caption} if caption and not ids else {}
-            ids.append(self.told(self.message(by, by, **kind, **said, **album)))
+            ids.append(self.told(self.message(by, chat or by, **kind, **said, **album)))
         return ids[0]
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
