@@ -11,9 +11,10 @@ from http import HTTPStatus
 from typing import TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from gateway.records import Login
-from gateway.web.http_request import BEAT_SECONDS, HttpStream, SendPiece, keep_stream
+from gateway.web.http_request import HttpStream, SendPiece, keep_stream
 from gateway.web.logins import Logins
 from gateway.web.request_body import WebRefusal
 
@@ -33,7 +34,7 @@ class LiveStreams:
     def open(
         self, login: Login, tell: TellEvents, is_let_in: Callable[[], bool], headers: Mapping[str, str]
     ) -> HttpStream:
-        """A stream of what `tell` sends; it ends where `is_let_in` says no, which is asked again and again.
+        """A stream of what `tell` sends; it ends where `is_let_in` says no, which is asked before each piece.
 
         Raises:
             WebRefusal: there are too many already, in all or of this person.
@@ -51,17 +52,17 @@ class LiveStreams:
         self._counts[person] += 1
         watcher = self._logins.watch()
 
-        async def look() -> None:
-            while is_let_in():  # noqa: ASYNC110 - it tells nobody when it changes
-                await anyio.sleep(BEAT_SECONDS)
-            watcher.cancel()
+        async def send_if_let_in(piece: bytes) -> None:
+            if not is_let_in():
+                watcher.cancel()
+                await checkpoint()  # it ends here
+            await send(piece)
 
         try:
             with watcher:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(look)
-                    tasks.start_soon(keep_stream, send)
-                    await tell(send)
+                    tasks.start_soon(keep_stream, send_if_let_in)
+                    await tell(send_if_let_in)
         finally:
             self._counts -= Counter([person])
             self._logins.leave(watcher)

@@ -13,7 +13,7 @@ import pytest
 from gateway.testing import GatewayProcess
 from gateway.web.live_stream import MOST_OF_ONE
 from tests.web.chats import ChatVisitor
-from tests.web.visits import Visit, connect, read_answer, say, visit
+from tests.web.visits import Visit, connect, read_all, read_answer, say, visit
 
 pytestmark = pytest.mark.process
 
@@ -143,20 +143,25 @@ def test_from_elsewhere_than_the_proxy_the_header_is_nothing(tmp_path: Path) -> 
 
 @pytest.mark.row("T7")
 def test_whoever_may_no_longer_look_hears_no_more(tmp_path: Path) -> None:
-    """A line that is open ends too, in its next beat."""
+    """A line that is open ends too, before anything more is told on it; and without that, in its next beat."""
     with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script(settings=SETTINGS)
+        gateway.script(*({"user": "", "text": "I heard you."},) * 4, settings=SETTINGS)
         gateway.start()
         host = urlsplit(url_of(gateway)).netloc
-        with connect(url_of(gateway)) as line:
-            line.settimeout(90)
-            line.sendall(f"GET /live HTTP/1.1\r\nHost: {host}\r\nX-Person: olga\r\n\r\n".encode())
-            assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        with ExitStack() as lines:
+            opened = {}
+            for name in ("olga", "boss@example.org"):
+                opened[name] = line = lines.enter_context(connect(url_of(gateway)))
+                line.settimeout(90)
+                line.sendall(f"GET /live HTTP/1.1\r\nHost: {host}\r\nX-Person: {name}\r\n\r\n".encode())
+                assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
             config = gateway.home.config
-            config.write_text(config.read_text().replace("olga: operator", "olga: user"))
+            of_now = config.read_text().replace("olga: operator", "olga: user")
+            config.write_text(of_now.replace("'boss@example.org': owner", "'boss@example.org': operator"))
             assert gateway.cli("reload").returncode == 0
-            while line.recv(1 << 16):
-                pass
+            gateway.say("canary of yellow")
+            heard = {name: read_all(line) for name, line in opened.items()}
+        assert not [name for name, told in heard.items() if b"canary" in told]
         assert look(gateway, "/live", X_Person="olga").status == 403
 
 
