@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Locator, expect
 
 from gateway.testing import GatewayProcess
-from gateway.testing.networks.wire import STRANGER
+from gateway.testing.networks.wire import ANN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
 from tests.browser.busy_home import ACTING, LETTERS, bury_letters
 from tests.browser.conftest import OpenScreen
@@ -19,24 +21,37 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 COMMAND = f"echo 'it ran'; echo {ACTING!r} \u202eback"
 RUN = {"tool_calls": [{"name": "shell", "args": {"command": COMMAND}}]}
-TURNS = [{"user": "run", "answers": [RUN, {"text": "it ran"}]}] * 9
+TURNS: list[dict[str, Any]] = [
+    *[{"user": "run", "answers": [RUN, {"text": "it ran"}]}] * 9,
+    {"user": "endless", "chunks": ["and "] * 3000, "delay": "100ms"},
+]
 PRINTS = "def handle(event_type, context):\n    print(event_type)\n"
 ASKS = f"""
 def handle(event_type, context):
     if "which" in str(context["message"]):
         return {{"decision": "ask", "prompt": "Which one? {ACTING}", "name": "side"}}
 """
+FALLS = """
+def handle(event_type, context):
+    if "fall" in str(context["message"]):
+        raise ValueError("it fell")
+"""
 HOOKS = {
     "watches": ("events: [agent:end]\n", PRINTS),
     "asks": ("intercepts: [agent:start]\n", ASKS),
     "courier": ("events: [session:end]\ndelivery: durable\n", PRINTS),
+    "falls": ("events: [agent:start]\n", FALLS),
 }
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+def wire() -> TelegramWire:
+    return TelegramWire()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory, wire: TelegramWire) -> Iterator[GatewayProcess]:
     """One in which something can be done."""
-    wire = TelegramWire()
     with (
         GatewayProcess(tmp_path_factory.mktemp("acts") / "home") as gateway,
         start_blocking_portal() as portal,
@@ -227,7 +242,7 @@ def test_dead_letters_are_tried_again_and_thrown_away(gateway: GatewayProcess, o
         assert left() == []
 
 
-def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, wire: TelegramWire, open_screen: OpenScreen) -> None:
     def state() -> str:
         return str(gateway.call("platform.list")["platforms"][0]["state"])
 
@@ -248,6 +263,49 @@ def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, open_screen: O
         screen.room.get_by_label("Text").fill("hello")
         button(screen, "Send").click()
         shows(screen.room.locator("form"), "nowhere")
+        screen.room.get_by_label("To, such as").fill(f"telegram:{ANN}")
+        button(screen, "Send").click()
+        gateway.until(lambda: ("hello", ANN) in [(one.text, one.chat) for one in wire.shown])
+
+
+def test_a_breaker_is_closed(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    for _ in range(5):
+        gateway.say("fall", session="falls")
+    gateway.until(lambda: state_of(gateway, "falls") == "tripped")
+    with open_screen() as screen:
+        screen.enter("hooks/falls", "failed 5 times in a row")
+        press(screen, button(screen, "Close its breaker"))
+        shows(screen.room, "it is loaded")
+        gateway.until(lambda: gateway.call("hooks.info", {"name": "falls"})["breaker"] == "closed")
+        expect(button(screen, "Close its breaker")).to_have_count(0, timeout=PATIENCE)
+
+
+def test_a_conversation_is_stopped_saved_and_forgotten(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.say("a word that stays", session="nine")
+    endless = Thread(target=gateway.say, args=("endless", "nine"))
+    endless.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    with open_screen() as screen:
+        screen.enter("conversations", "a word that stays")
+        screen.room.get_by_role("link", name="a word that stays").click()
+        press(screen, button(screen, "Stop"))
+        shows(screen.room, "stopped")
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+        endless.join(60)
+        for label, ending, begins in (("Markdown", "md", "# "), ("JSON", "json", "{")):
+            with screen.page.expect_download() as saved:
+                button(screen, f"Export as {label}").click()
+            text = Path(saved.value.path()).read_text()
+            assert (saved.value.suggested_filename.endswith(f".{ending}"), text.startswith(begins)) == (True, True)
+            assert "a word that stays" in text
+        button(screen, "Delete").click()
+        shows(screen.room, "forgotten for good")
+        button(screen, "Delete").click()
+        shows(screen.page.locator("#done"), "forgotten")
+        expect(screen.page).to_have_title("Conversations · hermes-gateway", timeout=PATIENCE)
+        expect(screen.room).not_to_contain_text("a word that stays", timeout=PATIENCE)
+    assert gateway.cli("sessions", "search", "stays").stdout == "nobody said that\n"
+    assert screen.faults == []
 
 
 def test_events_are_filtered_and_paused(gateway: GatewayProcess, open_screen: OpenScreen) -> None:

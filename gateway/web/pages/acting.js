@@ -58,7 +58,7 @@ async function press(key, choices, choice) {
 export async function perform(key, verb, params, said, told) {
   try {
     const answer = await act(verb, params)
-    told({ text: said?.(answer) ?? 'done' })
+    told({ text: await said?.(answer) ?? 'done' })
     tellAll({ kind: 'done' })
     return true
   } catch (error) {

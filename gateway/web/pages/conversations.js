@@ -81,7 +81,11 @@ function drawChoices(session) {
   const save = (format, ending) => ({
     label: `Export as ${ending === 'md' ? 'Markdown' : 'JSON'}`, verb: 'sessions.export', params: { ...params, format }, said: found => saveAs(`${session.session_id}.${ending}`, found.text),
   })
-  const forgotten = () => { location.hash = '#conversations'; return 'forgotten' }
+  const forgotten = async () => {
+    location.hash = '#conversations'
+    await new Promise(resolve => window.addEventListener('hashchange', resolve, { once: true }))  // a room forgets what was said in the one before
+    return 'forgotten'
+  }
   return actions(`session ${session.session_id}`, [
     { label: 'Stop', verb: 'sessions.stop', params, said: found => stopped[found.stopped] },
     save('markdown', 'md'), save('json', 'json'),
