@@ -3,12 +3,14 @@
 import socket
 import time
 from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from gateway.testing import GatewayProcess
 from tests.browser.screen import PATIENCE, log_in
+from tests.http_server import QuietHandler, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
@@ -34,6 +36,16 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         gateway.environ["GATEWAY_WEB_LISTEN"] = f"127.0.0.1:{port}"
         gateway.start()
         yield gateway
+
+
+class LoneProxy(QuietHandler):
+    """What stands before a gateway that is away."""
+
+    def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+        self.send_response(502)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<html><h1>a page of the proxy</h1></html>")
 
 
 class Tabs:
@@ -135,3 +147,14 @@ def test_a_gateway_that_was_killed_is_said_and_found_again(gateway: GatewayProce
     for page in pages:
         until_heard(page, "after")
         expect(page.locator(".gap")).to_contain_text("were missed")
+
+
+def test_what_a_proxy_says_in_place_of_the_gateway_is_told_in_short(gateway: GatewayProcess, tabs: Tabs) -> None:
+    page, port = tabs.open(), urlsplit(str(gateway.call("status")["web"]["url"])).port
+    gateway.kill()
+    with serving(LoneProxy, port or 0):
+        page.evaluate("location.hash = '#hooks'")
+        expect(page.locator("main")).to_contain_text("the gateway did not answer: 502 Bad Gateway", timeout=PATIENCE)
+        expect(page.locator("main")).not_to_contain_text("a page of the proxy")
+    gateway.start()
+    expect(page.locator("#line")).to_contain_text("ready", timeout=PATIENCE)

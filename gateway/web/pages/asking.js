@@ -7,16 +7,22 @@ const mine = new Set(metaOf('may').split(' '))
 export const may = verb => mine.has(verb)  // does the role of this login reach for it?
 export const mayLook = may('status')  // who may not has the chat alone
 
+// What the gateway says of a refusal; what a proxy writes in its stead is a page of its own, and nothing to read here.
+export async function whyNot(answer) {
+  const isOurs = answer.headers.get('content-type')?.startsWith('text/plain')
+  return isOurs ? (await answer.text()).trim() : `the gateway did not answer: ${answer.status} ${answer.statusText}`.trim()
+}
+
 export async function ask(verb, params = {}) {
   const answer = await fetch(`/api/${verb}?${new URLSearchParams(params)}`)
-  if (!answer.ok) throw new Error((await answer.text()).trim())
+  if (!answer.ok) throw new Error(await whyNot(answer))
   return answer.json()
 }
 
 export async function act(verb, params) {
   const headers = { 'Content-Type': 'application/json', 'X-Token': token }
   const answer = await fetch(`/api/${verb}`, { method: 'POST', headers, body: JSON.stringify(params) })
-  if (!answer.ok) throw new Error((await answer.text()).trim())
+  if (!answer.ok) throw new Error(await whyNot(answer))
   return answer.json()
 }
 

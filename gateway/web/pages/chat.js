@@ -1,6 +1,6 @@
 // The chat: what was said in one conversation, from the journal; the answer while it is written; and what one writes.
 
-import { post } from './asking.js'
+import { post, whyNot } from './asking.js'
 import { bytes, el, panel, plain } from './dom.js'
 import { offerCommands } from './commands.js'
 import { drawMarkdown } from './markdown.js'
@@ -128,7 +128,7 @@ class Room {
     const answer = await post('/chat/press', body, 'application/json').catch(() => null)
     if (answer?.ok) return
     for (const one of row.children) one.disabled = false
-    this.state.textContent = answer ? plain(await answer.text()) : 'the line is lost: press it again'
+    this.state.textContent = answer ? plain(await whyNot(answer)) : 'the line is lost: press it again'
   }
 
   showState(state) {
@@ -294,7 +294,7 @@ class Composer {
     const type = /^[a-z0-9.+-]{1,60}\/[a-z0-9.+-]{1,60}$/.test(file.type) ? file.type : ''
     const about = new URLSearchParams({ id: makeId(), name: file.name.slice(0, 200), type })
     const answer = await post(`/chat/file?${about}`, file)
-    if (!answer.ok) throw new Error((await answer.text()).trim())
+    if (!answer.ok) throw new Error(await whyNot(answer))
     return answer.json()
   }
 

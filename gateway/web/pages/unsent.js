@@ -1,7 +1,7 @@
 // What was written and is not yet known to be taken. It is sent again, under its one id, until the gateway has it: over
 // a lost line, a reload and a restart of the gateway. So nothing is lost, and nothing is said twice.
 
-import { post } from './asking.js'
+import { post, whyNot } from './asking.js'
 
 const PLACE = 'hermes-gateway-unsent'
 const PAUSES = [500, 1000, 2000, 5000]
@@ -30,7 +30,7 @@ export async function send(said) {
       if (answer?.ok) { forget(said.id); return }
       if (answer && answer.status < 500) {
         forget(said.id)
-        throw new Error((await answer.text()).trim())
+        throw new Error(await whyNot(answer))
       }
       await new Promise(after => setTimeout(after, PAUSES[Math.min(tries, PAUSES.length - 1)]))
       if (!read().some(one => one.id === said.id)) return  // another tab has brought it there
