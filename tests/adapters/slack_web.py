@@ -129,13 +129,14 @@ def history(wire: "SlackWire", asked: dict[str, Any]) -> Any:
 
 
 def replies(wire: "SlackWire", asked: dict[str, Any]) -> Any:
-    return page(wire, asked, lambda one: asked["ts"] in (one["ts"], one.get("thread_ts")))
+    """Oldest first: what the thread hangs on comes before all that stands in it."""
+    return page(wire, asked, lambda one: asked["ts"] in (one["ts"], one.get("thread_ts")), step=1)
 
 
-def page(wire: "SlackWire", asked: dict[str, Any], is_there: Callable[[dict[str, Any]], bool]) -> Any:
+def page(wire: "SlackWire", asked: dict[str, Any], is_there: Callable[[dict[str, Any]], bool], step: int = -1) -> Any:
     oldest = float(asked.get("oldest") or 0)
     found = [one for one in wire.messages.values() if one["channel"] == asked["channel"] and is_there(one)]
-    later = [one for one in found if float(one["ts"]) > oldest][::-1][: int(asked["limit"])]
+    later = [one for one in found if float(one["ts"]) > oldest][::step][: int(asked["limit"])]
     hidden = ("channel", "channel_type", *(() if asked.get("include_all_metadata") else ("metadata",)))
     return {"messages": [{name: value for name, value in one.items() if name not in hidden} for one in later]}
 

@@ -8,7 +8,7 @@ import html
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,6 +124,15 @@ class SlackWire:
             self.event({**gone, "subtype": "message_deleted", "deleted_ts": message})
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
+        return self.told(self.with_files(self.message(by, self.place(by), caption), files))
+
+    def attach(self, by: str, where: str, *files: tuple[str, bytes]) -> str:
+        """Files stand there, and nobody was told of them."""
+        message = self.with_files(self.message(by, where, ""), files)
+        self.messages[message["ts"]] = message
+        return str(message["ts"])
+
+    def with_files(self, message: dict[str, Any], files: Iterable[tuple[str, bytes]]) -> dict[str, Any]:
         found = []
         for name, data in files:
             number = f"F{next(self._numbers)}"
@@ -133,7 +142,7 @@ class SlackWire:
             found.append({"id": number, "name": name, "mimetype": kind, "size": len(data), "url_private": where})
             if kind == "audio/ogg":
                 found[-1]["subtype"] = "slack_audio"
-        return self.told({**self.message(by, self.place(by), caption), "subtype": "file_share", "files": found})
+        return {**message, "subtype": "file_share", "files": found}
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if label not in message.buttons:

@@ -19,7 +19,9 @@ from gateway.agent.media import SIDE
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
-from gateway.testing.networks.wire import ANN
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
+from tests.adapters.slack_web import BOT, Refused
+from tests.adapters.slack_wire import CHANNEL, SlackWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
@@ -176,7 +178,7 @@ async def test_documents_are_read(network: str, tmp_path: Path, model: Threading
 
 @pytest.mark.parametrize("network", ["telegram", "discord"])
 async def test_what_a_message_answers_is_seen_too(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
-    """Slack and the page have no such answers."""
+    """Slack has threads instead, and the page has no such answers."""
     wire = WIRES[network](tmp_path / "home")
     async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
         picture_id = await wire.upload(("barn.jpg", PNG), caption="for later")
@@ -189,6 +191,39 @@ async def test_what_a_message_answers_is_seen_too(network: str, tmp_path: Path, 
         assert shown(question) == [url_of(PNG, "image/png")]
         assert "[the message that this answers has the image: " in question["content"][0]["text"]
         assert [one["is_quoted"] for one in house.told("message:received")[-1]["attachments"]] == [True]
+
+
+async def test_what_a_thread_hangs_on_is_seen_by_whoever_is_called_into_it_on_slack(
+    tmp_path: Path, model: ThreadingHTTPServer
+) -> None:
+    """Once; nothing of it is fetched for strangers."""
+    wire = SlackWire()
+    settings = settings_of(model) + "platforms: {slack: {require_mention: true}}\n"
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings) as house:
+        parent = wire.attach(BEN, CHANNEL, ("barn.jpg", PNG), ("cry.ogg", b"OggS"))
+        for person in (STRANGER, ANN):
+            wire.told(wire.message(person, CHANNEL, f"<@{BOT}> what is this?", parent))
+        (question,) = [one for one in await asked(house, model) if one["role"] == "user"]
+        assert shown(question) == [url_of(PNG, "image/png")]
+        assert "[the message that this answers has the image: " in question["content"][0]["text"]
+        (file,) = house.told("message:received")[-1]["attachments"]
+        assert file["is_quoted"]
+        await wire.write("and its colour?", chat=GROUP, thread=parent)
+        await until(lambda: len(house.told("message:received")) == 2, "the second question")
+        assert house.told("message:received")[-1]["attachments"] == []
+        assert [name for name, _ in wire.calls].count("conversations.replies") == 1
+
+
+async def test_a_thread_whose_beginning_cannot_be_read_is_answered_all_the_same(
+    tmp_path: Path, model: ThreadingHTTPServer
+) -> None:
+    wire = SlackWire()
+    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
+        parent = wire.attach(BEN, CHANNEL, ("barn.jpg", PNG))
+        wire.ills["conversations.replies"] = [Refused("missing_scope")]
+        wire.told(wire.message(ANN, CHANNEL, f"<@{BOT}> what is this?", parent))
+        (question,) = [one for one in await asked(house, model) if one["role"] == "user"]
+        assert question["content"] == "what is this?"
 
 
 async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(

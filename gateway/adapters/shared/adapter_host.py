@@ -94,7 +94,7 @@ class AdapterHost(Generic[FileT]):
         async def complete(message: Message) -> tuple[Message, tuple[NewRecord, ...]]:
             self.recent.note(message)
             message = add_network_message(message, incoming, self._context)
-            if fetch is not None and (incoming.files or incoming.quoted):
+            if fetch is not None and (incoming.files or incoming.quoted or incoming.find_quoted):
                 message = await add_files(message, incoming, fetch, self._context)
             return message, ()
 

@@ -132,7 +132,8 @@ async def add_files(
     """
     folder = message.address.find_folder(context.files, message.user_id)
     got, now = [await fetch(file, folder) for file in incoming.files], context.parts.engine.clock.latest()
-    quoted = [await fetch(file, folder) for file in incoming.quoted]
+    found = (*incoming.quoted, *(await incoming.find_quoted() if incoming.find_quoted else ()))
+    quoted = [await fetch(file, folder) for file in found]
     got += [dataclasses.replace(one, is_quoted=True) if isinstance(one, Attachment) else one for one in quoted]
     failed = [one for one in got if isinstance(one, str)]
     attachments = tuple(one for one in got if not isinstance(one, str))

@@ -1,6 +1,6 @@
 """What comes in: a message and its files, whether it is for us, and what is remembered of those that came lately."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -22,13 +22,15 @@ ValueT = TypeVar("ValueT")
 class IncomingMessage(Generic[FileT]):
     """A message, without its files, and the files that belong to it, as the network describes them.
 
-    `raw` gives the message in the network's own shape, as data. `quoted` are files of the message that it answers.
+    `raw` gives the message in the network's own shape, as data. `quoted` are files of the message that it answers;
+    `find_quoted` asks the network for them, once it is known that the sender may speak.
     """
 
     message: Message
     files: tuple[FileT, ...] = ()
     raw: Callable[[], Any] | None = None
     quoted: tuple[FileT, ...] = ()
+    find_quoted: Callable[[], Awaitable[tuple[FileT, ...]]] | None = None
 
 
 def check_message(message: Message) -> Message:

@@ -36,7 +36,7 @@ from gateway.adapters.slack.connection import (
     fetch_socket_url,
     make_client,
 )
-from gateway.adapters.slack.files import fetch_file
+from gateway.adapters.slack.files import fetch_file, list_parent_files
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.names import SlackNames
 from gateway.adapters.slack.reactions import describe_reactions
@@ -92,7 +92,13 @@ class SlackAdapter:
         since = marks.since()
         await marks.begin(time.time())
         reader = SlackReader(
-            me.user, me.bot, self._settings, parts.commands.__contains__, marks.knows, context.is_for_us
+            me.user,
+            me.bot,
+            self._settings,
+            parts.commands.__contains__,
+            marks.knows,
+            context.is_for_us,
+            partial(list_parent_files, web),
         )
         presses = SlackInteractions(web, context, recent, bot)
         fetch = partial(fetch_file, web=web)

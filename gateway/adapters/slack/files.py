@@ -3,6 +3,7 @@ there in three steps, as Slack wants it: the library's own way of doing them hol
 """
 
 import io
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,12 @@ from yarl import URL
 
 from gateway.adapters.shared import files
 from gateway.adapters.shared.files import LoadedFile
-from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes
+from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes, fetch_messages
+from gateway.adapters.slack.reader import list_shared_files
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, kind_of
+
+log = logging.getLogger(__name__)
 
 LARGEST = 25_000_000
 FILE = "file:"  # before the id of a file that is a message
@@ -31,6 +35,16 @@ async def fetch_file(file: Mapping[str, Any], folder: Path, web: AsyncWebClient)
     kind = "voice" if file.get("subtype") == "slack_audio" else kind_of(media_type)
     about = Attachment(kind, "", name, media_type, int(file.get("size") or 0))
     return await files.fetch_file(about, str(file["id"]), folder, LARGEST, partial(download, web, file))
+
+
+async def list_parent_files(web: AsyncWebClient, channel: str, thread: str) -> tuple[Mapping[str, Any], ...]:
+    """The pictures and documents of what a thread hangs on; none where that cannot be read."""
+    found: tuple[Mapping[str, Any], ...] = ()
+    with ERRORS.logged(log.info, "what a thread of %s hangs on cannot be read", channel):
+        messages = await fetch_messages(web, channel, thread, limit=1)
+        parent = next((one for one in messages if isinstance(one, dict) and one.get("ts") == thread), {})
+        found = (*(parent.get("files") or ()), *list_shared_files(parent))
+    return tuple(one for one in found if not str(one.get("mimetype")).startswith(("audio/", "video/")))
 
 
 async def download(web: AsyncWebClient, file: Mapping[str, Any]) -> bytes:

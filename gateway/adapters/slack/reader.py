@@ -6,7 +6,7 @@ message at which it happened. What is said to us in a channel begins a thread, a
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -34,7 +34,10 @@ SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 @dataclass(frozen=True, slots=True)
 class SlackReader:
-    """Reads for one bot. `is_ours`: whether we take part in a thread; `is_command`: whether a word is one of ours."""
+    """Reads for one bot. `is_ours`: whether we take part in a thread; `is_command`: whether a word is one of ours.
+
+    `list_parent_files` is for whoever takes the message: the files of what its thread hangs on.
+    """
 
     user: str
     bot: str
@@ -42,6 +45,7 @@ class SlackReader:
     is_command: Callable[[str], bool]
     is_ours: Callable[[str, str], bool]
     is_for_us: IsForUs
+    list_parent_files: Callable[[str, str], Awaitable[tuple[Event, ...]]]
 
     def read(self, event: Event) -> SlackIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
@@ -112,7 +116,15 @@ class SlackReader:
                 **({"is_bot": True} if event.get("bot_id") else {}),
             },
         )
-        return IncomingMessage(message, files, partial(dict, event))
+        parent = "" if kind == "edit" else self._unread_parent_of(event)
+        find = partial(self.list_parent_files, str(event["channel"]), parent) if parent else None
+        return IncomingMessage(message, files, partial(dict, event), find_quoted=find)
+
+    def _unread_parent_of(self, event: Event) -> str:
+        """What the thread hangs on, where we have not come to it before; our own message we know."""
+        thread = str(event.get("thread_ts") or "")
+        is_known = thread == event["ts"] or event.get("parent_user_id") == self.user
+        return "" if is_known or (thread and self.is_ours(event["channel"], thread)) else thread
 
     def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
         """Ourselves never; other bots as far as the settings let them."""
