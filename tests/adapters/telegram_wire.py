@@ -42,6 +42,7 @@ class TelegramWire:
     files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
     forbid_edits: bool = False
+    has_drafts: bool = True  # older servers have none
     holds_polls: bool = True
     strange: list[web.Response] = field(
         default_factory=list
@@ -280,6 +281,20 @@ class TelegramWire:
     def _on_sendmessage(self, asked: dict[str, Any]) -> Any:
         return self._shows(asked, checked(asked, self.limit))
 
+    def _on_sendmessagedraft(self, asked: dict[str, Any]) -> Any:
+        chat, number = str(asked["chat_id"]), asked["draft_id"]
+        if not self.has_drafts:
+            raise Refused(404, "Not Found")
+        if chat.startswith("-") or not number:
+            raise Refused(400, "Bad Request: there is no such draft")
+        text = checked({**asked, "link_preview_options": {"is_disabled": True}}, self.limit)
+        drafts = [one for one in self.shown if one.is_draft and one.id == f"draft{number}"]
+        if not drafts:
+            drafts = [Shown(f"draft{number}", chat, text, str(asked.get("message_thread_id") or ""), is_draft=True)]
+            self.shown += drafts
+        drafts[0].text = text
+        return True
+
     def _on_senddocument(self, asked: dict[str, Any]) -> Any:
         caption = caption_of(asked)
         return self._shows(asked, caption, next(value for value in asked.values() if isinstance(value, tuple)))
@@ -356,6 +371,7 @@ class TelegramWire:
             file[0],
             codes_of(text, asked.get("entities") or []),
         )
+        self.shown = [one for one in self.shown if not one.is_draft or one.chat != shown.chat]
         self.shown.append(shown)
         return self._as_message(shown)
 

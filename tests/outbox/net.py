@@ -12,7 +12,7 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import DeliveryReport, DoubtPolicy, LiveTransport, Outbox, OutboxSettings
+from gateway.outbox import DeliveryReport, DoubtPolicy, LiveCapability, LiveTransport, Outbox, OutboxSettings
 from gateway.outbox.interface import DeliveryCallbacks
 from tests.spine import until
 
@@ -29,6 +29,8 @@ class Net(LiveTransport):
     platform: str = "net"
     doubt: DoubtPolicy = "resend"
     can_edit: bool = True
+    can_draft: bool = False
+    drafts: list[str] = field(default_factory=list)
     ills: list[Exception] = field(default_factory=list)
     deaf: set[str] = field(default_factory=set)
     shown: dict[str, tuple[str, str]] = field(default_factory=dict)  # message id -> chat, text
@@ -75,6 +77,14 @@ class Net(LiveTransport):
         await self._call("delete", address.chat_id)
         for name in message_ids:
             del self.shown[name]
+
+    def capability(self, _address: Address) -> LiveCapability:
+        return LiveCapability(self.can_edit, self.can_draft)
+
+    async def draft(self, reply: Reply, part: int) -> bool:
+        await self._call(f"draft {reply.text}", reply.address.chat_id)
+        self.drafts.append(reply.text[part * SIZE : (part + 1) * SIZE])
+        return self.can_draft
 
     async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
         self.closed += message_ids

@@ -228,3 +228,29 @@ async def test_what_was_begun_anew_is_shown_whole_in_the_end(engine: Engine) -> 
         await post.say("bye bye world", name="r", turn_id=TURN)
         await post.ended(1)
         assert post.net.in_chat() == ["bye b", "ye wo", "rld"]
+
+
+async def test_a_draft_is_shown_again_in_time_and_is_no_message(engine: Engine) -> None:
+    async with posted(engine, Net(can_draft=True), replace(QUICK, draft_lasts=0.02)) as post:
+        live = stream(post)
+        live.add("abc")
+        await until(lambda: post.net.drafts[:3] == ["abc"] * 3, "the draft, again and again")
+        live.rest()
+        assert (post.net.in_chat(), await engine.read("gw.sent.>", 0, 100)) == ([], [])
+        await post.say("abcd", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert post.net.in_chat() == ["abcd"]
+        before = len(post.net.drafts)
+        await post.say("more", turn_id="t2")
+        await post.ended(2)
+        assert len(post.net.drafts) == before
+
+
+async def test_where_drafts_are_refused_it_goes_on_as_a_message(engine: Engine) -> None:
+    async with posted(engine, Net(can_draft=True)) as post:
+        live = stream(post)
+        live.add("abc")
+        await until(lambda: post.net.drafts != [])
+        post.net.can_draft = False
+        live.add("d")
+        await shown(post, "abcd")

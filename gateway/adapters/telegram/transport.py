@@ -31,11 +31,12 @@ from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.answers import watch_answer
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import ERRORS
+from gateway.adapters.telegram.drafts import TelegramDrafts
 from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import DoubtPolicy
+from gateway.outbox import DoubtPolicy, LiveCapability, nonce_of
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._bot = bot
         self._pace = RateLimiter("Telegram", OVERALL_RATE)
+        self._drafts = TelegramDrafts(bot, self._pace)
 
     async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
@@ -135,6 +137,16 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         except AdapterError as error:
             if "not modified" not in str(error):
                 raise
+
+    def capability(self, address: Address) -> LiveCapability:
+        can_draft = self.can_edit and self.is_native and self._drafts.can_show(address)
+        return LiveCapability(self.can_edit, can_draft)
+
+    async def draft(self, reply: Reply, part: int) -> bool:
+        piece, _ = self.part(reply, part)
+        assert isinstance(piece, TelegramText), "files are not shown before they are sent"
+        name = nonce_of(reply.id, part)
+        return await self._drafts.show(reply.address.chat_id, thread_of(reply.address), name, piece)
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
         ids = [int(one) for one in message_ids]

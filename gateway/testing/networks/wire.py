@@ -32,6 +32,7 @@ class Shown:
     file_name: str = ""
     codes: list[str] = field(default_factory=list)  # its code blocks, as the network finds them
     is_note: bool = False  # its file is a voice note, as the network shows one
+    is_draft: bool = False  # it is no message, and goes with the next one there
     more_files: list[tuple[str, bytes]] = field(default_factory=list)  # that came with the first
 
 

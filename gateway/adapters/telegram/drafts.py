@@ -1,0 +1,58 @@
+"""Telegram's drafts: what the bot is writing, in private chats. A draft is no message, and passes by itself after half
+a minute; the whole is sent. A server that does not know drafts, and a chat that refuses them, is not asked again.
+"""
+
+import logging
+import zlib
+
+from telegram import Bot
+from telegram.error import BadRequest, InvalidToken, TelegramError
+
+from gateway.adapters.shared.incoming import remember
+from gateway.adapters.shared.send_rate import Rate, RateLimiter
+from gateway.adapters.telegram.connection import ERRORS
+from gateway.adapters.telegram.format import TelegramText
+from gateway.messages import Address
+
+log = logging.getLogger(__name__)
+
+DRAFT_RATE = Rate(3, 1.0)
+MOST = 2000
+
+
+class TelegramDrafts:
+    """Those of one bot. They have a pace of their own, so that no answer waits for what was shown of it."""
+
+    def __init__(self, bot: Bot, pace: RateLimiter) -> None:
+        self._bot = bot
+        self._pace = pace
+        self._refused: dict[str, str] = {}  # by chat, or for all of them: why
+
+    def can_show(self, address: Address) -> bool:
+        is_private = address.chat_type == "dm" and address.chat_id.isdecimal()
+        return is_private and not {address.chat_id, ""} & self._refused.keys()
+
+    async def show(self, chat: str, thread: int | None, name: str, piece: TelegramText) -> bool:
+        """In place of what the draft of this name showed; false where there can be none."""
+        where = f"{chat}:drafts"
+        await self._pace.wait(where, DRAFT_RATE)
+        with self._pace.heeded(where), ERRORS.translated():
+            try:
+                await self._bot.send_message_draft(
+                    int(chat),
+                    zlib.crc32(name.encode()) or 1,
+                    piece.text,
+                    message_thread_id=thread,
+                    entities=piece.entities,
+                )
+            except InvalidToken as error:  # also of a method that a server does not know
+                self._note_refused("", error)
+                return False
+            except BadRequest as error:
+                self._note_refused(chat, error)
+                return False
+        return True
+
+    def _note_refused(self, chat: str, error: TelegramError) -> None:
+        remember(self._refused, chat, str(error), MOST)
+        log.info("answers in %s grow by edits, Telegram has no drafts there: %s", chat or "all chats", error)
