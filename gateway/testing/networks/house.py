@@ -60,6 +60,11 @@ class House:
         await until(lambda: len(self.with_text(text)) >= count, f"{count} x {text!r}, not {self.wire.shown},")
         return self.with_text(text)
 
+    async def shows_all(self, message_ids: Sequence[str]) -> None:
+        """Wait until the chats show these messages and no others: a network shows a message later than it takes it."""
+        await until(lambda: len(self.wire.shown) >= len(message_ids), f"{message_ids}, not {self.wire.shown},")
+        assert [one.id for one in self.wire.shown] == list(message_ids)
+
     def with_text(self, text: str) -> list[Shown]:
         return [one for one in self.wire.shown if text in one.text]
 
