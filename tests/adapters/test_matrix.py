@@ -1,0 +1,94 @@
+"""The example of an adapter of somebody else's, Matrix, held to what our own are held to, on a real homeserver.
+
+It is written on the adapter kit alone, and found as a stranger's is: by `adapters.dirs`.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+
+from gateway.testing import GatewayProcess
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.wire import ANN, GROUP
+from tests.adapters.matrix_server import serving_matrix
+from tests.adapters.matrix_wire import MatrixWire
+from tests.hermes.test_plugins_beside_hermes import install
+
+LEFT_OUT = {"Matrix has no albums": ("test_an_album_is_one_message",)}
+pytestmark = pytest.mark.timeout(600)  # the homeserver is installed within the first test
+MANY = 25  # more than a homeserver tells at once of one room
+
+
+@pytest.fixture(scope="session")
+def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    python = install("matrix-synapse", Path(__file__).parent)
+    with serving_matrix(python, tmp_path_factory.mktemp("synapse")) as url:
+        yield url
+
+
+@pytest.fixture
+async def wire(homeserver: str) -> AsyncIterator[MatrixWire]:
+    wire = MatrixWire(homeserver)
+    async with wire.serving():
+        yield wire
+
+
+async def test_of_much_that_was_said_meanwhile_nothing_is_left_out(wire: MatrixWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home") as house:
+        await wire.write("and you?")
+        await house.shows("I heard you.")
+    said = [f"what is it? {number}" for number in range(MANY)]
+    for text in said:
+        await wire.write(text)
+    async with housed(wire, tmp_path / "home", settings="access: {rate: 600}\n") as house:
+        received = await house.hears("message:received", MANY)
+        assert [one["text"] for one in received] == said
+
+
+async def test_what_was_said_before_we_were_asked_in_is_not_for_us(house: House, wire: MatrixWire) -> None:
+    await wire.invite_late("what is it?", *("nothing",) * MANY, "what is it?")
+    await wire.write("and you?")
+    await house.shows("I heard you.")
+    (received,) = await house.hears("message:received")
+    assert received["text"] == "and you?"
+
+
+async def test_nothing_in_an_answer_is_html_but_what_its_marks_say(wire: MatrixWire, tmp_path: Path) -> None:
+    answer = "**so** <b>it</b> `<i>`\n\n<div onclick='x'>\n*is*\n</div>"
+    async with housed(wire, tmp_path / "home", {"text": answer}) as house:
+        await wire.write("hello")
+        (shown,) = await house.shows("onclick")
+        assert shown.text == answer
+        look = wire.looks[shown.id]
+        assert look.startswith("<p><strong>so</strong> &lt;b&gt;it&lt;/b&gt; <code>&lt;i&gt;</code></p>")
+        assert "<div" not in look
+
+
+async def test_an_encrypted_room_is_told_with_what_helps(house: House, wire: MatrixWire) -> None:
+    await wire.encrypt()
+    await until(lambda: bool(house.presence.complaints), "the complaint")
+    assert f"talk in one that is not ({wire.room_of(ANN)})" in house.presence.complaints[0]
+    await wire.write("what is it?")
+    await house.shows("It is 42.")
+
+
+@pytest.mark.process
+async def test_setup_asks_the_homeserver_and_greets_the_home_channel(wire: MatrixWire, tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure("")
+        gateway.environ["GATEWAY_ADAPTERS_DIRS"] = wire.environ["GATEWAY_ADAPTERS_DIRS"]
+        told = ("--homeserver", wire.there, "--allow", wire.known_as(ANN), "--home-channel", wire.room_of(GROUP))
+        token = wire.environ["MATRIX_ACCESS_TOKEN"]
+        bad = await anyio.to_thread.run_sync(
+            lambda: gateway.cli("setup", "matrix", *told, "--access-token", "syt_no_no")
+        )
+        assert (bad.returncode, "the access token is not good any more" in bad.stderr) == (1, True), bad
+        done = await anyio.to_thread.run_sync(lambda: gateway.cli("setup", "matrix", *told, "--access-token", token))
+        assert done.returncode == 0, done
+        assert f"ok  {wire.known_as('bot')}" in done.stdout
+        assert token not in done.stdout
+        await until(lambda: any(one.chat == GROUP for one in wire.shown), "the greeting")
