@@ -7,6 +7,7 @@ all gateways with one journal a single one reads for a bot at a time: the one th
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Generic
 
 import anyio
@@ -19,7 +20,9 @@ from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
 from gateway.commands import CommandTable, parse_command
 from gateway.engine import NewRecord
+from gateway.engine.interface import append_until_written
 from gateway.errors import AdapterError, Conflict
+from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message, Receipt
 from gateway.outbox import Transport
 
@@ -99,6 +102,12 @@ class AdapterHost(Generic[FileT]):
             return message, ()
 
         return await self._context.receive(message, bot=self._bot, asked=asked, complete=complete)
+
+    async def delete(self, address: Address, message_id: str, user_id: str = "") -> None:
+        """Its author took back a message of that place; `user_id` is theirs, where the network says whose it was."""
+        name = MessageName(address.platform, address.chat_id, message_id)
+        by = f"{address.platform}:{user_id}" if user_id else ""
+        await append_until_written(partial(self._context.delete, name, by), "what was taken back")
 
     @asynccontextmanager
     async def sending(
