@@ -21,7 +21,7 @@ from gateway.hermes.imports import MissingImport, find_missing_imports, select_i
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.package_files import describe_package_need
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, REGISTERS_NOTHING, describe_unsupported
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, REGISTERS_NOTHING, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.plugin_packages import make_package_source
@@ -232,6 +232,8 @@ def _list_registrations(folder: HookVersion, entry: str) -> PluginEffect:
         return PluginEffect((f"{REGISTERS_NOTHING}: only what it starts itself runs",))
     rest = "" if is_idle else "; the rest of it works"
     unsupported += [f"ctx.register_{word} is not offered here{rest}" for word in missing]
+    if "platform" in missing:
+        unsupported.append(NO_NETWORK)
     if "middleware" in missing:
         what = ", ".join(kinds or ["middleware"])
         unsupported.append(f"its {what} is never called: what it would stop or change goes on as it is")

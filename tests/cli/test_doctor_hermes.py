@@ -77,6 +77,7 @@ def snapshot(root: Path) -> dict[str, float]:
         ("hook", "borrows", "broken", "borrows/handler.py:1:1: agent is Hermes's own and is not offered here"),
         ("hook", "broken", "broken", "broken/handler.py:1"),
         ("plugin", "on", "without effect", "ctx.register_platform is not offered here"),
+        ("plugin", "on", "without effect", "says nowhere how far it has read"),
         ("plugin", "on", "without effect", "on_room_member_activity never fires here"),
         ("plugin", "mixed", "degrades", "ctx.register_middleware is not offered here; the rest of it works"),
         ("plugin", "mixed", "degrades", "its x is never called: what it would stop or change goes on as it is"),

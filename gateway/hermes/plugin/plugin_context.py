@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, describe_unsupported
 from gateway.hermes.plugin.llm import PluginLlm
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.shim.session_env import get_session_env
@@ -298,6 +298,8 @@ class PluginContext:
         if name == "register_middleware":
             return partial(_add_middleware, self)
         self.registered.remarks.append(f"ctx.{name} is not offered here")
+        if name == "register_platform":
+            self.registered.remarks.append(NO_NETWORK)
         return MissingPart(f"ctx.{name}", lambda: self.is_registered)
 
 
