@@ -69,6 +69,16 @@ def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
     return Skill(folder.name, _text(root, "description"), folder, _version(root))
 
 
+def read_skill_name(folder: Path) -> str:
+    """What the skill in a folder calls itself; nothing where it does not say so."""
+    try:
+        head, _ = _split_front_matter(folder / FILE)
+    except AgentError:
+        return ""
+    root = parse_yaml(head, FILE).root
+    return _text(root, "name") if isinstance(root, YamlMapping) else ""
+
+
 def read_skill_text(skill: Skill) -> str:
     """The text of a skill, as the model is given it: without the front matter, with the place of its files.
 

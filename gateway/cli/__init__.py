@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
     "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
+    "skills": ("gateway.cli.hooks.skills", "what the agent can learn, and skills of others"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
     "setup": ("gateway.cli.setup", "connect a chat network, step by step"),
     "service": ("gateway.cli.service", "have the machine start it, and start it again"),

@@ -79,6 +79,7 @@ class Home:
         self.hook_state = ours / "hooks"  # what is kept of hooks and for them: requirements, consents, small stores
         self.hooks_lock = ours / "hooks.lock"  # what was agreed to when hooks were installed
         self.installed_hooks = ours / "installed"
+        self.installed_skills = self.installed_hooks / "skills"
         self.hook_indexes = ours / "indexes.json"  # where hooks are looked for by name, and whose keys sign that
         self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in

@@ -32,6 +32,7 @@ from gateway.chats import ChatRule, RuleName
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
+from gateway.daemon.installed_skills import find_installed_skills
 from gateway.errors import ConfigError
 from gateway.file_folders import UNCLAIMED
 from gateway.hooks import HookRegistry
@@ -87,7 +88,9 @@ class Agents:
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.memory)
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
-        self._skills, self.findings = find_skills([home.skills])
+        placed, wrong = find_skills([home.skills])
+        installed, left_out = find_installed_skills(home, placed)
+        self._skills, self.findings = (*placed, *installed), (*wrong, *left_out)
         roots = [home.path(root) for root in settings.tools.roots]
         named = (settings.main, *settings.agents.values())
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []

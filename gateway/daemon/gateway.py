@@ -231,7 +231,8 @@ class Gateway:
         known = list_notices(self.access, self.configuration, self.is_new)
         held = [HELD.format(path=path) for path in self.context_files.list_held()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
-        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port]
+        skills = [str(finding) for finding in self.agents.findings]
+        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart.

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.errors import HookError
@@ -26,15 +26,15 @@ class FetchedHook:
     """`folder`: its files; `packages`: what it needs, which lies in `packages_folder`; `index`: which named it."""
 
     name: str
-    source: str
-    commit: str | None
     version: HookVersion
     manifest: Manifest
     digest: str
     size: int
     files: int
-    packages: tuple[str, ...]
-    packages_folder: Path | None
+    source: str = ""
+    commit: str | None = None
+    packages: tuple[str, ...] = ()
+    packages_folder: Path | None = None
     index: str = ""
 
     @property
@@ -76,28 +76,34 @@ def fetch_hook(
     files = fetch(source, work, environ, locked)
     if any((files.folder / one).exists() for one in PLUGIN_FILES) and not (files.folder / MANIFEST_FILE).exists():
         raise HookError(f"{files.name} is a plugin for Hermes, and no hook\nput its folder into plugins/ of the home")
-    folder = _name_folder(files.folder, files.name, work)
-    version = _inspect(folder)
-    manifest = version.manifest
-    if manifest is None:
-        raise HookError(f"{folder.name} cannot be read as a hook")
-    packages, packages_folder = files.packages, files.packages_folder
-    if packages_folder is None and manifest.requires.python:
+    hook = read_hook(_name_folder(files.folder, files.name, work))
+    packages, packages_folder, wanted = files.packages, files.packages_folder, hook.manifest.requires.python
+    if packages_folder is None and wanted:
         packages_folder = work / "packages"
-        packages = locked or lock_packages(manifest.requires.python)
+        packages = locked or lock_packages(wanted)
         install_packages(packages, packages_folder)
+    return replace(
+        hook,
+        source=said or str(source),
+        commit=files.commit,
+        packages=packages,
+        packages_folder=packages_folder,
+    )
+
+
+def read_hook(folder: Path) -> FetchedHook:
+    """What lies in this folder. HookError: no hook, or one with a fault that would keep it from running."""
+    version = _inspect(folder)
+    if version.manifest is None:
+        raise HookError(f"{folder.name} cannot be read as a hook")
     whole = read_whole_folder(folder)
     return FetchedHook(
         name=folder.name,
-        source=said or str(source),
-        commit=files.commit,
         version=version,
-        manifest=manifest,
+        manifest=version.manifest,
         digest=whole.digest,
         size=sum(len(data) for _, data in whole.files.values()),
         files=len(whole.files),
-        packages=packages,
-        packages_folder=packages_folder,
     )
 
 

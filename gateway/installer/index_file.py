@@ -1,14 +1,16 @@
-"""The file of an index: which hooks it names, where each lies, its digest, and what it asks for."""
+"""The file of an index: which hooks and skills it names, where each lies, its digest, and what it asks for."""
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
 from gateway.errors import HookError
 from gateway.hooks.folders.installed import HookGrants
 from gateway.installer.fetched_hook import FetchedHook
+from gateway.installer.fetched_skill import FetchedSkill
 from gateway.logs.text import to_one_line
 
 MAX_INDEX = 8 << 20
@@ -16,6 +18,7 @@ INDEX_VERSION = 1
 VALID_DAYS = 90
 SIGNATURE_ENDING = ".sig"
 
+Kind: TypeAlias = Literal["hook", "skill"]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -29,11 +32,25 @@ class ListedHook(msgspec.Struct, frozen=True, kw_only=True):
     asks: HookGrants = HookGrants()
 
 
+class ListedSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """One skill as it is offered; `hooks`: what those ask for that it brings."""
+
+    description: Line = ""
+    version: Line = ""
+    source: Line
+    digest: Line
+    hooks: dict[Line, HookGrants] = {}
+
+
 class HookIndex(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     number: int = 0
     expires: Line = ""  # the last day on which it counts
     hooks: dict[Line, ListedHook] = {}
+    skills: dict[Line, ListedSkill] = {}
+
+    def of(self, kind: Kind) -> Mapping[str, ListedHook | ListedSkill]:
+        return self.hooks if kind == "hook" else self.skills
 
 
 def read_index(data: bytes, name: str) -> HookIndex:
@@ -59,12 +76,24 @@ def make_listed(hook: FetchedHook, source: str) -> ListedHook:
     )
 
 
-def add_listed(file: Path, hook: FetchedHook, source: str) -> HookIndex:
-    """The index with this hook in it: one number more, an end as far away as it may be, and not signed yet."""
+def make_listed_skill(skill: FetchedSkill, source: str) -> ListedSkill:
+    """Likewise."""
+    said, hooks = skill.skill, {hook.name: hook.grants for hook in skill.hooks}
+    return ListedSkill(
+        description=said.description, version=said.version, source=source, digest=skill.digest, hooks=hooks
+    )
+
+
+def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str) -> HookIndex:
+    """The index with it: one number more, an end as far away as it may be, and not signed yet."""
     before = read_index(file.read_bytes(), str(file)) if file.exists() else HookIndex()
     end = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=VALID_DAYS)
-    hooks = {**before.hooks, hook.name: make_listed(hook, source)}
-    index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=dict(sorted(hooks.items())))
+    hooks, skills = dict(before.hooks), dict(before.skills)
+    if isinstance(found, FetchedHook):
+        hooks[found.name] = make_listed(found, source)
+    else:
+        skills[found.name] = make_listed_skill(found, source)
+    index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=hooks, skills=skills)
     file.write_bytes(encode_index(index))
     file.with_name(f"{file.name}{SIGNATURE_ENDING}").unlink(missing_ok=True)
     return index

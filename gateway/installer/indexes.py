@@ -1,4 +1,4 @@
-"""The indexes in which hooks are looked for by name: each a file, signed, with a number and an end.
+"""The indexes in which hooks and skills are looked for by name: each a file, signed, with a number and an end.
 
 It lies in a git repository, on a web host or on this machine; no server is needed. By a number and a date in it, an old
 one cannot be passed off as new: each index is known with the last number that was seen.
@@ -19,7 +19,15 @@ from gateway.errors import HookError
 from gateway.hooks.folders.switches import write_atomically
 from gateway.installer.download import download
 from gateway.installer.fetched_hook import NAME
-from gateway.installer.index_file import MAX_INDEX, SIGNATURE_ENDING, HookIndex, ListedHook, read_index
+from gateway.installer.index_file import (
+    MAX_INDEX,
+    SIGNATURE_ENDING,
+    HookIndex,
+    Kind,
+    ListedHook,
+    ListedSkill,
+    read_index,
+)
 from gateway.installer.repository import extract_commit, fetch_commit
 from gateway.installer.signature import verify_signature
 from gateway.installer.source import GIT_PREFIX, HookSource, parse_source
@@ -122,42 +130,41 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
 
 
 def is_listed_name(text: str) -> bool:
-    """Whether a name is meant under which an index has a hook; what lies here under that name is meant first."""
+    """Whether a name is meant under which an index has something; what lies here under that name is meant first."""
     return bool(NAME.match(text)) and not Path(text).exists()
 
 
 def find_listed(
-    home: Home, name: str, work: Path, environ: Mapping[str, str], address: str = ""
-) -> tuple[IndexRecord, ListedHook]:
-    """The hook of this name, and the index that has it. `address`: of the only index that is asked.
+    kind: Kind, name: str, home: Home, work: Path, environ: Mapping[str, str], address: str = ""
+) -> tuple[IndexRecord, ListedHook | ListedSkill]:
+    """What has this name, and the index that has it. `address`: of the only index that is asked.
 
     Raises:
         HookError: none has it, or several have different ones.
     """
-    found, wrong = list[tuple[IndexRecord, ListedHook]](), list[str]()
-    for known, index in load_indexes(home, work, environ):
-        if address and known.address != address:
-            continue
+    found, wrong = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str]()
+    for known, index in load_indexes(home, work, environ, address):
         if isinstance(index, HookError):
             wrong.append(str(index))
-        elif name in index.hooks:
-            found.append((known, index.hooks[name]))
+        elif name in index.of(kind):
+            found.append((known, index.of(kind)[name]))
     if address and address not in (known.address for known in list_indexes(home)):
         wrong.append("it is looked at no more: hermes-gateway hooks index add ADDRESS --key KEY")
     if not found:
-        what = f"{address} has no hook {name}" if address else f"there is no {name} here, and no index has such a hook"
-        raise HookError("\n".join((what, *wrong, "look for others: hermes-gateway hooks search WORD")))
+        missing = f"there is no {name} here, and no index has such a {kind}"
+        what = f"{address} has no {kind} {name}" if address else missing
+        raise HookError("\n".join((what, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
     if len({entry.digest for _, entry in found}) > 1:
-        places = "\n".join(f"hermes-gateway hooks install {make_listed_source(*one)}" for one in found)
-        raise HookError(f"several indexes have different hooks {name}; choose one:\n{places}")
+        places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
+        raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
     return found[0]
 
 
 def load_indexes(
-    home: Home, work: Path, environ: Mapping[str, str]
+    home: Home, work: Path, environ: Mapping[str, str], address: str = ""
 ) -> Iterator[tuple[IndexRecord, HookIndex | HookError]]:
-    """All of them; in place of one that does not count, why."""
-    for number, known in enumerate(list_indexes(home)):
+    """All of them, or the one of this address; in place of one that does not count, why."""
+    for number, known in enumerate(one for one in list_indexes(home) if address in ("", one.address)):
         place = work / f"index-{number}"
         place.mkdir()
         try:
@@ -166,8 +173,8 @@ def load_indexes(
             yield known, error
 
 
-def make_listed_source(known: IndexRecord, entry: ListedHook) -> HookSource:
-    """Where a hook of this index lies. HookError: that is no place from which hooks come."""
+def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> HookSource:
+    """Where it lies. HookError: that is no place from which hooks and skills come."""
     address, said = known.address, entry.source
     if said.startswith("./"):
         inner = said.removeprefix("./").rstrip("/")
@@ -182,5 +189,5 @@ def make_listed_source(known: IndexRecord, entry: ListedHook) -> HookSource:
         else:
             said = str(Path(address).parent / inner)
     elif not said.startswith((GIT_PREFIX, "https://", "package:")):
-        raise HookError(f"{to_one_line(said)} is no place from which hooks of an index come")
+        raise HookError(f"{to_one_line(said)} is no place from which those of an index come")
     return parse_source(said)

@@ -17,10 +17,18 @@ import msgspec
 from gateway.config.home import Home
 from gateway.errors import HookError
 from gateway.hermes.installed_hooks import PACKAGES_FOLDER
-from gateway.hooks.folders.installed import INSTALLED_FOLDER, LOCK_VERSION, HooksLock, InstalledHook
+from gateway.hooks.folders.installed import (
+    INSTALLED_FOLDER,
+    LOCK_VERSION,
+    SKILLS_FOLDER,
+    HooksLock,
+    InstalledHook,
+    InstalledSkill,
+)
 from gateway.hooks.folders.switches import write_atomically
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
+from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
 
 WORK_PREFIX = ".work-"
 
@@ -48,10 +56,19 @@ def open_workspace(home: Home) -> Iterator[Path]:
 
 def read_installed(home: Home) -> Mapping[str, InstalledHook]:
     """By name. HookError: the lock cannot be read."""
+    return dict(_read_lock(home).list())
+
+
+def read_installed_skills(home: Home) -> Mapping[str, InstalledSkill]:
+    """Likewise."""
+    return dict(_read_lock(home).list_skills())
+
+
+def _read_lock(home: Home) -> HooksLock:
     lock = HooksLock(home.hooks_lock)
     if lock.trouble:
         raise HookError(lock.trouble)
-    return dict(lock.list())
+    return lock
 
 
 def add_installed(home: Home, hook: FetchedHook) -> None:
@@ -68,21 +85,55 @@ def add_installed(home: Home, hook: FetchedHook) -> None:
         packages.parent.mkdir(mode=0o700, exist_ok=True)
         hook.packages_folder.rename(packages)
     staged.rename(target)
-    entry = InstalledHook(
+    entry = _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}")
+    _write(home, {**read_installed(home), hook.name: entry}, read_installed_skills(home))
+
+
+def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
+    return InstalledHook(
         source=hook.source,
         index=hook.index,
         commit=hook.commit,
         digest=hook.digest,
-        path=f"{INSTALLED_FOLDER}/{hook.folder_name}",
+        path=path,
         packages=hook.packages,
         grants=hook.grants,
     )
-    _write(home, {**read_installed(home), hook.name: entry})
 
 
 def remove_installed(home: Home, name: str) -> None:
     """It is installed no more; its folder goes with `remove_unused`."""
-    _write(home, {key: one for key, one in read_installed(home).items() if key != name})
+    hooks = {key: one for key, one in read_installed(home).items() if key != name}
+    _write(home, hooks, read_installed_skills(home))
+
+
+def add_installed_skill(home: Home, skill: FetchedSkill, work: Path) -> None:
+    """Its folder in place of the one before, and then what was agreed to; cut off in between, it counts as changed."""
+    staged, old = work / "staged", work / "old"
+    read_whole_folder(skill.folder).write_to(staged)
+    if read_whole_folder(staged).digest != skill.digest:
+        raise HookError(f"{skill.name} changed while it was being installed; nothing was")
+    target = home.installed_skills / skill.name
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    if target.exists():
+        target.rename(old)
+    staged.rename(target)
+    path = f"{INSTALLED_FOLDER}/{SKILLS_FOLDER}/{skill.name}"
+    entry = InstalledSkill(
+        source=skill.source,
+        index=skill.index,
+        commit=skill.commit,
+        digest=skill.digest,
+        path=path,
+        hooks={hook.name: _make_entry(hook, f"{path}/{BROUGHT_FOLDER}/{hook.name}") for hook in skill.hooks},
+    )
+    _write(home, read_installed(home), {**read_installed_skills(home), skill.name: entry})
+
+
+def remove_installed_skill(home: Home, name: str) -> None:
+    skills = {key: one for key, one in read_installed_skills(home).items() if key != name}
+    _write(home, read_installed(home), skills)
+    remove_tree(home.installed_skills / name)
 
 
 def remove_unused(home: Home) -> None:
@@ -101,6 +152,6 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(home: Home, entries: Mapping[str, InstalledHook]) -> None:
-    found = {"version": LOCK_VERSION, "hooks": dict(sorted(entries.items()))}
+def _write(home: Home, hooks: Mapping[str, InstalledHook], skills: Mapping[str, InstalledSkill]) -> None:
+    found = {"version": LOCK_VERSION, "hooks": dict(sorted(hooks.items())), "skills": dict(sorted(skills.items()))}
     write_atomically(home.hooks_lock, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

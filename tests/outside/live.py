@@ -317,6 +317,16 @@ def listed(tour: Tour, source: Path) -> None:
     tour.show("hooks index list")
     tour.show("hooks search", "courier")
     tour.show("hooks index remove", str(index))
+    skill = source.parent / "coffee"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n")
+    (skill / "LICENSE").write_text("MIT\n")
+    tour.show("skills publish", str(skill), str(index))
+    tour.show("skills search", "coffee")
+    tour.show("skills install", str(skill), "--yes")
+    tour.show("skills list")
+    tour.show("skills update", "--yes")
+    tour.show("skills remove", "coffee")
 
 
 def letters(tour: Tour) -> None:

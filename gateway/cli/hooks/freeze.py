@@ -1,27 +1,39 @@
-"""`hooks freeze` and `hooks sync`: what is installed as one text, and another home made the same by it."""
+"""`hooks freeze` and `hooks sync`: all hooks and skills that are installed, and another home made the same."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from gateway.cli.hooks.install import NOBODY_ASKED, ask_person, notify_gateway, show_request
+from gateway.cli.hooks.skills import reload_skills, show_skill
 from gateway.cli.output import print_lines, print_note, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.installed import HooksLock, InstalledHook, list_missing_grants
+from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill, list_missing_grants
 from gateway.installer.fetched_hook import FetchedHook, fetch_hook
-from gateway.installer.lock_file import add_installed, open_workspace, read_installed, remove_installed, remove_unused
+from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
+from gateway.installer.lock_file import (
+    add_installed,
+    add_installed_skill,
+    open_workspace,
+    read_installed,
+    read_installed_skills,
+    remove_installed,
+    remove_installed_skill,
+    remove_unused,
+)
 from gateway.installer.source import limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.verb == "freeze":
-        show_json({"version": 1, "hooks": msgspec.to_builtins(read_installed(home))})
+        skills = msgspec.to_builtins(read_installed_skills(home))
+        show_json({"version": 1, "hooks": msgspec.to_builtins(read_installed(home)), "skills": skills})
         return None
     prepare_home(home)
     if args.json and not args.yes:
@@ -31,42 +43,67 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 def sync(args: argparse.Namespace, home: Home) -> int:
     """Nothing changes before all of it is there, is what was frozen, and somebody has said yes."""
-    wanted, there = read_frozen(Path(args.file)), read_installed(home)
-    gone = sorted(there.keys() - wanted.keys())
+    frozen = read_frozen(Path(args.file))
+    there, there_skills = read_installed(home), read_installed_skills(home)
+    wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
+    gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
     new = {name: one for name, one in wanted.items() if name not in there or not is_same(one, there[name])}
+    new_skills = {name: one for name, one in wanted_skills.items() if one != there_skills.get(name)}
+    installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
-        fetched = [fetch_frozen(name, one, work) for name, one in new.items()]
-        for hook in fetched if not args.json else ():
-            show_request(hook)
-        if gone and not args.json:
-            print_lines(to_one_line(f"to be removed: {', '.join(gone)}"), "")
-        if not (fetched or gone):
+        hooks = [fetch_frozen(name, one, work) for name, one in new.items()]
+        skills = [fetch_frozen_skill(name, one, work) for name, one in new_skills.items()]
+        if not args.json:
+            show_changes(hooks, skills, removed)
+        if not (installed or removed):
             print_note("all is as it was frozen")
-        elif not ask_person(f"Install {len(fetched)} and remove {len(gone)}?", args.yes):
+        elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return int(ExitCode.FAILED)
-        for hook in fetched:
-            add_installed(home, hook)
-        for name in gone:
-            remove_installed(home, name)
-        for name in [hook.name for hook in fetched] or [""]:
-            notify_gateway(home, name)
-        remove_unused(home)
-    names = [hook.name for hook in fetched]
+        change_hooks(home, hooks, gone)
+        if new_skills or gone_skills:
+            change_skills(home, skills, gone_skills, work)
     if args.json:
-        show_json({"installed": names, "removed": gone})
-    elif names or gone:
-        print_note(f"installed: {', '.join(names) or 'none'}; removed: {', '.join(gone) or 'none'}")
+        show_json({"installed": installed, "removed": removed})
+    elif installed or removed:
+        print_note(f"installed: {', '.join(installed) or 'none'}; removed: {', '.join(removed) or 'none'}")
     return int(ExitCode.OK)
 
 
-def read_frozen(file: Path) -> Mapping[str, InstalledHook]:
+def change_hooks(home: Home, new: Sequence[FetchedHook], gone: Sequence[str]) -> None:
+    for hook in new:
+        add_installed(home, hook)
+    for name in gone:
+        remove_installed(home, name)
+    for name in [hook.name for hook in new] or [""]:
+        notify_gateway(home, name)
+    remove_unused(home)
+
+
+def change_skills(home: Home, new: Sequence[FetchedSkill], gone: Sequence[str], work: Path) -> None:
+    for skill in new:
+        add_installed_skill(home, skill, work / f"skill-{skill.name}")
+    for name in gone:
+        remove_installed_skill(home, name)
+    reload_skills(home)
+
+
+def show_changes(hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
+    for hook in hooks:
+        show_request(hook)
+    for skill in skills:
+        show_skill(skill)
+    if gone:
+        print_lines(to_one_line(f"to be removed: {', '.join(gone)}"), "")
+
+
+def read_frozen(file: Path) -> HooksLock:
     """HookError: it is not what `hooks freeze` prints."""
     lock = HooksLock(file)
     if not file.is_file():
         raise HookError(f"{file} is not there")
     if lock.trouble:
         raise HookError(lock.trouble.partition(";")[0])
-    return dict(lock.list())
+    return lock
 
 
 def is_same(one: InstalledHook, other: InstalledHook) -> bool:
@@ -85,3 +122,14 @@ def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
         raise HookError(f"{name} asks for more than was agreed to when it was frozen: {more}; nothing was changed")
     return replace(hook, index=frozen.index)
+
+
+def fetch_frozen_skill(name: str, frozen: InstalledSkill, work: Path) -> FetchedSkill:
+    """HookError: what lies there now is not what was frozen."""
+    own = work / f"skill-{name}"
+    own.mkdir(mode=0o700)
+    source = limit_to_commit(parse_source(frozen.source), frozen.commit)
+    skill = fetch_skill(source, own, get_process_environment(), frozen.source)
+    if (skill.name, skill.digest) != (name, frozen.digest):
+        raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
+    return replace(skill, index=frozen.index)

@@ -1,4 +1,4 @@
-"""`hooks index`, `search` and `publish`: where hooks are looked for by name, and how one of yours gets there."""
+"""`hooks index`, `search` and `publish`: where hooks and skills are looked for, and how one of yours gets there."""
 
 import argparse
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
 from gateway.installer.fetched_hook import FetchedHook, fetch_hook
-from gateway.installer.index_file import ListedHook, add_listed
+from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
+from gateway.installer.index_file import Kind, ListedHook, ListedSkill, add_listed
 from gateway.installer.indexes import (
     OWN_INDEX,
     IndexRecord,
@@ -49,9 +50,10 @@ def run_add(args: argparse.Namespace, home: Home) -> None:
     with open_workspace(home) as work:
         _, index = load_index(home, IndexRecord(address=address, key=key), work, get_process_environment())
     if args.json:
-        show_json({"address": address, "key": key, "number": index.number, "hooks": sorted(index.hooks)})
+        has = {"hooks": sorted(index.hooks), "skills": sorted(index.skills)}
+        show_json({"address": address, "key": key, "number": index.number, **has})
     else:
-        print_note(f"{address} has {len(index.hooks)} hooks, until {index.expires}")
+        print_note(f"{address} has {len(index.hooks)} hooks and {len(index.skills)} skills, until {index.expires}")
 
 
 def show_indexes(args: argparse.Namespace, home: Home) -> None:
@@ -75,58 +77,59 @@ def run_remove(args: argparse.Namespace, home: Home) -> None:
         show_json({"removed": args.address})
 
 
-def run_search(args: argparse.Namespace, home: Home) -> None:
+def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
     """By a word in name or description; one that does not count says why, and keeps no other from being searched."""
-    found: list[tuple[str, IndexRecord, ListedHook]] = []
+    found: list[tuple[str, IndexRecord, ListedHook | ListedSkill]] = []
     with open_workspace(home) as work:
         for known, index in load_indexes(home, work, get_process_environment()):
             if isinstance(index, HookError):
                 print_note(f"! {index}")
                 continue
-            word = args.word.casefold()
-            hooks = sorted(index.hooks.items())
-            found += [(name, known, one) for name, one in hooks if word in f"{name} {one.description}".casefold()]
+            word, listed = args.word.casefold(), sorted(index.of(kind).items())
+            found += [(name, known, one) for name, one in listed if word in f"{name} {one.description}".casefold()]
     if args.json:
         said = [{"name": name, "index": known.address, **msgspec.to_builtins(one)} for name, known, one in found]
-        show_json({"hooks": said})
+        show_json({f"{kind}s": said})
         return
     for name, known, one in found:
         print_lines(to_one_line(f"{name} {one.version}".strip()), "", "bold")
         for text in (one.description, f"from {known.address}"):
             print_lines(to_one_line(text, 500), "  ", *(() if text == one.description else ("dim",)))
     if not found:
-        print_note("no index has a hook with that in its name or description")
+        print_note(f"no index has a {kind} with that in its name or description")
 
 
-def run_publish(args: argparse.Namespace, home: Home) -> None:
-    """Write the hook into an index, which then has to be signed. HookError: it is not as others want it."""
+def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
+    """Write it into an index, which then has to be signed. HookError: it is not as others want it."""
     folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
+    fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
-        hook = fetch_hook(parse_source(str(folder)), work, get_process_environment())
-        if wrong := [*list_needs(hook)]:
+        found = fetch_one(parse_source(str(folder)), work, get_process_environment())
+        if wrong := [*list_needs(found)]:
             raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
-        index = add_listed(file, hook, args.source or make_place(folder, file))
+        index = add_listed(file, found, args.source or make_place(folder, file))
     sign = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY {file}"
     if args.json:
-        show_json({"name": hook.name, "number": index.number, "expires": index.expires, "sign": sign})
+        show_json({"name": found.name, "number": index.number, "expires": index.expires, "sign": sign})
     else:
-        print_note(
-            f"{hook.name} is in {file}, which is number {index.number} and ends {index.expires}; sign it:\n{sign}"
-        )
+        what = f"{found.name} is in {file}, which is number {index.number} and ends {index.expires}"
+        print_note(f"{what}; sign it:\n{sign}")
 
 
-def list_needs(hook: FetchedHook) -> Iterator[str]:
-    """What a hook for others lacks."""
-    names = {path.name.upper() for path in hook.folder.iterdir()}
-    if not any(name.startswith("README") for name in names):
-        yield "it has no README: what it does, what it needs, an example"
+def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
+    """What it lacks, to be of use for others. A skill is its own README."""
+    names = {path.name.upper() for path in found.folder.iterdir()}
     if not any(name.startswith(("LICENSE", "LICENCE", "COPYING")) for name in names):
         yield "it has no LICENSE"
+    if isinstance(found, FetchedSkill):
+        return
+    if not any(name.startswith("README") for name in names):
+        yield "it has no README: what it does, what it needs, an example"
     if not any(name.startswith("TEST") for name in names):
         yield "it has no test: a file test_*.py, or a folder tests"
-    if not (hook.manifest.description and hook.manifest.version):
+    if not (found.manifest.description and found.manifest.version):
         yield "its HOOK.yaml says no description or no version"
-    yield from (str(finding) for finding in hook.version.findings)
+    yield from (str(finding) for finding in found.version.findings)
 
 
 def make_place(folder: Path, file: Path) -> str:

@@ -125,7 +125,7 @@ def fetch_listed(name: str, home: Home, work: Path, address: str = "") -> Fetche
         HookError: none has, or what lies there is not what it says.
     """
     environ = get_process_environment()
-    known, entry = find_listed(home, name, work, environ, address)
+    known, entry = find_listed("hook", name, home, work, environ, address)
     hook = fetch_hook(make_listed_source(known, entry), work, environ)
     if (hook.name, hook.digest) != (name, entry.digest):
         raise HookError(f"{name}: what lies at {hook.source} is not what {known.address} names; nothing was changed")
@@ -244,7 +244,8 @@ def show_request(hook: FetchedHook) -> None:
     what = f"{hook.files} files, {hook.size:,} bytes, {hook.digest.partition(':')[2][:SHORT_COMMIT]}"
     commit = (("commit", hook.commit),) if hook.commit else ()
     told = describe_request(hook.name, manifest, hook.packages)
-    show_fields((("from", hook.source), *commit, ("what", what), *((label, text) for label, text in told if text)))
+    source = (("from", hook.source),) if hook.source else ()  # one that a skill brings comes with it
+    show_fields((*source, *commit, ("what", what), *((label, text) for label, text in told if text)))
     for finding in hook.version.findings:
         print_lines(to_one_line(f"! {finding}"), "", "yellow")
 
@@ -258,11 +259,16 @@ def show_update(update: HookUpdate, home: Home) -> None:
         print_lines(to_one_line(line, 2000), "  ", "yellow" if line.startswith("+") else "dim")
     for more in update.more:
         print_lines(f"asks for more: {to_one_line(more)}", "  ", "yellow")
-    lines = [*describe_differences(list_text_files(update.folder), list_text_files(now.folder))]
+    show_differences(update.folder, now.folder)
+
+
+def show_differences(before: Path, now: Path) -> None:
+    """How the files of two folders differ, as far as a person reads that."""
+    lines = [*describe_differences(list_text_files(before), list_text_files(now))]
     for line in lines[:MAX_DIFF]:
         print(escape_text(line))
     if len(lines) > MAX_DIFF:
-        print_note(f"and {len(lines) - MAX_DIFF} lines more, in {now.folder} while you are asked")
+        print_note(f"and {len(lines) - MAX_DIFF} lines more, in {now} while you are asked")
 
 
 def describe_installed(update: HookUpdate, home: Home) -> list[tuple[str, str]]:

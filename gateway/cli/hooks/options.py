@@ -67,28 +67,28 @@ def _add_logs_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_install_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    _add_yes_option(parser)
+    add_yes_option(parser)
 
 
-def _add_update_options(parser: argparse.ArgumentParser) -> None:
+def add_update_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these; by default all that are installed")
     parser.add_argument("--check", action="store_true", help="only show it; exit 1 if there is anything")
-    _add_yes_option(parser)
+    add_yes_option(parser)
 
 
 def _add_sync_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="what `hooks freeze` has printed")
-    _add_yes_option(parser)
+    add_yes_option(parser)
 
 
-def _add_search_options(parser: argparse.ArgumentParser) -> None:
+def add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "word", metavar="WORD", nargs="?", default="", help="in its name or description; by default all"
     )
 
 
-def _add_publish_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="the hook")
+def add_publish_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="what is offered")
     parser.add_argument("file", metavar="INDEX", help="the file of the index, as index.json; made where it is missing")
     says = "where others find it; by default its path from the index on"
     parser.add_argument("--source", metavar="SOURCE", default="", help=says)
@@ -112,7 +112,7 @@ def _add_nothing(_parser: argparse.ArgumentParser) -> None:
     """It takes nothing of its own."""
 
 
-def _add_yes_option(parser: argparse.ArgumentParser) -> None:
+def add_yes_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="ask nobody: for scripts of whoever has read it")
 
 
@@ -161,13 +161,13 @@ OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "reload": _add_reload_options,
     "deps": _add_deps_options,
     "install": _add_install_options,
-    "update": _add_update_options,
+    "update": add_update_options,
     "outdated": _add_nothing,
     "freeze": _add_nothing,
     "sync": _add_sync_options,
-    "search": _add_search_options,
+    "search": add_search_options,
     "index": _add_index_options,
-    "publish": _add_publish_options,
+    "publish": add_publish_options,
     "dead-letters": _add_dead_letters_options,
 }
 """What a verb takes, where that is not just the name of a hook."""

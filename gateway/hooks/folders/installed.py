@@ -1,4 +1,4 @@
-"""Which hooks were installed, and what their owner agreed to: `hooks.lock`, which whoever installs a hook writes.
+"""Which hooks and skills were installed, and what their owner agreed to: `hooks.lock`, which whoever installs writes.
 
 It is only read here. A hook is installed where its folder is one that the file names, or lies where installed ones lie;
 all others were placed by hand. What the file does not say of an installed hook was not agreed to.
@@ -7,6 +7,7 @@ all others were placed by hand. What the file does not say of an installed hook 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from gateway.logs.text import to_one_line
 
 LOCK_VERSION = 1
 INSTALLED_FOLDER = "installed"
+SKILLS_FOLDER = "skills"  # in there
 REMEDY = "install the hook again, or put back the file from a backup"
 
 
@@ -50,11 +52,26 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     grants: HookGrants
 
 
+class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """Likewise of a skill; `hooks`: those that it brings, agreed to with it."""
+
+    source: str = ""
+    index: str = ""
+    commit: str | None = None
+    digest: str
+    path: str
+    hooks: dict[str, InstalledHook] = {}
+
+
 class LockFile(msgspec.Struct, frozen=True, kw_only=True):
     """The file as it stands; each entry is read for itself, so that a bad one spoils no other."""
 
     version: int
     hooks: dict[str, msgspec.Raw]
+    skills: dict[str, msgspec.Raw] = {}
+
+
+Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
 
 class HooksLock:
@@ -64,6 +81,7 @@ class HooksLock:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._entries: Mapping[str, InstalledHook | str] = {}
+        self._skills: Mapping[str, InstalledSkill | str] = {}
         self._wrong = ""
 
     @property
@@ -84,16 +102,24 @@ class HooksLock:
             if isinstance(one, InstalledHook):
                 yield name, one
 
+    def list_skills(self) -> Iterator[tuple[str, InstalledSkill]]:
+        """Likewise."""
+        self._follow()
+        for name, one in sorted(self._skills.items()):
+            if isinstance(one, InstalledSkill):
+                yield name, one
+
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""
         self._follow()
-        lies_there = folder.parent == self._path.parent / INSTALLED_FOLDER
+        lies_there = folder.is_relative_to(self._path.parent / INSTALLED_FOLDER)
         if self._wrong and lies_there:
             raise HookError(self._wrong)
         if isinstance(known := self._entries.get(name), str):
             raise HookError(f"{self._path}: hooks.{name}: {known}; {REMEDY}")
-        for one in self._entries.values():
-            if isinstance(one, InstalledHook) and _is_same_place(self._path.parent / one.path, folder):
+        brought = (hook for _, skill in self.list_skills() for hook in skill.hooks.values())
+        for one in (*(hook for _, hook in self.list()), *brought):
+            if _is_same_place(self._path.parent / one.path, folder):
                 return one
         if lies_there:
             raise HookError(f"{self._path} does not name it, so nobody agreed to it; {REMEDY}")
@@ -104,29 +130,30 @@ class HooksLock:
             found = self._path.stat()
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            self._seen, self._entries = None, {}
+            self._seen, self._entries, self._skills = None, {}, {}
             self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {REMEDY}"
             return
         seen = (found.st_mtime_ns, found.st_ino, found.st_size)
         if seen != self._seen:
-            self._seen, self._entries, self._wrong = seen, {}, ""
+            self._seen, self._entries, self._skills, self._wrong = seen, {}, {}, ""
             try:
-                self._entries = _read_entries(self._path)
+                self._entries, self._skills = _read_entries(self._path)
             except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
                 self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {REMEDY}"
 
 
-def _read_entries(path: Path) -> Mapping[str, InstalledHook | str]:
-    """By their names; where one cannot be understood, why."""
+def _read_entries(path: Path) -> tuple[Mapping[str, InstalledHook | str], Mapping[str, InstalledSkill | str]]:
+    """Hooks and skills by their names; where one cannot be understood, why."""
     file = msgspec.json.decode(path.read_bytes(), type=LockFile)
     if file.version != LOCK_VERSION:
         raise ValueError(f"it is of version {file.version}, and this gateway knows version {LOCK_VERSION}")
-    return {name: _read_entry(raw) for name, raw in file.hooks.items()}
+    hooks = {name: _read_entry(raw, InstalledHook) for name, raw in file.hooks.items()}
+    return hooks, {name: _read_entry(raw, InstalledSkill) for name, raw in file.skills.items()}
 
 
-def _read_entry(raw: msgspec.Raw) -> InstalledHook | str:
+def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | str:
     try:
-        return msgspec.json.decode(raw, type=InstalledHook)
+        return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
         return to_one_line(str(error))
 

@@ -1,0 +1,84 @@
+"""A skill as it would be installed: its files, read and not run, and the hooks that it brings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.agent import Skill
+from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
+from gateway.errors import HookError
+from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.installer.fetched_hook import FetchedHook, read_hook
+from gateway.installer.source import HookSource, fetch
+from gateway.logs.text import to_one_line
+from gateway.yaml_source import Finding
+
+BROUGHT_FOLDER = "hooks"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedSkill:
+    """`index`: which named it."""
+
+    skill: Skill
+    source: str
+    commit: str | None
+    digest: str
+    size: int
+    files: int
+    hooks: tuple[FetchedHook, ...] = field(default=())
+    index: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.skill.name
+
+    @property
+    def folder(self) -> Path:
+        return self.skill.folder
+
+
+def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said: str = "") -> FetchedSkill:
+    """Fetch and read it. `said`: how the source was written.
+
+    Raises:
+        HookError: it is not to be had, is no skill, or brings a hook that would not run.
+    """
+    files = fetch(source, work, environ)
+    if not (files.folder / FILE).is_file():
+        raise HookError(f"{to_one_line(files.name)} is no skill: it has no {FILE}")
+    skill = _read(files.folder, files.name, work)
+    whole = read_whole_folder(skill.folder)
+    return FetchedSkill(
+        skill=skill,
+        source=said or str(source),
+        commit=files.commit,
+        digest=whole.digest,
+        size=sum(len(data) for _, data in whole.files.values()),
+        files=len(whole.files),
+        hooks=tuple(_read_brought(skill.folder / BROUGHT_FOLDER)),
+    )
+
+
+def _read(folder: Path, offered: str, work: Path) -> Skill:
+    """In a folder that is called as the skill is, which its own text says; else as where it came from."""
+    name = read_skill_name(folder) or offered.lower()
+    if not NAME.match(name):
+        raise HookError(f"{to_one_line(name)!r} is no name for a skill\nwrite `name:` at the beginning of its {FILE}")
+    target = work / "skill" / name
+    target.parent.mkdir(mode=0o700)
+    findings: list[Finding] = []
+    skill = read_skill(folder.rename(target), findings)
+    if skill is None:
+        raise HookError("\n".join((f"{name} could not be loaded:", *map(str, findings))))
+    return skill
+
+
+def _read_brought(folder: Path) -> list[FetchedHook]:
+    found = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+    hooks = [read_hook(one) for one in found]
+    for hook in hooks:
+        if hook.manifest.requires.python:
+            what = f"its hook {hook.name} needs packages, which come with hooks alone"
+            raise HookError(f"{what}\noffer it as a hook: hermes-gateway hooks install")
+    return hooks
