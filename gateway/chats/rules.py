@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from gateway.chats.journal import ChatJournal, list_keys
 from gateway.config.platform_settings import PlatformAccount, list_accounts
-from gateway.config.settings import LANGUAGE_PATTERN, MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
+from gateway.config.settings import MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
+from gateway.config.voice_settings import LANGUAGE_PATTERN
 from gateway.messages import Address
 
 RuleName: TypeAlias = Literal["answer", "agent", "model", "language"]

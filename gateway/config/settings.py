@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
 from gateway.config.platform_settings import DisplaySettings
+from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.roles import Role
 from gateway.yaml_source import ONE_OR_MORE, Duration, Size
@@ -17,7 +18,6 @@ from gateway.yaml_source import ONE_OR_MORE, Duration, Size
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
 AnswerRule: TypeAlias = Literal["mention", "always", "never"]
-LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 
 
@@ -485,57 +485,6 @@ class WebSettings(Struct, frozen=True, kw_only=True):
     people: Annotated[
         dict[str, Role], describe("who is let in to the page by that name, each with a role; they are `web:NAME`")
     ] = {}
-
-
-class TranscriptionSettings(Struct, frozen=True, kw_only=True):
-    """What makes words of what people say; nothing does until a model or a program is named."""
-
-    model: Annotated[
-        str, describe("a name under `models`, of an endpoint that has `/audio/transcriptions` as OpenAI's has")
-    ] = ""
-    command: Annotated[
-        tuple[str, ...],
-        describe(
-            "a program of this machine with its arguments, which prints the words; `{file}` and `{language}` in them "
-            "stand for the path of the audio and for `voice.language`"
-        ),
-    ] = ()
-
-    def __post_init__(self) -> None:
-        if self.model and self.command:
-            raise ValueError("what transcribes is either a `model` or a `command`", "write one of the two")
-
-
-class SpeakerSettings(Struct, frozen=True, kw_only=True):
-    """What reads answers aloud to those who want that; nothing does until a model or a program is named."""
-
-    model: Annotated[
-        str, describe("a name under `models`, of an endpoint that has `/audio/speech` as OpenAI's has")
-    ] = ""
-    voice: Annotated[str, describe("which voice of that model speaks", max_length=200)] = "alloy"
-    command: Annotated[
-        tuple[str, ...],
-        describe(
-            "a program of this machine with its arguments, which reads the words and prints the audio; or writes it to "
-            "the file whose path stands for `{file}` in them; `{language}` is `voice.language`"
-        ),
-    ] = ()
-
-    def __post_init__(self) -> None:
-        if self.model and self.command:
-            raise ValueError("what speaks is either a `model` or a `command`", "write one of the two")
-
-
-class VoiceSettings(Struct, frozen=True, kw_only=True):
-    """Voice notes and other audio that people send, and answers that are spoken to them."""
-
-    transcribe: TranscriptionSettings = TranscriptionSettings()
-    speak: SpeakerSettings = SpeakerSettings()
-    language: Annotated[
-        str,
-        describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
-        Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
-    ] = ""
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,60 @@
+"""The settings of what is said and heard."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from gateway.config.fields import describe
+
+LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
+
+
+class TranscriptionSettings(Struct, frozen=True, kw_only=True):
+    """What makes words of what people say; nothing does until a model or a program is named."""
+
+    model: Annotated[
+        str, describe("a name under `models`, of an endpoint that has `/audio/transcriptions` as OpenAI's has")
+    ] = ""
+    command: Annotated[
+        tuple[str, ...],
+        describe(
+            "a program of this machine with its arguments, which prints the words; `{file}` and `{language}` in them "
+            "stand for the path of the audio and for `voice.language`"
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.model and self.command:
+            raise ValueError("what transcribes is either a `model` or a `command`", "write one of the two")
+
+
+class SpeakerSettings(Struct, frozen=True, kw_only=True):
+    """What reads answers aloud to those who want that; nothing does until a model or a program is named."""
+
+    model: Annotated[
+        str, describe("a name under `models`, of an endpoint that has `/audio/speech` as OpenAI's has")
+    ] = ""
+    voice: Annotated[str, describe("which voice of that model speaks", max_length=200)] = "alloy"
+    command: Annotated[
+        tuple[str, ...],
+        describe(
+            "a program of this machine with its arguments, which reads the words and prints the audio; or writes it to "
+            "the file whose path stands for `{file}` in them; `{language}` is `voice.language`"
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.model and self.command:
+            raise ValueError("what speaks is either a `model` or a `command`", "write one of the two")
+
+
+class VoiceSettings(Struct, frozen=True, kw_only=True):
+    """Voice notes and other audio that people send, and answers that are spoken to them."""
+
+    transcribe: TranscriptionSettings = TranscriptionSettings()
+    speak: SpeakerSettings = SpeakerSettings()
+    language: Annotated[
+        str,
+        describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
+        Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
+    ] = ""
