@@ -99,6 +99,7 @@ class Message:
     role: Role | Literal[""] = ""  # of what a hook or a webhook said: with whose rights
     agent: str = ""  # who answers, where the configuration says so of what brought it
     person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
+    text_before: str = ""  # what was said before an edit, where that is known; set when it is answered
 
     @property
     def payer(self) -> str:

@@ -62,13 +62,15 @@ class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
 class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
     """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries.
 
-    `deaths`: how often the process had died of this turn until then, as far as the marks of its steps tell.
+    `deaths`: how often the process had died of this turn until then, as far as the marks of its steps tell. `edits`:
+    what it has taken into those messages, wherever that stands.
     """
 
     by: str
     on: int
     attempt: int = 1
     deaths: int = 0
+    edits: tuple[int, ...] = ()
 
 
 class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):
@@ -142,7 +144,8 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     changed. `over_budget`: it went no further for that.
 
     Two are ends of the chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
-    `is_partial`: what is forgotten is some turns of it, and its messages and replies stay.
+    `is_partial`: what is forgotten is some turns of it, and its messages and replies stay; `edits`: of these, those
+    behind `upto` that turns have taken.
     """
 
     upto: int
@@ -156,6 +159,7 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     bag: dict[str, Any] | None = None
     is_partial: bool = False
     over_budget: bool = False
+    edits: tuple[int, ...] = ()
 
 
 class InitialState(msgspec.Struct, frozen=True, kw_only=True):

@@ -401,7 +401,8 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     idle: Annotated[Duration, describe("for `idle`: after this silence", ge=60)] = 86_400.0
     daily_at: Annotated[int, describe("for `daily`: at this hour of the day", ge=0, le=23)] = 4
     busy: Annotated[
-        Literal["queue", "interrupt"], describe("what a message does that comes while an answer is made")
+        Literal["queue", "interrupt"],
+        describe("what a message does that comes while an answer is made, or an edit of the one that is answered"),
     ] = "queue"
     deletions: Annotated[
         Literal["forget", "keep"],

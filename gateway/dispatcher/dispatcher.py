@@ -51,7 +51,7 @@ from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
-from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart
+from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart, reply_id_of
 from gateway.message_pieces import MessagePiece, find_pieces, put_pieces
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
@@ -317,7 +317,7 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:
     """The answer of a turn: its id is the turn's, so that however often it is sent, it is one reply."""
-    return Reply(f"{turn.turn_id}:reply", message.address, text, reply_to=message.id, **more)
+    return Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, **more)
 
 
 def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) -> LaneResult:

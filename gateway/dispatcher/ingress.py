@@ -30,7 +30,7 @@ from gateway.dispatcher.question_rights import as_answer, find_rights, is_approv
 from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
-from gateway.lanes import DAMAGED, Lanes, message_id_of
+from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, message_id_of
 from gateway.message_pieces import SAID_KINDS, name_of
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.records import ActivityRecord, ApprovalRequest
@@ -160,7 +160,8 @@ class Ingress:
             return Receipt(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None
-        if session.turn and session.is_waiting and (command is None or command.answers):
+        is_answer = session.is_waiting and not await is_edit_of_open(self._context.engine, message, session)
+        if session.turn and is_answer and (command is None or command.answers):
             rights = await find_rights(self._context, session, message, role)
             if command is None:
                 meant = [

@@ -97,6 +97,7 @@ def build_received_fields(message: Message) -> dict[str, Any]:
         "user_name": message.user_name,
         "message_id": message.id,
         "text": message.text,
+        "text_before": message.text_before,
         "attachments": [dataclasses.asdict(one) for one in message.attachments],
         "reply_to": message.reply_to,
         "sent_at": message.sent_at,

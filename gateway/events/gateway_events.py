@@ -105,6 +105,7 @@ GATEWAY_EVENTS = (
             MESSAGE_ID,
             SESSION_KEY,
             make_writable_field("text", "string", "what was written"),
+            EventField("text_before", "string", "of an edit: what was said before, as far as it is known; else empty"),
             EventField(*_ATTACHMENTS),
             EventField("reply_to", "string", "the message that it answers, by the network's own id, or empty"),
             EventField("sent_at", "number", "when it was written, in seconds since 1970; 0: the network does not say"),

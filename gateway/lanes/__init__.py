@@ -2,8 +2,9 @@
 
 from gateway.lanes.audio import TRANSCRIPTION, AudioListener, AudioWords
 from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
+from gateway.lanes.edits import is_edit_of_open
 from gateway.lanes.lanes import Lanes, message_id_of
-from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
+from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart, reply_id_of
 from gateway.lanes.turn_claim import write_decisions
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "RunTurn",
     "TurnStart",
     "interrupt_on_text",
+    "is_edit_of_open",
     "message_id_of",
+    "reply_id_of",
     "write_decisions",
 ]

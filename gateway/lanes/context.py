@@ -18,6 +18,8 @@ from gateway.turn_marks import TurnMarks
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
+PAGE = 100
+
 BUSY = "I am busy just now: yours is number {} in line."
 
 DAMAGED = (
@@ -42,8 +44,11 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Returns True for texts: they end the running turn. Commands wait for it; urgent ones never come here."""
-    return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
+    """Returns True for texts: they end the running turn; edits, if they are of what it answers.
+
+    Commands wait for it; urgent ones never come here.
+    """
+    return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class LaneSettings:
     Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
     something to do, no further message is taken: the networks keep it. `listener` makes words of the audio of a turn's
     messages, in at most `listens`. `note` says what durable hooks are owed of a
-    claim, or of a turn that is given up, for the append that says so.
+    claim, or of a turn that is given up, for the append that says so. Before a turn is begun again since its message
+    was edited, `calm` passes: who edits once edits often.
     """
 
     sessions: SessionSettings
@@ -67,6 +73,7 @@ class LaneSettings:
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
     patience: float = 5.0
     backlog: int = 10_000
+    calm: float = 1.0
     grace: float = 2.0  # what an interrupted turn has left
     release: float = 2.0  # to give a turn back at the end
     lease: float = 10.0

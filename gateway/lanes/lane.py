@@ -7,6 +7,8 @@ ever goes by; a wakeup only says "look again", and one too many does no harm:
 
 - no turn is open: the messages behind `upto` wait; the first of them, and those that go on with it, become a turn.
 - a turn is open and its node is alive elsewhere: nothing to do but to look again later.
+- a turn is open, and what it answers has been edited by somebody whose words interrupt: it ends without an answer, and
+  the messages are answered anew as they are now.
 - a turn waits for a person's answers: nothing to do until they come, or the time for them is over (answer: None).
 - a turn is open and nobody runs it (its process has crashed, its questions are answered, it was given back): it is run
   again, under the same id, with the very messages and the finished steps that it had.
@@ -26,6 +28,7 @@ of them are marked at once.
 A lane waits for a slot before it claims, and looks again if it had to wait, since the world has gone on meanwhile.
 """
 
+import itertools
 import logging
 import uuid
 from collections.abc import AsyncIterator
@@ -48,11 +51,26 @@ from gateway.lanes.audio import (
     put_words,
     read_transcriptions,
 )
-from gateway.lanes.context import BUSY, DAMAGED, LaneContext, is_same_person_continuing, lease_key_of
-from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries, build_partial_pieces
+from gateway.lanes.context import BUSY, DAMAGED, PAGE, LaneContext, is_same_person_continuing, lease_key_of
+from gateway.lanes.edits import (
+    fold_edits,
+    has_new_edit,
+    has_used_tools,
+    make_partial_end,
+    put_words_before,
+    read_open,
+    read_pending,
+)
+from gateway.lanes.turn import (
+    LaneResult,
+    LaneTurn,
+    TurnStart,
+    build_partial_entries,
+    build_partial_pieces,
+    reply_id_of,
+)
 from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
-from gateway.message_pieces import name_of
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
@@ -60,7 +78,6 @@ from gateway.turn_marks import watch_steps
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
-PAGE = 100
 
 
 async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
@@ -75,6 +92,10 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
         return session, await _find_waiting(context, session)
     if turn.by and turn.by != context.node and await context.engine.holder(lease_key_of(turn.by)):
         return session, context.settings.lease / 2
+    if await has_new_edit(context, session, turn):
+        end = await make_partial_end(context, session, turn, is_corrected=True)
+        session = await context.sessions.append(session, end)
+        return session, await _find_waiting(context, session)
     if turn.is_waiting:
         if (left := turn.until - context.clock()) > 0:
             return session, min(left, LONGEST_WAIT)
@@ -90,22 +111,20 @@ def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
     return job.attempt - job.failures >= max(2, context.settings.attempts)
 
 
-async def read_inbound(context: LaneContext, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
-    """The messages of a session behind a sequence."""
-    found = await context.engine.read(record_subjects.session_subject_of("in", key), after, limit)
-    decoded = ((one.seq, records.decode(one.data)) for one in found)
-    return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
-
-
 async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | None:
-    """The first messages that wait, as many as one turn may answer, without those that were taken back."""
-    found = await read_inbound(context, session.key, session.upto, context.settings.folded)
-    found = [one for one in found if name_of(one[1]) not in session.deleted]
-    if not found:
+    """The first messages that wait, as many as one turn may answer, as their authors have left them."""
+    waiting = await read_pending(context.engine, session)
+    if not waiting:
         return None
+    folded = fold_edits(waiting)[: context.settings.folded]
+    found = [(one.seq, put_words_before(session, one.message)) for one in folded]
     if any(message.has_audio for _, message in found):
-        return await _find_spoken(context, session, found)
-    return _make_job(uuid.uuid4().hex, 1, found[: _count_continuing(found)])
+        job = await _find_spoken(context, session, found)
+    else:
+        job = _make_job(uuid.uuid4().hex, 1, found[: _count_continuing(found)])
+    edits = tuple(seq for one in folded if one.seq in job.seqs for seq in one.edits)
+    covered = itertools.takewhile(lambda seq: seq <= job.on or seq in edits, (seq for seq, _ in waiting))
+    return replace(job, edits=edits, on=max(covered))
 
 
 def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
@@ -130,7 +149,7 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
 
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
     """The open turn once more, with the very messages that it was begun with."""
-    found = [one for one in await read_inbound(context, session.key, session.upto) if one[0] <= turn.on]
+    found = await read_open(context.engine, session, turn)
     if found:
         if any(message.has_audio for _, message in found):
             known = await read_transcriptions(context.engine, session.key, found)
@@ -139,7 +158,7 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
         (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
         waited = context.clock() - first.ts
-        return session, replace(job, failures=turn.failures, deaths=deaths, waited=waited)
+        return session, replace(job, failures=turn.failures, deaths=deaths, waited=waited, edits=turn.edits)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
     gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
     session = await context.sessions.append(session, gone)
@@ -171,13 +190,18 @@ class Lane:
         self._is_leaving = False
         self._context = context
         self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
+        self._edits: list[tuple[int, Message]] = []  # that came since a turn was begun, and want it to begin again
+        self._is_corrected = False
         self._error = ""
         self._is_told = False  # that it has to wait
         self._listening: anyio.CancelScope | None = None  # while audio is made into words
 
-    def interrupt_before(self, seq: int) -> None:
-        """The message at `seq` wants to be answered now: a turn that does not cover it ends."""
-        self._interrupting = max(self._interrupting, seq)
+    def interrupt_by(self, seq: int, message: Message) -> None:
+        """It wants to be answered now: a turn that does not cover it ends, or begins again if it edits its message."""
+        if message.kind == "edit":
+            self._edits.append((seq, message))
+        else:
+            self._interrupting = max(self._interrupting, seq)
         self._stop_if_overtaken()
 
     def stop(self) -> bool:
@@ -234,6 +258,9 @@ class Lane:
                     if isinstance(todo, TurnJob) and not todo.unheard:
                         with bind_context(turn=todo.turn_id):
                             await self._take(session, todo)
+                if self._is_corrected:
+                    self._is_corrected = False
+                    await anyio.sleep(self._context.settings.calm)
 
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
@@ -303,6 +330,7 @@ class Lane:
             raise
         finally:
             self.claim = None
+            self._edits.clear()
             await claim.write_usage()
 
     async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
@@ -321,7 +349,12 @@ class Lane:
         self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
         events, puts = owed.waiting, make_owed_puts(owed, self.key)
         claim = records.Claim(
-            turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt, deaths=job.deaths
+            turn_id=job.turn_id,
+            by=self._context.node,
+            on=job.on,
+            attempt=job.attempt,
+            deaths=job.deaths,
+            edits=job.edits,
         )
         claimed = await self._context.sessions.append(session, *written, claim, extra=puts)
         owed.forget(events)
@@ -342,6 +375,9 @@ class Lane:
             result = await _pause(self._context, claim)
             if result is None:
                 await claim.fail()
+        if result and claim.is_corrected:
+            result = _leave_corrected(claim, result)
+            self._is_corrected = result.is_corrected
         if result:
             await claim.commit(result)
 
@@ -372,7 +408,9 @@ class Lane:
         await self._context.sessions.append(session, done, extra=extra)
 
     def _stop_if_overtaken(self) -> None:
-        if self.claim and self._interrupting > self.claim.job.on:
+        if self.claim and any(self.claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
+            self.claim.correct()
+        elif self.claim and self._interrupting > self.claim.job.on:
             self.claim.stop()
 
 
@@ -425,6 +463,17 @@ def _interrupted(claim: TurnClaim) -> LaneResult:
     said = claim.job.messages
     entries, pieces = build_partial_entries(said, steps), build_partial_pieces(said)
     return LaneResult(entries, status="interrupted", pieces=pieces)
+
+
+def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
+    """What is left of a turn that is begun again: what it has said and done. One that ended in time is no such turn."""
+    if result.status != "interrupted":
+        return result
+    turn = claim.session.turn
+    said = tuple(reply for reply in result.replies if reply.id == reply_id_of(claim.job.turn_id))
+    if said or (turn and has_used_tools(turn)):
+        return replace(result, replies=said, is_corrected=True)
+    return replace(result, replies=(), entries=(), pieces=(), is_corrected=True)
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:

@@ -17,12 +17,13 @@ from gateway import record_subjects, records
 from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.context import LaneContext, LaneSettings, lease_key_of
-from gateway.lanes.lane import PAGE, Lane, read_inbound
+from gateway.lanes.context import PAGE, LaneContext, LaneSettings, lease_key_of
+from gateway.lanes.edits import make_partial_end
+from gateway.lanes.lane import Lane
 from gateway.lanes.slots import Slots
-from gateway.lanes.turn import RunTurn, build_partial_entries, build_partial_pieces
-from gateway.messages import Message, people_of
-from gateway.sessions import OpenTurn, Session, SessionRepository
+from gateway.lanes.turn import RunTurn
+from gateway.messages import Message
+from gateway.sessions import SessionRepository
 from gateway.turn_marks import TurnMarks
 
 log = logging.getLogger(__name__)
@@ -163,7 +164,8 @@ class Lanes:
                 await self._context.engine.publish(record_subjects.control_subject_of(key), key.encode())
                 return "running"
             try:
-                await _close(self._context, session, turn)
+                done = await make_partial_end(self._context, session, turn)
+                await self._context.sessions.append(session, done, extra=[make_wakeup_put(key)])
             except Conflict:
                 continue
             if lane := self._workers.worker(key):
@@ -224,7 +226,7 @@ class Lanes:
         """A message may want the running turn to end."""
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage) and self._context.settings.interrupts(kept.message):
-            lane.interrupt_before(record.seq)
+            lane.interrupt_by(record.seq, kept.message)
 
     async def _obey_control(self, asked: Tail) -> None:
         """Another node asks that a turn of ours be stopped."""
@@ -251,22 +253,6 @@ async def _append_new(engine: Engine, put: NewRecord) -> int | None:
         return (await engine.append(put))[0]
     except Duplicate:
         return None
-
-
-async def _close(context: LaneContext, session: Session, turn: OpenTurn) -> None:
-    """End a turn that nobody runs: its person does not want it any more."""
-    found = await read_inbound(context, session.key, session.upto)
-    messages = [message for seq, message in found if seq <= turn.on]
-    entries = build_partial_entries(messages, turn.steps)
-    done = records.TurnEnded(
-        upto=turn.on,
-        turn_id=turn.turn_id,
-        status="interrupted",
-        entries=entries,
-        people=people_of(messages),
-        pieces=build_partial_pieces(messages),
-    )
-    await context.sessions.append(session, done, extra=[make_wakeup_put(session.key)])
 
 
 def _session_key(record: Record) -> str | None:

@@ -43,6 +43,7 @@ class LaneResult:
     requests: tuple[records.ApprovalRequest, ...] = ()
     over_budget: bool = False
     pieces: tuple[MessagePiece, ...] = ()  # what of the entries came from which message
+    is_corrected: bool = False  # its messages have been edited meanwhile, and are answered by another turn
 
 
 class RecordStep(Protocol):
@@ -84,6 +85,11 @@ class LaneTurn:
     @property
     def turn_id(self) -> str:
         return self.open.turn_id
+
+
+def reply_id_of(turn_id: str) -> str:
+    """The id of a turn's own answer."""
+    return f"{turn_id}:reply"
 
 
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]

@@ -36,6 +36,7 @@ from gateway.errors import Conflict, Duplicate
 from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
+from gateway.lanes.edits import is_edit_of
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply, cause_of, people_of
 from gateway.sessions import Session, SessionRepository
@@ -51,8 +52,9 @@ class TurnJob:
     """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
 
     `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:
-    the seconds since the first of the messages came, of a turn that runs again. `unheard`: audio that has to be made
-    into words first; `is_stopped`: nobody wants an answer any more.
+    the seconds since the first of the messages came, of a turn that runs again. `edits`: the sequences of those that
+    are taken into the messages. `unheard`: audio that has to be made into words first; `is_stopped`: nobody wants an
+    answer any more.
     """
 
     turn_id: str
@@ -64,12 +66,18 @@ class TurnJob:
     failures: int = 0
     deaths: int = 0
     waited: float = 0.0
+    edits: tuple[int, ...] = ()
     unheard: tuple[AudioJob, ...] = ()
     is_stopped: bool = False
 
     @property
     def person(self) -> str:
         return self.messages[0].sender
+
+    def is_changed_by(self, seq: int, edit: Message) -> bool:
+        """Is this an edit, of its messages, that it does not know?"""
+        is_new = seq > self.on and seq not in self.edits
+        return is_new and any(is_edit_of(edit, one) for one in self.messages)
 
 
 class TurnClaim:
@@ -84,6 +92,7 @@ class TurnClaim:
         self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
+        self.is_corrected = False
         self.stopped = anyio.Event()
         self._context = context
         self._claimed = session.turn.claimed
@@ -94,6 +103,11 @@ class TurnClaim:
         self.stopped.set()
         self.soft.cancel()
         self.hard.deadline = min(self.hard.deadline, anyio.current_time() + self._context.settings.grace)
+
+    def correct(self) -> None:
+        """Interrupt, for what it answers has been edited."""
+        self.is_corrected = True
+        self.stop()
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
         await self._write(step, extra=self._outbound(replies))
@@ -140,7 +154,7 @@ class TurnClaim:
 
     def _end(self, result: LaneResult) -> records.TurnEnded:
         return records.TurnEnded(
-            upto=self.job.on,
+            upto=self.session.upto if result.is_corrected else self.job.on,
             turn_id=self.job.turn_id,
             status=result.status,
             entries=result.entries,

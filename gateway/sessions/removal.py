@@ -71,7 +71,7 @@ async def rewrite_sessions(
             raise SessionError(f"a turn is under way in {key}: try again when it has ended")
         if not past:
             return False
-        end = records.TurnEnded(upto=before.upto, status="forgotten", is_partial=True)
+        end = records.TurnEnded(upto=before.upto, status="forgotten", is_partial=True, edits=before.edits)
         remains = [_rewrite_session(change(old)) for old in past.values()]
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
             await purge_turns(engine, record_subjects.token_of(key), seq)
@@ -108,7 +108,7 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
     if before.turn is not None or not before.session_id:
         return False
     past = await sessions.read_all(key)
-    end = records.TurnEnded(upto=before.upto, status="shortened")
+    end = records.TurnEnded(upto=before.upto, status="shortened", edits=before.edits)
     seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
     if seq:
         await purge_chain(engine, record_subjects.token_of(key), seq)

@@ -21,7 +21,7 @@ from gateway.events import AskedCall
 from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
 from gateway.transcript import SUMMARY_KEY, Entry, Usage
 
-STATE_VERSION = 6  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 7  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
 SENDING = "message:sending"  # what hooks decide there, they may decide when the turn is over
@@ -32,10 +32,10 @@ ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 class OpenTurn(msgspec.Struct, frozen=True):
     """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
 
-    It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
-    sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so many ended with an error
-    (`failures`) or with the death of the process by its own code (`deaths`). `questions` are those still open, `asked`
-    all there were, and `calls` the tools' calls that approvals among them are bound to.
+    It answers the messages up to the inbound sequence `on`, with those `edits` of them. `by` is the node that holds it
+    ("": nobody), `claimed` the sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so
+    many ended with an error (`failures`) or with the death of the process by its own code (`deaths`). `questions` are
+    those still open, `asked` all there were, and `calls` the tools' calls that approvals among them are bound to.
     """
 
     turn_id: str
@@ -55,6 +55,7 @@ class OpenTurn(msgspec.Struct, frozen=True):
     until: float = 0.0
     pauses: int = 0  # how often it has waited for answers
     decisions: tuple[records.DecisionRecord, ...] = ()
+    edits: tuple[int, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
@@ -96,6 +97,7 @@ class Session(msgspec.Struct, frozen=True):
     platform: str = ""
     user_id: str = ""
     upto: int = 0
+    edits: tuple[int, ...] = ()  # behind that, those that turns have taken into their messages
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
     speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered; (): nobody wrote it down
@@ -187,7 +189,7 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
         turn = replace(state.turn, on=kept.on, claimed=state.seq, questions={})
     else:
         turn = OpenTurn(kept.turn_id, kept.on, state.seq, state.seq)
-    turn = replace(turn, by=kept.by, attempt=kept.attempt, deaths=kept.deaths)
+    turn = replace(turn, by=kept.by, attempt=kept.attempt, deaths=kept.deaths, edits=kept.edits)
     return replace(state, turn=turn, last_active=at)
 
 
@@ -229,13 +231,16 @@ def _apply_answered(state: Session, kept: records.QuestionAnswered, at: float) -
 def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     upto = max(state.upto, kept.upto)
     if kept.status in ("forgotten", "shortened"):
-        return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
+        state = Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
+        return replace(state, edits=kept.edits)
+    taken = state.turn.edits if state.turn and state.turn.on <= upto else ()  # else it is begun again
     entries, pieces = kept.entries, kept.pieces
     if state.deleted:  # while the turn ran
         entries, pieces = delete_pieces(entries, pieces, state.deleted)
     return replace(
         state,
         upto=upto,
+        edits=tuple(seq for seq in (*state.edits, *taken) if seq > upto),
         entries=state.entries + entries,
         turns=(*state.turns, len(kept.entries)) if kept.entries else state.turns,
         pieces=(*state.pieces, pieces) if kept.entries else state.pieces,
@@ -312,6 +317,19 @@ def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
         bag = {name: value for name, value in bag.items() if name != SUMMARY_KEY}
     kept = tuple(entries)
     return replace(session, entries=kept, pieces=tuple(pieces), bag=bag, weight=estimate_weight(kept))
+
+
+def find_words(session: Session, name: MessageName, by: str) -> str:
+    """What somebody's message says in the conversation; empty: it does not stand there."""
+    first = len(session.entries)
+    for size, pieces in zip(reversed(session.turns), reversed(session.pieces), strict=True):
+        first -= size
+        for piece in pieces:
+            if piece.name == name and piece.by == by and piece.entry < size:
+                content = session.entries[first + piece.entry].content
+                begin, end = piece.spans[0] if piece.spans else (0, len(content))
+                return content[begin:end]
+    return ""
 
 
 _add_step = _change_turn(lambda turn, kept: replace(turn, steps=(*turn.steps, kept)))

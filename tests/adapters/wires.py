@@ -47,6 +47,8 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_an_admin_says_in_a_group_what_is_answered_there",
         "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_an_edit_comes_as_an_edit",
+        "test_an_edit_of_what_is_being_answered_begins_the_answer_again",
+        "test_an_edit_of_what_waits_changes_it",
         "test_reactions_are_told",
     ),
     "a path that is typed is as good as a file": (

@@ -82,10 +82,11 @@ async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(
 
 async def test_only_plain_words_interrupt() -> None:
     assert interrupt_on_text(message("no, wait"))
+    assert interrupt_on_text(message("no, wait", kind="edit"))  # where it is of what is being answered
     for text, kind in (
         ("/title x", "text"),
         ("!new", "text"),
-        ("x", "edit"),
+        ("/title x", "edit"),
         ("/approve", "button"),
         ("x", "internal"),
     ):

@@ -38,7 +38,8 @@ class TelegramReader:
         if update.edited_message is not None:
             message = update.edited_message
             stamp = message.edit_date or message.date
-            return self._written([message], "edit", f":edit{stamp.timestamp():.0f}", update.update_id)
+            suffix = f":edit{stamp.timestamp():.0f}.{update.update_id}"  # several may come within a second
+            return self._written([message], "edit", suffix, update.update_id)
         return self._written([one.message for one in updates if one.message], "text", "", update.update_id)
 
     def _written(

@@ -7,7 +7,9 @@ reason. A name that is no test fails the run, so that the list does not outlive 
 
 import pytest
 
-pytest.register_assert_rewrite("gateway.testing.networks.suite")  # a failed assertion says what it saw
+pytest.register_assert_rewrite(
+    "gateway.testing.networks.suite", "gateway.testing.networks.suite_changes"
+)  # a failed assertion says what it saw
 
 ROW = "row(id): what the test proves, in hermes-gateway's own table"
 

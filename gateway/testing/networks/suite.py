@@ -13,14 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.daemon.platforms import PROBE_SECONDS, steer_platform
 from gateway.errors import AdapterError
 from gateway.events import Event
-from gateway.message_pieces import DELETED
-from gateway.sessions.export import as_json
 from gateway.testing.live_gateway import until
-from gateway.testing.networks.house import SCRIPT, House, housed
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite_changes import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
 
 LETTER = b"%PDF-1.4 a letter"
@@ -230,86 +228,6 @@ async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp
         assert not house.with_text("Did.")
         await wire.press(question, "Yes")
         await house.shows("Did.")
-
-
-async def test_an_edit_comes_as_an_edit(house: House) -> None:
-    message = await house.wire.write("what was it?")
-    await house.shows("I heard you.")
-    await house.wire.edit(message, "what is it?")
-    await house.shows("It is 42.")
-
-
-async def test_what_its_author_deletes_is_shown_nowhere_and_to_no_model(wire: Wire, tmp_path: Path) -> None:
-    """Also when the gateway was started anew since, and the conversation was reset; what others said stays."""
-    async with housed(wire, tmp_path / "home") as house:
-        message = await wire.upload(("mellon.bin", b"\x00\x01"), caption="the word is mellon")
-        await house.shows("I heard you.")
-        (received,) = await house.hears("message:received")
-        await wire.write("what is it?")
-        await house.shows("It is 42.")
-    async with housed(wire, tmp_path / "home") as house:
-        await wire.write("/new")
-        await house.shows("A new session begins")
-        await wire.delete(message)
-        gateway, key = house.gateway, received["session_key"]
-
-        async def read() -> str:
-            return "".join(map(as_json, (await gateway.sessions.read_all(key)).values()))
-
-        async def has_gone() -> bool:
-            return "mellon" not in await read() and not await gateway.search.find("mellon")
-
-        await until(has_gone, "the words are gone")
-        assert DELETED in await read()
-        assert "what is it?" in await read()
-        assert await gateway.search.find("deleted")
-        assert not await anyio.Path(received["attachments"][0]["path"]).exists()
-        inbound = records.read_all(gateway.engine, record_subjects.IN_SUBJECTS, records.InboundMessage)
-        assert not [one async for _, one in inbound if "mellon" in one.message.text]
-        (old,) = [one for one in await gateway.sessions.read_all(key) if one == received["session_id"]]
-        await wire.write(f"/resume {old}")
-        await house.shows("Back in")
-        await wire.write("what is it?")
-        await house.shows("It is 42.", 2)
-        (asked,) = await house.hears("llm:before")
-        assert "mellon" not in str(asked["messages"])
-        assert DELETED in str(asked["messages"])
-
-
-async def test_what_waits_and_is_deleted_is_not_answered(wire: Wire, tmp_path: Path) -> None:
-    slow = {"user": "hello", "chunks": ["I ", "heard ", "you."], "delay": "1s"}
-    async with housed(wire, tmp_path / "home", slow, *SCRIPT) as house:
-        await wire.write("hello")
-        await until(lambda: bool(house.told("agent:start")), "the turn")
-        message = await wire.write("what is mellon?")
-        inbound = record_subjects.session_subject_of("in", house.told("agent:start")[0]["session_key"])
-
-        async def count() -> int:
-            return len(await house.gateway.engine.read(inbound, 0, 10))
-
-        async def waits() -> bool:
-            return await count() == 2
-
-        async def is_gone() -> bool:
-            return await count() == 1
-
-        await until(waits, "the second message")
-        await wire.delete(message)
-        await until(is_gone, "the deletion")
-        await house.shows("heard you.")
-        await wire.write("what is it?")
-        await house.shows("It is 42.")
-        assert [one["text"] for one in await house.hears("message:received", 2)] == ["hello", "what is it?"]
-
-
-async def test_what_is_deleted_is_kept_where_the_settings_want_it(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", settings="sessions: {deletions: keep}\n") as house:
-        message = await wire.write("the word is mellon")
-        await house.shows("I heard you.")
-        await wire.delete(message)
-        await wire.write("what is it?")
-        await house.shows("It is 42.")
-        assert await house.gateway.search.find("mellon")
 
 
 async def test_commands_are_commands(house: House) -> None:

@@ -1,0 +1,125 @@
+"""Edits of what is not answered yet: what waits is changed by them, and a turn that runs may be corrected.
+
+An edit is a message of its own in the journal, under an id that begins with the edited one's. Which edits a turn has
+taken stands in its claim: so it has the same words when it runs again, and none of them is answered a second time. An
+edit by somebody else, or of what is not here, changes nothing; it is a message like any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gateway import record_subjects, records
+from gateway.engine.interface import Engine
+from gateway.lanes.context import PAGE, LaneContext
+from gateway.lanes.turn import build_partial_entries, build_partial_pieces
+from gateway.message_pieces import SAID_KINDS, name_of
+from gateway.messages import Message, people_of
+from gateway.sessions import OpenTurn, Session
+from gateway.sessions.session import find_words
+
+
+class PendingMessage(NamedTuple):
+    """A message as it came at `seq`, with the words of its last edit; `edits` are those of which it has them."""
+
+    seq: int
+    message: Message
+    edits: tuple[int, ...] = ()
+
+
+def is_edit_of(edit: Message, said: Message) -> bool:
+    """Is it an edit of that message, by whoever wrote it?"""
+    is_said = edit.kind == "edit" and said.kind in SAID_KINDS
+    return is_said and edit.sender == said.sender and name_of(edit) == name_of(said)
+
+
+def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
+    """The messages, with those that only change one before them taken into it."""
+    folded: list[PendingMessage] = []
+    for seq, message in found:
+        for at, one in enumerate(folded):
+            if is_edit_of(message, one.message):
+                folded[at] = PendingMessage(one.seq, _put_edit(one.message, message), (*one.edits, seq))
+                break
+        else:
+            folded.append(PendingMessage(seq, message))
+    return folded
+
+
+def _put_edit(said: Message, edit: Message) -> Message:
+    """Of an album an edit brings the one file that it is about; what was heard in audio was heard in the first."""
+    is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
+    files = edit.attachments if is_whole else said.attachments
+    return replace(said, text=edit.text, attachments=files, text_before=said.text_before or said.text)
+
+
+def put_words_before(session: Session, message: Message) -> Message:
+    """An edit of what was answered already, with the words that stand in the conversation."""
+    if message.kind != "edit":
+        return message
+    return replace(message, text_before=find_words(session, name_of(message), message.sender))
+
+
+async def read_inbound(engine: Engine, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
+    """The messages of a session behind a sequence."""
+    found = await engine.read(record_subjects.session_subject_of("in", key), after, limit)
+    decoded = ((one.seq, records.decode(one.data)) for one in found)
+    return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
+
+
+async def read_pending(engine: Engine, session: Session) -> list[tuple[int, Message]]:
+    """What waits, without what was taken back, and without edits that a turn has taken."""
+    after = session.upto
+    while page := await read_inbound(engine, session.key, after):
+        if found := [one for one in page if one[0] not in session.edits and name_of(one[1]) not in session.deleted]:
+            return found
+        after = page[-1][0]
+    return []
+
+
+async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tuple[int, Message]]:
+    """The very messages of an open turn, as they were when it was begun."""
+    found, after, last = list[tuple[int, Message]](), session.upto, max(turn.on, *turn.edits, 0)
+    while after < last and (page := await read_inbound(engine, session.key, after)):
+        found += page
+        after = page[-1][0]
+    own = [one for one in found if one[0] in turn.edits or (one[0] <= turn.on and one[0] not in session.edits)]
+    return [(one.seq, put_words_before(session, one.message)) for one in fold_edits(own)]
+
+
+async def is_edit_of_open(engine: Engine, message: Message, session: Session) -> bool:
+    """Is it an edit of what is being answered in the session?"""
+    said = await read_open(engine, session, session.turn) if session.turn and message.kind == "edit" else []
+    return any(is_edit_of(message, one) for _, one in said)
+
+
+async def has_new_edit(context: LaneContext, session: Session, turn: OpenTurn) -> bool:
+    """Has somebody edited what this turn answers, and wants that to be answered instead?"""
+    said = [message for _, message in await read_open(context.engine, session, turn)]
+    found = await read_inbound(context.engine, session.key, session.upto)  # as far as one looks for what waits
+    return any(
+        seq > turn.on and seq not in turn.edits and context.settings.interrupts(edit) and is_edit_of(edit, one)
+        for seq, edit in found
+        for one in said
+    )
+
+
+async def make_partial_end(
+    context: LaneContext, session: Session, turn: OpenTurn, *, is_corrected: bool = False
+) -> records.TurnEnded:
+    """The end of a turn that nobody runs: its person does not want it any more, or wants it begun again."""
+    messages = [message for _, message in await read_open(context.engine, session, turn)]
+    is_kept = not is_corrected or has_used_tools(turn)
+    return records.TurnEnded(
+        upto=session.upto if is_corrected else turn.on,
+        turn_id=turn.turn_id,
+        status="interrupted",
+        entries=build_partial_entries(messages, turn.steps) if is_kept else (),
+        people=people_of(messages),
+        pieces=build_partial_pieces(messages) if is_kept else (),
+    )
+
+
+def has_used_tools(turn: OpenTurn) -> bool:
+    """Has it done anything that whoever begins it again has to know of?"""
+    return any(isinstance(step, records.ToolStarted | records.ToolFinished) for step in turn.steps)
