@@ -165,6 +165,18 @@ def marks_of(wire: "SlackWire", asked: dict[str, Any]) -> list[str]:
     return wire.reactions.setdefault(str(asked["timestamp"]), [])
 
 
+def about_thread(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    """Slack keeps what it is told of threads in its view of assistants, and of no others."""
+    if not wire.has_threads:
+        raise Refused("missing_scope", needed="assistant:write")
+    if str(asked["thread_ts"]) not in wire.threads:
+        raise Refused("invalid_thread_ts")
+    wire.threads[str(asked["thread_ts"])] |= {
+        name: value for name, value in asked.items() if name in ("status", "title", "prompts")
+    }
+    return {}
+
+
 def upload_url(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     number = f"F{wire.stamp()}"
     wire.files[number] = (str(asked["filename"]), b"")
@@ -227,6 +239,9 @@ METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
     "conversations.open": open_chat,
     "conversations.history": history,
     "conversations.replies": replies,
+    "assistant.threads.setStatus": about_thread,
+    "assistant.threads.setTitle": about_thread,
+    "assistant.threads.setSuggestedPrompts": about_thread,
     "reactions.add": react,
     "reactions.remove": unreact,
     "files.getUploadURLExternal": upload_url,

@@ -43,6 +43,8 @@ class SlackWire:
     names: dict[str, str] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     growing: set[str] = field(default_factory=set)
+    threads: dict[str, dict[str, Any]] = field(default_factory=dict)  # that people opened with the app as an assistant
+    has_threads: bool = True
     tokens: tuple[str, ...] = (BOT_TOKEN, APP_TOKEN)
     scopes: str = ",".join(SCOPES)
     connections: int = 0
@@ -159,6 +161,14 @@ class SlackWire:
     async def react(self, message: str, emoji: str, *, by: str = ANN) -> None:
         item = {"type": "message", "channel": self.messages[message]["channel"], "ts": message}
         self.event({"type": "reaction_added", "user": self.known_as(by), "reaction": NAMES[emoji], "item": item})
+
+    def open_thread(self, by: str = ANN) -> str:
+        """A person opens Slack's view of assistants."""
+        thread = self.stamp()
+        self.threads[thread] = {}
+        about = {"user_id": self.known_as(by), "channel_id": self.place(by), "thread_ts": thread, "context": {}}
+        self.event({"type": "assistant_thread_started", "assistant_thread": about, "event_ts": self.stamp()})
+        return thread
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         """Slack tells of it twice: as a message, and as a mention."""

@@ -17,14 +17,21 @@ ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
 
 
 class TypingIndicator:
-    """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds."""
+    """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
 
-    def __init__(self, served_as: str, show: ShowTyping, pause: float, display: FindDisplay) -> None:
+    `hide` takes it away, where it would outlast the turn.
+    """
+
+    def __init__(
+        self, served_as: str, show: ShowTyping, pause: float, display: FindDisplay, hide: ShowTyping | None = None
+    ) -> None:
         self._platform, _, self._account = served_as.partition(":")
         self._show = show
+        self._hide = hide
         self._display = display
         self._pause = pause
         self._working: dict[str, tuple[Address, float]] = {}
+        self._ended: set[Address] = set()
         self._news = anyio.Event()
 
     async def run(self, registry: HookRegistry) -> None:
@@ -33,10 +40,15 @@ class TypingIndicator:
         remove = registry.watch(["agent:start", "agent:end"], self._note, when=when)
         try:
             while True:
-                if not self._working:
+                if not self._working and not self._ended:
                     await self._news.wait()
                 self._news = anyio.Event()
-                for address in self._places():
+                places = self._places()
+                ended, self._ended = self._ended - places, set()
+                if self._hide:
+                    for address in ended:
+                        await self._hide(address)
+                for address in places:
                     await self._show(address)
                 with anyio.move_on_after(self._pause):
                     await self._news.wait()
@@ -46,7 +58,9 @@ class TypingIndicator:
     def _note(self, event_type: str, fields: Mapping[str, Any]) -> None:
         turn = str(fields["turn_id"])
         if event_type == "agent:end":
-            self._working.pop(turn, None)
+            if (ended := self._working.pop(turn, None)) and self._hide:
+                self._ended.add(ended[0])
+                self._news.set()
             return
         address = address_from(fields)
         if self._display(address).typing:

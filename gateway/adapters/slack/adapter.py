@@ -28,6 +28,7 @@ from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.network_routes import route_of
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.shared.status_reactions import StatusReactions
+from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
@@ -44,8 +45,10 @@ from gateway.adapters.slack.reader import SlackReader, threads_of
 from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.route import SlackRoute
 from gateway.adapters.slack.settings import SlackSettings
+from gateway.adapters.slack.threads import AT_WORK_PAUSE, SlackThreads
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.errors import AdapterError
+from gateway.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -101,9 +104,18 @@ class SlackAdapter:
             partial(list_parent_files, web),
         )
         presses = SlackInteractions(web, context, recent, bot)
+        threads = SlackThreads(web, self._settings.prompts)
+        sign = TypingIndicator(
+            context.served_as, threads.show_working, AT_WORK_PAUSE, parts.display, threads.hide_working
+        )
+
+        def note(message: Message) -> None:
+            recent.note(message)
+            threads.note(message)
+
         fetch = partial(fetch_file, web=web)
-        inbox = Inbox(context, bot, marks, recent.note, fetch, threads_of, SlackNames(web).add_to)
-        receiver = SlackReceiver(context, presence, reader, inbox, presses)
+        inbox = Inbox(context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
+        receiver = SlackReceiver(context, presence, reader, inbox, presses, threads)
         secret = self._settings.signing_secret.reveal()
         app = AsyncApp(client=web, process_before_response=True, signing_secret=secret or None)
         receiver.listen(app)
@@ -119,6 +131,8 @@ class SlackAdapter:
             tasks.start_soon(receiver.read_again, web, marks, since)
             await tasks.start(parts.outbox.serve_platform, carrier)
             tasks.start_soon(reactions.run, parts.registry)
+            tasks.start_soon(sign.run, parts.registry)
+            tasks.start_soon(threads.run)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)
             await watch()
 

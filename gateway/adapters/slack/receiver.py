@@ -18,11 +18,14 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import check_message, make_reaction
 from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
+from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.emoji import emoji_of
 from gateway.adapters.slack.history import SlackHistory
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.reader import Event, SlackReader, address_of
+from gateway.adapters.slack.threads import SlackThreads
 from gateway.errors import GatewayError
+from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +44,14 @@ class SlackReceiver:
         reader: SlackReader,
         inbox: Inbox[Event],
         presses: SlackInteractions,
+        threads: SlackThreads,
     ) -> None:
         self._context = context
         self._presence = presence
         self._reader = reader
         self._inbox = inbox
         self._presses = presses
+        self._threads = threads
 
     def listen(self, app: AsyncApp) -> None:
         """Have Bolt call us for everything."""
@@ -79,6 +84,15 @@ class SlackReceiver:
             await self._take(event, is_new=True)
         elif event["type"] in ("reaction_added", "reaction_removed"):
             await self._react(event)
+        elif event["type"] == "assistant_thread_started":
+            self._begin_thread(event["assistant_thread"])
+
+    def _begin_thread(self, thread: Mapping[str, Any]) -> None:
+        """Strangers are offered nothing."""
+        user, account = str(thread["user_id"]), self._context.served_as.partition(":")[2]
+        address = Address(PLATFORM, str(thread["channel_id"]), "dm", str(thread["thread_ts"]), account)
+        if self._context.parts.access.find_role(Message("", address, user, "")) is not None:
+            self._threads.begin(thread)
 
     async def _take(self, event: Event, *, is_new: bool) -> None:
         if (arrival := self._reader.read(event)) is not None:

@@ -20,6 +20,10 @@ class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
     allow_bots: Annotated[Literal["none", "mentions", "all"], describe("which messages of other bots are answered")] = (
         "none"
     )
+    prompts: Annotated[
+        tuple[str, ...],
+        describe("what people are offered to ask when they open Slack's view of assistants", max_length=4),
+    ] = ()
     base_url: Annotated[str, describe("another address of the Web API", pattern=HTTP_PATTERN)] = ""
 
     @property
