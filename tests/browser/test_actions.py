@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, STRANGER
@@ -306,6 +306,36 @@ def test_a_conversation_is_stopped_saved_and_forgotten(gateway: GatewayProcess, 
         expect(screen.room).not_to_contain_text("a word that stays", timeout=PATIENCE)
     assert gateway.cli("sessions", "search", "stays").stdout == "nobody said that\n"
     assert screen.faults == []
+
+
+def test_what_was_asked_stays_though_the_room_was_made_before(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.say("a first word", session="ten")
+    held: list[Route] = []
+    is_asked = Event()
+
+    def hold(route: Route) -> None:
+        if is_asked.is_set():
+            route.continue_()
+        else:
+            held.append(route)
+
+    with open_screen() as screen:
+        screen.enter("conversations", "a first word")
+        screen.room.get_by_role("link", name="a first word").click()
+        shows(screen.room, "What was said")
+        screen.page.route("**/api/status*", hold)  # the room is made at once, and drawn when this has come
+        with screen.page.expect_response(lambda answer: "sessions.show" in answer.url):
+            gateway.say("another word", session="ten")
+        while not held:
+            screen.page.wait_for_timeout(20)  # in which the browser is heard
+        button(screen, "Delete").click()
+        shows(screen.room, "forgotten for good")
+        is_asked.set()
+        for one in held:
+            one.continue_()
+        shows(screen.room, "another word")
+        shows(screen.room, "forgotten for good")
+        expect(button(screen, "No, leave it")).to_be_focused()
 
 
 def test_events_are_filtered_and_paused(gateway: GatewayProcess, open_screen: OpenScreen) -> None:

@@ -21,7 +21,21 @@ export function actions(key, wished) {
     ? [button('No, leave it', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'risky')]
     : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind))
   const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
-  return el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons)
+  return noteState(key, el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
+}
+
+// A room is drawn a while after it was made, and meanwhile something may have been pressed there.
+const states = new WeakMap()  // by what was made: the place as it was then, and how to make it anew
+function noteState(key, made, anew) {
+  states.set(made, { key, place: places.get(key), anew })
+  return made
+}
+
+export function catchUp(shown) {
+  for (const one of shown.querySelectorAll('[data-key^="act "]')) {
+    const { key, place, anew } = states.get(one) ?? {}
+    if (anew && places.get(key) !== place) one.replaceWith(anew())
+  }
 }
 
 const find = key => document.querySelector(`[data-key="${CSS.escape(`act ${key}`)}"]`)
@@ -82,5 +96,5 @@ export function actionForm(key, label, verb, fields, makeParams, said) {
     again({ busy: true })
     if (await perform(key, verb, makeParams(new FormData(written)), said, again)) written.reset()
   }
-  return form
+  return noteState(key, form, () => actionForm(key, label, verb, fields, makeParams, said))
 }

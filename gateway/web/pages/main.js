@@ -1,7 +1,7 @@
 // The frame: which room is open, what stands beside it, and when it is drawn anew.
 
 import { ask, endLogin, may, mayLook } from './asking.js'
-import { forgetActions, keepFocus, saidElsewhere } from './acting.js'
+import { catchUp, forgetActions, keepFocus, saidElsewhere } from './acting.js'
 import { el, lasting, plain, renew } from './dom.js'
 import { listen } from './live.js'
 import * as activity from './activity.js'
@@ -57,6 +57,7 @@ async function look() {
 function draw(shown) {
   const drawn = byId('room').firstElementChild
   if (byId('room').querySelector('.whole')) return
+  catchUp(shown)
   if (drawn?.isConnected && isDrawn) keepFocus(() => renew(drawn, shown))
   else byId('room').replaceChildren(shown)
   isDrawn = true
