@@ -62,10 +62,10 @@ def chat_of(channel: dict[str, Any]) -> str:
     return GROUP if CHANNEL in (channel["id"], channel["parent_id"]) else str(channel["id"])
 
 
-def guild(channels: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def guild(channels: dict[str, dict[str, Any]], bot: dict[str, Any]) -> dict[str, Any]:
     plain = {"color": 0, "hoist": False, "managed": False, "mentionable": False, "flags": 0, "tags": {}}
     everyone = {**plain, "id": GUILD, "name": "@everyone", "permissions": ALL_THAT_IS_NEEDED, "position": 0}
-    ours = {**everyone, "id": BOT_ROLE, "name": "gate", "position": 1, "managed": True, "tags": {"bot_id": APP}}
+    ours = {**everyone, "id": BOT_ROLE, "name": "gate", "position": 1, "managed": True, "tags": {"bot_id": bot["id"]}}
     numbers = ("verification_level", "default_message_notifications", "explicit_content_filter", "mfa_level")
     there = [one for one in channels.values() if "guild_id" in one]
     return {
@@ -76,7 +76,7 @@ def guild(channels: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "roles": [everyone, ours, {**everyone, "id": TEAM_ROLE, "name": "team", "position": 2}],
         "channels": [one for one in there if one["type"] == 0],
         "threads": [one for one in there if one["type"] == 11],
-        "members": [member(BOT, [BOT_ROLE])],
+        "members": [member(bot, [BOT_ROLE])],
         **dict.fromkeys((*numbers, "nsfw_level", "premium_tier", "system_channel_flags", "afk_timeout"), 0),
         **{name: [] for name in ("emojis", "stickers", "features", "presences", "voice_states", "soundboard_sounds")},
         **{name: [] for name in ("stage_instances", "guild_scheduled_events")},

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from tests.adapters.discord_facts import APP, BOT, PEOPLE, keys, member, thread, user
+from tests.adapters.discord_facts import PEOPLE, keys, member, thread, user
 
 if TYPE_CHECKING:
     from tests.adapters.discord_wire import DiscordWire
@@ -36,13 +36,13 @@ def answered(body: Any, status: int = 200, more: Mapping[str, str] | None = None
     return web.Response(body=json.dumps(body).encode(), status=status, headers=headers)
 
 
-def me(_wire: "DiscordWire", _body: Any, _query: Any) -> Any:
-    return BOT
+def me(wire: "DiscordWire", _body: Any, _query: Any) -> Any:
+    return wire.bot
 
 
 def application(wire: "DiscordWire", _body: Any, _query: Any) -> Any:
     about: dict[str, Any] = {
-        "id": APP,
+        "id": wire.bot["id"],
         "name": "gate",
         "icon": None,
         "description": "",
@@ -120,7 +120,7 @@ def say(wire: "DiscordWire", body: Any, _query: Any, number: str) -> Any:
         raise Refused(400, 50035, "the nonce is missing, or too long")
     if known := wire.nonces.get(body["nonce"]):
         return wire.messages[known]
-    message = wire.message(BOT["id"], number, body.get("content") or "", **said(body))
+    message = wire.message(wire.bot["id"], number, body.get("content") or "", **said(body))
     wire.nonces[body["nonce"]] = message["id"]
     return wire.shows(message)
 
@@ -171,7 +171,7 @@ def make_thread(wire: "DiscordWire", body: Any, query: Any, number: str, message
         raise Refused(400, 160004, "A thread has already been created for this message")
     if not 0 < len(body["name"]) <= 100:
         raise Refused(400, 50035, "Invalid Form Body: name")
-    wire.channels[message] = thread(message, owner=APP, name=body["name"])
+    wire.channels[message] = thread(message, owner=wire.bot["id"], name=body["name"])
     wire.event("THREAD_CREATE", wire.channels[message])
     return wire.channels[message]
 
@@ -204,7 +204,7 @@ def follow_up(wire: "DiscordWire", body: Any, _query: Any, _app: str, token: str
     if about is None or about["answer"] != 5:
         raise Refused(404, 10015, "Unknown Webhook")
     check(body)
-    return wire.shows(wire.message(BOT["id"], about["channel_id"], body.get("content") or "", **said(body)))
+    return wire.shows(wire.message(wire.bot["id"], about["channel_id"], body.get("content") or "", **said(body)))
 
 
 def drop_answer(wire: "DiscordWire", _body: Any, _query: Any, _app: str, token: str) -> Any:

@@ -18,7 +18,6 @@ from aiohttp import WSMsgType, web
 
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.discord_facts import (
-    APP,
     BOT,
     CHANNEL,
     GUILD,
@@ -53,7 +52,10 @@ class Session:
 
 @dataclass
 class DiscordWire:
-    """Fills `Wire`. `calls` has everything that the bot asked for; `ills` are told to the next calls that match."""
+    """Fills `Wire`. `calls` has everything that the bot asked for; `ills` are told to the next calls that match.
+
+    One server can be that of several bots, of which each has a wire: see `serving_beside`.
+    """
 
     network: str = "discord"
     settings: str = ""
@@ -73,6 +75,9 @@ class DiscordWire:
     identified: int = 0
     resumed: int = 0
     token: str = TOKEN
+    given_token: str = TOKEN  # what the gateway is told; one that was revoked is not `token` any more
+    bot: dict[str, Any] = field(default_factory=lambda: BOT)
+    beside: list["DiscordWire"] = field(default_factory=list)
     url: str = ""
     auto_thread: bool = False
     intents_granted: bool = True
@@ -93,7 +98,7 @@ class DiscordWire:
     @property
     def environ(self) -> dict[str, str]:
         return {
-            "DISCORD_BOT_TOKEN": TOKEN,
+            "DISCORD_BOT_TOKEN": self.given_token,
             "DISCORD_API_URL": f"{self.url}/api/v10",
             "DISCORD_GATEWAY_URL": f"{self.url.replace('http', 'ws')}/gateway",
             "DISCORD_AUTO_THREAD": str(self.auto_thread).lower(),
@@ -122,6 +127,14 @@ class DiscordWire:
         finally:
             self.hang_up()
             await runner.cleanup()
+
+    @asynccontextmanager
+    async def serving_beside(self, first: "DiscordWire") -> AsyncIterator[None]:
+        """As another bot on its server, which knows by the token whose a call is."""
+        self.channels, self.url = {CHANNEL: channel_of(CHANNEL)}, first.url
+        first.beside.append(self)
+        yield
+        self.hang_up()
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:
         """Who types a slash is offered the bot's commands, here as old menus had them, and does not write a message."""
@@ -205,8 +218,8 @@ class DiscordWire:
         return reaction(self.channels[self.messages[message]["channel_id"]], message, emoji, known_as(by))
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
-        said = f"<@{BOT['id']}> {text}"
-        return self.told(self.message(by, self.place(chat), said, mentions=[{**BOT, "member": member(BOT)}]))
+        said = f"<@{self.bot['id']}> {text}"
+        return self.told(self.message(by, self.place(chat), said, mentions=[{**self.bot, "member": member(self.bot)}]))
 
     async def forward(self, text: str, *, by: str = ANN) -> str:
         return self.told(self.message(by, self.place(by), "", **passed_on(text, now())))
@@ -270,7 +283,7 @@ class DiscordWire:
         about = {
             "id": self.number(),
             "channel_id": where,
-            "author": BOT if by == BOT["id"] else user(known_as(by)),
+            "author": self.bot if by == self.bot["id"] else user(known_as(by)),
             "content": text,
             "timestamp": now(),
             "edited_timestamp": None,
@@ -294,7 +307,8 @@ class DiscordWire:
         return str(message["id"])
 
     def interact(self, kind: int, by: str, where: str, data: dict[str, Any], **more: Any) -> str:
-        about = interaction(self.number(), kind, self.member(by), self.channels[where], data) | more
+        about = interaction(self.number(), kind, self.member(by), self.channels[where], data)
+        about |= {"application_id": self.bot["id"], **more}
         self.interactions[about["id"]] = self.interactions[about["token"]] = {**about, "answer": None}
         self.event("INTERACTION_CREATE", about)
         return str(about["id"])
@@ -332,9 +346,18 @@ class DiscordWire:
                 task.add_done_callback(self._tasks.discard)
 
     async def _file(self, request: web.Request) -> web.Response:
-        return web.Response(body=self.files[request.match_info["name"]])
+        name = request.match_info["name"]
+        return web.Response(body=next(one.files[name] for one in (self, *self.beside) if name in one.files))
 
     async def _rest(self, request: web.Request) -> web.Response:
+        """By the token; what is asked without one bears the number of an interaction."""
+        shown, parts = request.headers.get("Authorization", ""), request.match_info["path"].split("/")
+        for one in self.beside:
+            if shown == f"Bot {one.token}" or any(part in one.interactions for part in parts):
+                return await one._answer(request)
+        return await self._answer(request)
+
+    async def _answer(self, request: web.Request) -> web.Response:
         assert request.transport
         self._open.add(request.transport)
         path = request.match_info["path"]
@@ -375,18 +398,22 @@ class DiscordWire:
         assert request.transport
         self._open.add(request.transport)
         session: Session | None = None
+        wire = self
         await socket.send_json({"op": 10, "d": {"heartbeat_interval": self.heartbeat}, "s": None, "t": None})
         async for frame in socket:
             if frame.type is not WSMsgType.TEXT:
                 break
             asked = json.loads(frame.data)
-            if asked["op"] == 1 and not self.is_deaf:
+            if asked["op"] == 1 and not wire.is_deaf:
                 await socket.send_json({"op": 11, "d": None, "s": None, "t": None})
             elif asked["op"] in (2, 6):
-                session = await self._welcome(socket, asked)
-        self._open.discard(request.transport)
+                wire = next((one for one in self.beside if one.token == asked["d"]["token"]), self)
+                wire._open.add(request.transport)
+                session = await wire._welcome(socket, asked)
+        for one in (self, wire):
+            one._open.discard(request.transport)
         if session is not None and socket.close_code == 1000:
-            self.sessions.pop(session.id, None)
+            wire.sessions.pop(session.id, None)
         return socket
 
     async def _welcome(self, socket: web.WebSocketResponse, asked: dict[str, Any]) -> Session | None:
@@ -413,16 +440,16 @@ class DiscordWire:
 
     async def _begin(self, socket: web.WebSocketResponse) -> Session:
         self.identified += 1
-        session = Session(f"session{self.identified}", socket=socket)
+        session = Session(f"session{self.identified}-{self.bot['id']}", socket=socket)
         ready = {
             "v": 10,
-            "user": BOT,
+            "user": self.bot,
             "session_id": session.id,
             "resume_gateway_url": f"{self.url.replace('http', 'ws')}/gateway",
             "guilds": [{"id": GUILD, "unavailable": True}],
-            "application": {"id": APP, "flags": 1 << 19},
+            "application": {"id": self.bot["id"], "flags": 1 << 19},
         }
-        for number, (name, data) in enumerate([("READY", ready), ("GUILD_CREATE", guild(self.channels))], 1):
+        for number, (name, data) in enumerate([("READY", ready), ("GUILD_CREATE", guild(self.channels, self.bot))], 1):
             payload = {"op": 0, "t": name, "d": data, "s": number}
             session.told.append(payload)
             await socket.send_str(json.dumps(payload))

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from tests.adapters.slack_wire import BOT_TOKEN, SlackWire
+from tests.adapters.slack_wire import SlackWire
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 KINDS = {"events_api": "application/json"}
@@ -36,8 +36,8 @@ class SlackCallsWire(SlackWire):
     @property
     def environ(self) -> dict[str, str]:
         return {
-            "SLACK_BOT_TOKEN": BOT_TOKEN,
-            "SLACK_SIGNING_SECRET": SECRET,
+            "SLACK_BOT_TOKEN": self.given_tokens[0],
+            "SLACK_SIGNING_SECRET": self.secret,
             "SLACK_API_URL": f"{self.url}/api",
             "GATEWAY_PLATFORMS_SLACK_MODE": "http",
             "GATEWAY_WEB_LISTEN": f"127.0.0.1:{self._port}",

@@ -24,7 +24,14 @@ class Refused(Exception):
 
 
 def auth_test(wire: "SlackWire", _asked: Any) -> Any:
-    return {"url": wire.url, "team": "a team", "user": "gate", "team_id": "T1", "user_id": BOT, "bot_id": "B1"}
+    return {
+        "url": wire.url,
+        "team": "a team",
+        "user": "gate",
+        "team_id": "T1",
+        "user_id": wire.bot,
+        "bot_id": wire.bot_id,
+    }
 
 
 def connections_open(wire: "SlackWire", _asked: Any) -> Any:

@@ -46,6 +46,9 @@ class SlackWire:
     threads: dict[str, dict[str, Any]] = field(default_factory=dict)  # that people opened with the app as an assistant
     has_threads: bool = True
     tokens: tuple[str, ...] = (BOT_TOKEN, APP_TOKEN)
+    given_tokens: tuple[str, str] = (BOT_TOKEN, APP_TOKEN)  # what the gateway is told; `tokens` are those that are good
+    bot: str = BOT
+    bot_id: str = "B1"
     scopes: str = ",".join(SCOPES)
     connections: int = 0
     others: int = 0
@@ -65,8 +68,8 @@ class SlackWire:
     @property
     def environ(self) -> dict[str, str]:
         return {
-            "SLACK_BOT_TOKEN": BOT_TOKEN,
-            "SLACK_APP_TOKEN": APP_TOKEN,
+            "SLACK_BOT_TOKEN": self.given_tokens[0],
+            "SLACK_APP_TOKEN": self.given_tokens[1],
             "SLACK_API_URL": f"{self.url}/api",
         }
 
@@ -172,7 +175,7 @@ class SlackWire:
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         """Slack tells of it twice: as a message, and as a mention."""
-        message = self.message(by, self.place(chat), f"<@{BOT}> {html.escape(text, quote=False)}")
+        message = self.message(by, self.place(chat), f"<@{self.bot}> {html.escape(text, quote=False)}")
         number = self.told(message)
         self.event({**message, "type": "app_mention"})
         return number
@@ -236,7 +239,7 @@ class SlackWire:
         """A message in a channel, not told to anybody yet."""
         about = {"type": "message", "channel": where, "text": text, "ts": self.stamp(), "team": "T1", **more}
         about |= {
-            "user": by if by == BOT else self.known_as(by),
+            "user": by if by == self.bot else self.known_as(by),
             "channel_type": "im" if where[0] == "D" else "channel",
         }
         return about | ({"thread_ts": thread} if thread else {})
@@ -270,8 +273,8 @@ class SlackWire:
     def shows(self, asked: dict[str, Any], text: str, buttons: dict[str, str]) -> dict[str, Any]:
         """A message of the app's, as people see it from now on."""
         thread = str(asked.get("thread_ts") or "")
-        more = {"bot_id": "B1", "metadata": asked.get("metadata"), "blocks": asked.get("blocks") or []}
-        message = self.message(BOT, asked["channel"], text, thread, **more)
+        more = {"bot_id": self.bot_id, "metadata": asked.get("metadata"), "blocks": asked.get("blocks") or []}
+        message = self.message(self.bot, asked["channel"], text, thread, **more)
         shown = Shown(message["ts"], self.chat_of(asked["channel"]), text, thread, thread, buttons)
         shown.codes = [words for kind, words in rich_texts(asked) if kind == "rich_text_preformatted"]
         self.shown.append(shown)
@@ -338,7 +341,7 @@ class SlackWire:
         return socket
 
     async def _file(self, request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}":
+        if request.headers.get("Authorization") != f"Bearer {self.given_tokens[0]}":
             return web.Response(text="<html>sign in</html>", content_type="text/html")
         return web.Response(body=self.files[request.match_info["number"]][1])
 

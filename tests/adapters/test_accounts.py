@@ -17,25 +17,14 @@ from gateway.daemon.status import build_status
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed, variables_of
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
+from tests.adapters.bot_pairs import WORK_TOKEN, WorkWire
 from tests.adapters.slack_calls_wire import SlackCallsWire
-from tests.adapters.telegram_wire import BOT, TelegramWire
+from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wires import WIRES
 from tests.spine import until
 
-WORK_TOKEN = "4343:BBHfiqksKZ8WmR2zSjiQ7_v0pnWEvXyZabc"
 HOME_CHANNEL = "SLACK_HOME_CHANNEL_WORK=C0123456789\n"
 NETWORKS = [name for name in WIRES if name not in ("terminal", "web")]
-
-
-class WorkWire(TelegramWire):
-    """A second bot of Telegram's."""
-
-    def __init__(self) -> None:
-        super().__init__(token=WORK_TOKEN, bot={**BOT, "id": 4343, "username": "work_bot"})
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {**super().environ, "TELEGRAM_BOT_TOKEN": WORK_TOKEN}
 
 
 @pytest.fixture(params=NETWORKS)
@@ -117,20 +106,6 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[House, WorkWire]]:
         async with housed(second, tmp_path / "home", settings=settings, beside=[first], account="work") as house:
             await until(lambda: all(one.presence.facts.up for one in house.gateway.platforms), "both bots")
             yield House(first, house.gateway, house.events), second
-
-
-async def test_two_bots_have_conversations_of_their_own(both: tuple[House, WorkWire]) -> None:
-    house, work = both
-    await house.wire.write("what is it?")
-    await house.shows("It is 42.")
-    await work.write("what is it?")
-    await until(lambda: any("It is 42." in one.text for one in work.shown), "the answer of the other bot")
-    received = house.told("message:received")
-    assert [(one["account"], one["agent"], one["session_key"]) for one in received] == [
-        ("", "main", f"agent:main:telegram:dm:{ANN}"),
-        ("work", "sales", f"agent:main:telegram:work:dm:{ANN}"),
-    ]
-    assert (len(house.wire.shown), len(work.shown)) == (1, 1)
 
 
 @pytest.mark.row("T18")
