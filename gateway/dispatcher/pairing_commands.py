@@ -35,6 +35,7 @@ Invitation #{number}: whoever opens it first is let in as {role}. It is good onc
 {number}` takes it back.\
 """
 ANYWHERE = "write `/start {code}` to the bot, in a direct message"
+NOWHERE = "there is no bot yet to which `/start {code}` could be written: `hermes-gateway setup --help` connects one"
 WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
 
 
@@ -97,9 +98,9 @@ async def make_invitation(
     """
     check_role(role, by, giver)
     code, made = await context.access.pairings.invitations.make(role, lifetime, by)
-    return made, [(name, text.format(code=code)) for name, text in context.reports.ways_in()] or [
-        ("", ANYWHERE.format(code=code))
-    ]
+    is_served = any(one.served for one in context.reports.about().networks)
+    ways = context.reports.ways_in() or [("", ANYWHERE if is_served else NOWHERE)]
+    return made, [(name, text.format(code=code)) for name, text in ways]
 
 
 def check_role(role: Role, by: str, giver: Role) -> None:

@@ -132,6 +132,14 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     assert "may speak now" in (await cli(gateway, "pairing", "approve", "#2")).stdout
 
 
+async def test_an_invitation_to_a_gateway_without_a_network_says_that_there_is_none(gateway: GatewayProcess) -> None:
+    await to_thread.run_sync(gateway.start)
+    made = await cli(gateway, "pairing", "invite")
+    assert made.returncode == 0
+    assert "there is no bot yet to which `/start " in " ".join(made.stdout.split())
+    assert "setup --help" in made.stdout
+
+
 async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWire, gateway: GatewayProcess) -> None:
     gateway.environ |= wire.environ
     await to_thread.run_sync(gateway.start)
