@@ -62,7 +62,7 @@ def chat_of(channel: dict[str, Any]) -> str:
     return GROUP if CHANNEL in (channel["id"], channel["parent_id"]) else str(channel["id"])
 
 
-def guild(channels: dict[str, dict[str, Any]], bot: dict[str, Any]) -> dict[str, Any]:
+def guild(channels: dict[str, dict[str, Any]], bot: dict[str, Any] = BOT) -> dict[str, Any]:
     plain = {"color": 0, "hoist": False, "managed": False, "mentionable": False, "flags": 0, "tags": {}}
     everyone = {**plain, "id": GUILD, "name": "@everyone", "permissions": ALL_THAT_IS_NEEDED, "position": 0}
     ours = {**everyone, "id": BOT_ROLE, "name": "gate", "position": 1, "managed": True, "tags": {"bot_id": bot["id"]}}

@@ -10,6 +10,7 @@ from gateway.messages import Address, Message, Receipt
 
 LONGEST_QUOTE = 500  # characters of what somebody replies to
 MOST = 2000
+LATEST = 253_402_300_799.0  # the last second of the year 9999
 
 STRANGER = "You may not use this bot here."
 
@@ -37,8 +38,10 @@ def check_message(message: Message) -> Message:
     """The message, if all in it is of the type that we say it has: the libraries believe whatever a network sends.
 
     Raises:
-        msgspec.ValidationError: it is not.
+        msgspec.ValidationError: it is not, or was written at no time of which a calendar knows.
     """
+    if not 0 <= message.sent_at <= LATEST:
+        raise msgspec.ValidationError(f"it was sent at {message.sent_at}, which is no time")
     return msgspec.convert(msgspec.to_builtins(message), Message)
 
 

@@ -1,7 +1,8 @@
 """Slack's own calls, where the app is told to send them to an address of ours instead of over a line that we open.
 
 Bolt answers them as it answers envelopes, and once what it heard is in the journal or settled; so whatever we do not
-have comes again.
+have comes again, signed anew. What comes with the signature of a call that was taken is that call once more, sent by
+somebody who has read it: it does nothing.
 """
 
 import re
@@ -11,10 +12,12 @@ from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 
 from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
 
 SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+MOST_TAKEN = 10_000  # signatures that are known to be taken; one is good for five minutes
 _STAMP = re.compile(r"[0-9]{1,11}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
@@ -29,6 +32,7 @@ class SlackRoute:
         self._app = app
         self._presence = presence
         self._verifier = SignatureVerifier(secret)
+        self._taken: dict[str, None] = {}
 
     def why_not_heard(self, headers: Headers) -> str:
         is_shown = _STAMP.fullmatch(headers.get(STAMP, "")) and _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))
@@ -43,6 +47,19 @@ class SlackRoute:
 
     async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
         """What cannot be read is passed over, and acknowledged."""
+        signature = headers[SIGNATURE]
+        if signature in self._taken:
+            return RouteAnswer()
+        remember(self._taken, signature, None, MOST_TAKEN)
+        answer: RouteAnswer | None = None
+        try:
+            answer = await self._dispatch(headers, body)
+        finally:
+            if answer is None or answer.status >= HTTPStatus.BAD_REQUEST:
+                self._taken.pop(signature, None)
+        return answer
+
+    async def _dispatch(self, headers: Headers, body: bytes) -> RouteAnswer:
         response = None
         with self._presence.skipping("call", lambda: body.decode(errors="replace")):
             request = AsyncBoltRequest(body=body.decode(), headers=dict(headers))
