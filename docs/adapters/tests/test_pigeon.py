@@ -28,6 +28,8 @@ LEFT_OUT = {
         "test_a_question_is_answered_by_a_button_that_then_is_dead",
         "test_a_button_can_allow_for_longer_than_once",
         "test_an_edit_comes_as_an_edit",
+        "test_an_edit_of_what_is_being_answered_begins_the_answer_again",
+        "test_an_edit_of_what_waits_changes_it",
         "test_what_its_author_deletes_is_shown_nowhere_and_to_no_model",
         "test_what_waits_and_is_deleted_is_not_answered",
         "test_what_is_deleted_is_kept_where_the_settings_want_it",
