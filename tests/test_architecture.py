@@ -81,6 +81,7 @@ IMPORTED_LATE = {
 LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
+    "gateway/cli/hooks/list.py": "what reads the folders of hooks, when no gateway runs that has done so",
     "gateway/adapters/shared/kit.py": "what an adapter of somebody else's imports of the kit",
     "gateway/adapters/shared/adapter_loading.py": "what is wanted of a chat network",
     "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",

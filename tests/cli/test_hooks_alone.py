@@ -222,3 +222,15 @@ def test_a_hook_that_comes_with_the_gateway_is_found_beside_a_configuration_of_h
     gateway.home.hermes_config.write_text("model: {default: other}\n")
     tried = gateway.cli("hooks", "test", "audit-log", "--event", "agent:end", "--json")
     assert [trial["event"] for trial in json.loads(tried.stdout)["trials"]] == ["agent:end"], tried.stderr
+
+
+def test_without_a_gateway_all_hooks_are_listed_as_they_would_be(gateway: GatewayProcess) -> None:
+    gateway.add_hook("greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(name, context): ...\n"})
+    gateway.add_hook("needy", {"HOOK.yaml": "events: [agent:end]\nrequires: {bins: [no-such-program]}\n"})
+    done = gateway.cli("hooks", "list", "--all")
+    assert (done.returncode, "greet" in done.stdout, "boot-md" in done.stdout) == (0, True, True)
+    assert "no gateway is running: this is how they would be" in done.stderr
+    found = json.loads(gateway.cli("hooks", "list", "--all", "--json").stdout)
+    states = {one["name"]: (one["state"], one["reason"]) for one in found["hooks"]}
+    assert (found["running"], states["greet"]) == (False, ("would run", ""))
+    assert states["needy"][0] == "broken"

@@ -1,7 +1,8 @@
 """What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
@@ -10,11 +11,15 @@ from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 
+WOULD_RUN = {"registered": "would run"}
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
     wanted = {"by": "worst", "limit": args.worst} if args.worst else {}
+    if args.verb == "list" and args.all and not is_served(home):
+        show_offline(args, home)
+        return
     hooks = read_hooks(home, "list", text=args.text, **wanted)["hooks"]
     shown = select_listed(hooks, args.all)
     if args.verb == "stats":
@@ -32,8 +37,44 @@ def read_hooks(home: Home, verb: str, **params: Any) -> Any:
     try:
         return call_gateway(home.socket, f"hooks.{verb}", **params)
     except NotRunning as error:
-        hint = "what is wrong with hooks is told without it: hermes-gateway hooks check"
+        hint = "without it: hermes-gateway hooks list --all shows how they would be, and hooks check what is wrong"
         raise NotRunning(f"{error}\n{hint}") from None
+
+
+def is_served(home: Home) -> bool:
+    try:
+        call_gateway(home.socket, "hooks.list", by="worst", limit=1)
+    except NotRunning:
+        return False
+    return True
+
+
+def show_offline(args: argparse.Namespace, home: Home) -> None:
+    """What a gateway would have, when none runs: nobody has counted its calls."""
+
+    hooks = [
+        {
+            "name": one.called,
+            "state": WOULD_RUN.get(one.state, one.state),
+            "origin": one.source.origin,
+            "reason": one.reason,
+            "events": [*one.manifest.events] if one.manifest else [],
+            "intercepts": [*one.manifest.intercepts] if one.manifest else [],
+        }
+        for one in importlib.import_module("gateway.cli.hooks.offline").read_offline(home)
+    ]
+    if args.json:
+        show_json({"running": False, "hooks": hooks})
+        return
+    rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in hooks)
+    show_table(("hook", "state", "from", "events"), rows)
+    print_note("no gateway is running: this is how they would be")
+
+
+def describe_events(hook: Mapping[str, Any]) -> str:
+    """Those on which it decides with an exclamation mark; and why it does not run."""
+    events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
+    return "; ".join(filter(None, [" ".join(events), hook["reason"]]))
 
 
 def show_list(shown: list[dict[str, Any]], home: Home) -> None:
@@ -51,7 +92,6 @@ def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, A
 
 
 def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
-    events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
     return (
         hook["name"],
         hook["state"],
@@ -60,7 +100,7 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
         hook["failures"],
         format_milliseconds(hook["p95"]),
         format_ago(hook["last_fired"]) if hook["last_fired"] else "",
-        "; ".join(filter(None, [" ".join(events), hook["reason"]])),
+        describe_events(hook),
     )
 
 

@@ -1,9 +1,10 @@
-"""A trial of a hook without the gateway: in the same kind of process, with the settings as they stand in the files.
+"""Hooks without the gateway: how each would be, and a trial of one in the same kind of process.
 
 So that a hook can be tried while it is written, in whatever folder it lies, and in the CI of a repository of hooks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,12 +13,13 @@ import anyio
 import msgspec
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.hooks.check import find_folder
+from gateway.cli.hooks.check import find_folder, list_all
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_hook_environment, list_sources
 from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.manifest import WrittenFor
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
@@ -44,23 +46,53 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
 
 
+def read_offline(home: Home) -> list[HookVersion]:
+    """The hooks that the gateway would have, each as it would be: nothing of them is started.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+    """
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    return anyio.run(partial(_read_all, home, configuration))
+
+
+async def _read_all(home: Home, configuration: Configuration) -> list[HookVersion]:
+    switches = HookSwitches(home.hook_state)
+    async with _open_services(home, configuration) as services:
+        return [
+            check_readiness(version.source.inspect(wanted), services, switches)
+            for version in list_all(list_sources(home, configuration))
+            if (wanted := replace(version, written_for=_written_for(services, version)))
+        ]
+
+
 async def _run_trials(
     folder: HookVersion, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
 ) -> Sequence[HookTrial]:
+    async with _open_services(home, configuration) as services:
+        folder = replace(folder, written_for=_written_for(services, folder))
+        version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
+        if version.state not in ("registered", "disabled") or version.manifest is None:
+            raise HookError(f"{folder.name} is {version.state}: {version.reason}")
+        return await run_trials(version, services, event, fields)
+
+
+@asynccontextmanager
+async def _open_services(home: Home, configuration: Configuration) -> AsyncIterator[HookServices]:
+    """What a hook is looked at and tried with; a process is started when the first one is."""
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
         HookRegistry() as registry,
         ForkServerClient(ForkServerSettings(processes=settings.processes), around.redactor.clean) as fork_server,
         anyio.create_task_group() as tasks,
     ):
-        services = HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)
-        folder = replace(folder, written_for=services.settings_of(folder.name, folder.short).written_for)
-        version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
-        if version.state not in ("registered", "disabled") or version.manifest is None:
-            raise HookError(f"{folder.name} is {version.state}: {version.reason}")
-        trials = await run_trials(version, services, event, fields)
+        yield HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)
         tasks.cancel_scope.cancel()
-    return trials
+
+
+def _written_for(services: HookServices, version: HookVersion) -> WrittenFor | None:
+    """As the configuration has it."""
+    return services.settings_of(version.name, version.short).written_for
 
 
 async def _refuse_grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) -> Any:
