@@ -37,7 +37,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
     "skills": ("gateway.cli.hooks.skills", "what the agent can learn, and skills of others"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
-    "setup": ("gateway.cli.setup", "connect a chat network, step by step"),
+    "setup": (
+        "gateway.cli.setup",
+        "set it up in one conversation, or one step of it: the model, a network, the service",
+    ),
     "service": ("gateway.cli.service", "have the machine start it, and start it again"),
     "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
     "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),

@@ -1,11 +1,8 @@
 """`hermes-gateway doctor`: look for what is wrong, and say what helps; exit 1 if something is."""
 
 import argparse
-import json
 import os
 import shutil
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +16,7 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.cli.hooks.check import check_folder, list_all, list_places
+from gateway.cli.model_probe import probe_model
 from gateway.cli.output import (
     apply_style,
     count_columns,
@@ -32,7 +30,6 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import PlatformAccount, list_accounts
-from gateway.config.providers import PROVIDERS, list_other_urls
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
@@ -59,9 +56,6 @@ from gateway.logs.text import to_one_line
 from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source import Finding, SourceLocation
 
-PROBE_TIMEOUT = 8.0
-MAX_NAMES_SHOWN = 5
-MAX_ANSWER_BYTES = 4_000_000
 VERDICT_COLOURS = {
     WORKS: "green",
     DEGRADES: "yellow",
@@ -70,63 +64,6 @@ VERDICT_COLOURS = {
     OFF: "dim",
     WITHOUT_EFFECT: "red",
 }
-
-
-def probe_model(model: ModelSettings) -> tuple[str, str] | None:
-    """What is wrong with the way to this model, as far as the list of models tells, and what helps."""
-    address = (model.base_url or PROVIDERS[model.provider].base_url).rstrip("/")
-    try:
-        with urllib.request.urlopen(_build_request(model, address), timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
-            found = _parse_model_names(answer.read(MAX_ANSWER_BYTES))
-    except urllib.error.HTTPError as error:
-        if error.code in (404, 405) and (right := _find_right_address(model, address)):
-            return (f"{address} is not where a model answers (HTTP {error.code})", f"write base_url: {right}")
-        return _fault_from_status(error.code, address)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        return (f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
-    if found and model.name not in found:
-        there = ", ".join(sorted(found)[:MAX_NAMES_SHOWN]) + (", ..." if len(found) > MAX_NAMES_SHOWN else "")
-        return (f"{address} has no model {model.name!r}", f"there is: {there}")
-    return None
-
-
-def _find_right_address(model: ModelSettings, address: str) -> str:
-    """The first address near the configured one that lists models; empty where there is none."""
-    for near in list_other_urls(address, "/v1/models" if model.provider == "anthropic" else "/models"):
-        request = _build_request(model, near)
-        with suppress(OSError, ValueError), urllib.request.urlopen(request, timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
-            if _parse_model_names(answer.read(MAX_ANSWER_BYTES)):
-                return near
-    return ""
-
-
-def _build_request(model: ModelSettings, address: str) -> urllib.request.Request:
-    key = model.api_key.reveal()
-    if model.provider == "anthropic":
-        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
-        return urllib.request.Request(f"{address}/v1/models", headers=headers)  # noqa: S310 - the settings say http(s)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return urllib.request.Request(f"{address}/models", headers=headers)  # noqa: S310 - the settings say http(s)
-
-
-def _fault_from_status(code: int, address: str) -> tuple[str, str] | None:
-    """An endpoint without such a list is no fault: it answered."""
-    if code in (401, 403):
-        return (
-            f"{address} refuses the key (HTTP {code})",
-            "put the right one into .env; which is used: hermes-gateway config show --origin",
-        )
-    if code >= 500 and code != 501:
-        return (f"{address} is ill (HTTP {code})", "try again later")
-    return None
-
-
-def _parse_model_names(data: bytes) -> set[str]:
-    """The ids in the list; none where the answer is another."""
-    found = json.loads(data)
-    listed = found.get("data", []) if isinstance(found, dict) else []
-    return {str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one}
 
 
 MIN_FREE_BYTES = 200_000_000  # bytes that should be free on the disk

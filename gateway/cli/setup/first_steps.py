@@ -1,0 +1,121 @@
+"""`setup` without a word after it: one step after the other, from a model to a first hook. Each writes what is its own
+when it is done, so any may be left, and taken up again, by its own command too.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli import service
+from gateway.cli.hooks import new
+from gateway.cli.output import apply_style, print_note
+from gateway.cli.setup import model, network
+from gateway.cli.setup.question import ask_line, ask_yes
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.config.platform_settings import list_accounts
+from gateway.errors import GatewayError
+
+HELLO = "Enter takes what is offered, Ctrl-C leaves a step as it is. What is done is written at once, and stays."
+FIRST_HOOK = "hello"
+NO_SERVICE = "start it yourself, then: hermes-gateway run"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One of them: what it is about, how it stands, the command for it alone."""
+
+    title: str
+    command: str
+    describe: Callable[[Configuration], str]
+    run: Callable[[], None]
+
+
+def run(home: Home) -> None:
+    prepare_home(home)
+    print(HELLO)
+    steps = list_steps(home)
+    for number, step in enumerate(steps, 1):
+        print(f"\n{apply_style(f'{number} of {len(steps)}  {step.title}', 'bold')}: {step.describe(load(home))}")
+        try:
+            step.run()
+        except (KeyboardInterrupt, EOFError):
+            print(f"left as it was; to take it up again: {step.command}")
+        except GatewayError as error:
+            print_note(str(error))
+            print(f"to try it again: {step.command}")
+    print(f"\n{apply_style('that is all', 'bold')}; see: hermes-gateway status, hermes-gateway doctor")
+
+
+def list_steps(home: Home) -> list[SetupStep]:
+    return [
+        SetupStep("The model", "hermes-gateway setup model", describe_model, partial(set_model, home)),
+        SetupStep("Chat networks", "hermes-gateway setup NETWORK", describe_networks, partial(connect_networks, home)),
+        SetupStep(
+            "A service",
+            "hermes-gateway setup service",
+            lambda _known: "it starts at boot",
+            partial(install_service, home),
+        ),
+        SetupStep(
+            "A first hook",
+            "hermes-gateway hooks new NAME",
+            lambda _known: "a folder to change as you like",
+            partial(make_hook, home),
+        ),
+    ]
+
+
+def load(home: Home) -> Configuration:
+    return load_configuration(load_settings_schema(), home, get_process_environment())
+
+
+def describe_model(known: Configuration) -> str:
+    now = known.settings.model
+    return f"{now.name or now.provider} answers now"
+
+
+def describe_networks(known: Configuration) -> str:
+    on = [
+        one.name
+        for one in list_accounts(known.settings.platforms)
+        if not one.settings.why_unusable and one.settings.enabled
+    ]
+    return f"{', '.join(on)} connected" if on else "none yet, besides the terminal and the page"
+
+
+def set_model(home: Home) -> None:
+    parser = argparse.ArgumentParser()
+    model.add_model_arguments(parser)
+    model.run(parser.parse_args([]), home)
+
+
+def connect_networks(home: Home) -> None:
+    """One after the other, until none is named."""
+    places = list_places(home, all_packages=True)
+    while name := ask_line(
+        f"which one, of {', '.join(places)} (Enter: no more)",
+        lambda text: "" if not text or text in places else "it is none of these",
+        choices=[*places],
+    ):
+        parser = network.NetworkParser(network=name, place=places[name])
+        network.run(parser.parse_args([], argparse.Namespace(network=name)), home)
+
+
+def install_service(home: Home) -> None:
+    if ask_yes("Have this machine start the gateway, now and at each boot?", default=False):
+        service.run(argparse.Namespace(verb="install", system=False), home)
+    else:
+        print(NO_SERVICE)
+
+
+def make_hook(home: Home) -> None:
+    if not (home.hooks / FIRST_HOOK).exists() and ask_yes(
+        f"Write a hook {FIRST_HOOK} that is told of each answer?", default=False
+    ):
+        given = argparse.Namespace(name=FIRST_HOOK, lang="python", event=["agent:end"], intercept=[], json=False)
+        new.run(given, home)

@@ -1,0 +1,206 @@
+"""`setup model`: the language model that answers. It is asked for its list of models before anything is written.
+
+Who can be asked chooses from what is found: keys in the environment and in `.env`, the model of Hermes's configuration,
+servers on this machine.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.model_probe import fetch_model_names
+from gateway.cli.output import apply_style, print_note
+from gateway.cli.setup.env_file import check_value
+from gateway.cli.setup.network import write_variables
+from gateway.cli.setup.question import ask_choice, ask_line, can_ask
+from gateway.config.fields import HTTP_PATTERN, Secret
+from gateway.config.hermes_model import find_hermes_model
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.config.providers import PROVIDERS
+from gateway.config.settings import ModelSettings
+from gateway.control_socket.client import ControlClient
+from gateway.errors import ConfigError, NotRunning
+from gateway.logs.text import to_one_line
+
+LOCAL_SERVERS = (
+    ("ollama", "", "Ollama"),
+    ("lmstudio", "", "LM Studio"),
+    ("openai", "http://127.0.0.1:8080/v1", "llama.cpp"),
+)
+LOCAL_PATIENCE = 2.0  # seconds
+OTHER = "any other endpoint that speaks OpenAI's language, by its address"
+DEMO = "the demo model for now: built in, no key, no network"
+NAME_PATTERN = r"\S+"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that can be had; without a name it is still to be chosen."""
+
+    provider: str
+    why: str
+    name: str = ""
+    base_url: str = ""
+    key: str = ""
+
+    @property
+    def key_variable(self) -> str:
+        return PROVIDERS[self.provider].key_variable
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--provider", choices=[*PROVIDERS], help="who offers it; `openai` is any endpoint of its form")
+    parser.add_argument("--name", metavar="NAME", default="", help="the model's name there")
+    parser.add_argument("--base-url", metavar="URL", default="", help="the address, where it is not the usual one")
+    parser.add_argument("--key", metavar="VALUE", default="", help="its key; else the provider's usual variable")
+    parser.add_argument("--no-check", action="store_true", help="write it without asking there")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    """ConfigError: what was given does not do, and nobody can be asked."""
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    if args.provider or not can_ask():
+        choice = read_choice(args, configuration.environ)
+        if not args.no_check:
+            check_choice(choice)
+    else:
+        chosen = pick_choice(list_choices(configuration.environ, home))
+        if chosen is None:
+            print("the demo model answers, as long as no other is set up: hermes-gateway setup model")
+            return
+        choice = settle_choice(chosen)
+    write_variables(home, list_variables(choice, configuration))
+    try:
+        with ControlClient(home.socket):
+            print("it answers after: hermes-gateway reload")
+    except NotRunning:
+        print("it answers from the next start on")
+
+
+def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelChoice:
+    """What the flags say. ConfigError: something is missing."""
+    if not args.provider:
+        raise ConfigError(
+            f"no model is named, and nobody can be asked\nsay --provider {'|'.join(PROVIDERS)} --name NAME"
+        )
+    variable = PROVIDERS[args.provider].key_variable
+    choice = ModelChoice(args.provider, "", args.name, args.base_url, args.key or environ.get(variable, ""))
+    for what, value, pattern in (("--base-url", choice.base_url, HTTP_PATTERN), ("--key", choice.key, r"\S+")):
+        if value and (wrong := check_value(value, pattern)):
+            raise ConfigError(f"{what}: what was given {wrong}")
+    if not choice.name:
+        names, fault = fetch_model_names(settings_of(choice))
+        there = f"there is: {', '.join(names[:20])}" if names else (fault.what if fault else "it has no list of them")
+        raise ConfigError(f"no model is named\nsay --name NAME; {there}")
+    return choice
+
+
+def check_choice(choice: ModelChoice) -> None:
+    """ConfigError: it is not to be had so."""
+    names, fault = fetch_model_names(settings_of(choice))
+    if fault:
+        raise ConfigError(f"{fault.what}\n{fault.remedy}; nothing was written, --no-check writes without asking there")
+    if names and choice.name not in names:
+        raise ConfigError(
+            f"there is no model {choice.name!r} there\nthere is: {', '.join(names[:20])}; nothing was written"
+        )
+
+
+def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
+    """What is found without asking anybody, and then who asks for a key."""
+    found = []
+    for provider, offered in PROVIDERS.items():
+        if key := environ.get(offered.key_variable, "") if offered.key_variable else "":
+            url = environ.get(offered.url_variable, "") if offered.url_variable else ""
+            found.append(ModelChoice(provider, f"{provider}: {offered.key_variable} is set", "", url, key))
+    if hermes := find_hermes_model(home.hermes_config):
+        key = environ.get(PROVIDERS[hermes.provider].key_variable, "")
+        why = f"{hermes.name} ({hermes.provider}): Hermes's configuration names it"
+        found.append(ModelChoice(hermes.provider, why, hermes.name, hermes.base_url, key))
+    for provider, url, name in LOCAL_SERVERS:
+        choice = ModelChoice(provider, "", "", url)
+        names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
+        if names and not fault:
+            found.append(ModelChoice(provider, f"{name} answers on this machine: {len(names)} models", "", url))
+    known = {choice.provider for choice in found}
+    return found + [
+        ModelChoice(provider, f"{provider}, with a key of yours")
+        for provider, offered in PROVIDERS.items()
+        if offered.key_variable and provider not in known
+    ]
+
+
+def pick_choice(choices: list[ModelChoice]) -> ModelChoice | None:
+    """None: the demo model goes on."""
+    number = ask_choice("which model answers", [*(choice.why for choice in choices), OTHER, DEMO])
+    if number < len(choices):
+        return choices[number]
+    if number > len(choices):
+        return None
+    url = ask_line(
+        "its address, such as http://127.0.0.1:8000/v1",
+        lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed",
+    )
+    return ModelChoice("openai", OTHER, "", url)
+
+
+def settle_choice(choice: ModelChoice) -> ModelChoice:
+    """With a key that is taken there, and a name that is had there; what does not do is asked for again."""
+    is_optional = bool(choice.base_url)
+    key, address = choice.key, choice.base_url
+    while True:
+        if not key and choice.key_variable:
+            ends = "; Enter: it needs none" if is_optional else ""
+            key = ask_line(
+                f"the key ({choice.key_variable}{ends})", lambda text: find_key_fault(text, is_optional), is_secret=True
+            )
+        tried = ModelChoice(choice.provider, choice.why, choice.name, address, key)
+        names, fault = fetch_model_names(settings_of(tried))
+        if fault is None:
+            break
+        print_note(f"{fault.what}; {fault.remedy}")
+        key = ""
+        if is_optional or not choice.key_variable:
+            address = ask_line(
+                "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
+            )
+    print(f"{apply_style('ok', 'green')}  it answers" + (f", and has {len(names)} models" if names else ""))
+    default = choice.name or (names[0] if len(names) == 1 else "")
+
+    def find_fault(text: str) -> str:
+        if not text:
+            return "a name is needed; Tab shows those that are there" if names else "a name is needed"
+        return "" if not names or text in names else "there is none of this name there; Tab shows those that are"
+
+    name = ask_line("the model's name", find_fault, default=default, choices=names)
+    return ModelChoice(choice.provider, choice.why, to_one_line(name), address, key)
+
+
+def find_key_fault(text: str, is_optional: bool) -> str:
+    if not text:
+        return "" if is_optional else "it is needed"
+    return f"what was given {wrong}" if (wrong := check_value(text, r"\S+")) else ""
+
+
+def settings_of(choice: ModelChoice) -> ModelSettings:
+    settings: ModelSettings = ModelSettings(
+        provider=choice.provider,  # type: ignore[arg-type]  # one of PROVIDERS
+        name=choice.name,
+        base_url=choice.base_url,
+        api_key=Secret(choice.key),
+    )
+    return settings
+
+
+def list_variables(choice: ModelChoice, configuration: Configuration) -> dict[str, str]:
+    """What stands in `.env` then; an address of before is written over, where the usual one is meant."""
+    address = choice.base_url or (PROVIDERS[choice.provider].base_url if configuration.settings.model.base_url else "")
+    values = {
+        "GATEWAY_MODEL_PROVIDER": choice.provider,
+        "GATEWAY_MODEL_NAME": choice.name,
+        "GATEWAY_MODEL_BASE_URL": address,
+        choice.key_variable: choice.key,
+    }
+    return {name: value for name, value in values.items() if name and value}

@@ -1,0 +1,319 @@
+"""`setup telegram`, and so on: connect a chat network, step by step, or by flags where nobody can be asked.
+
+Tokens are tried at the network as soon as they are given; those that it does not take are asked for again.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import anyio
+
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.adapters.shared.adapter_loading import load_part
+from gateway.adapters.shared.folder import PlatformCheck, SetupQuestion, load_settings_schema, load_setup
+from gateway.adapters.shared.network_routes import network_url_of
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
+from gateway.cli import CommandParser
+from gateway.cli.output import apply_style, print_note
+from gateway.cli.setup.env_file import add_variables, check_value
+from gateway.cli.setup.question import ask_line, ask_yes, can_ask
+from gateway.commands import CommandTable
+from gateway.config.environment import read_environment
+from gateway.config.hermes_model import find_hermes_model
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.config.platform_settings import ACCOUNT_NAME, PlatformPlace, PlatformSettings, list_accounts
+from gateway.config.schema import SettingsSchema, ending_of
+from gateway.config.settings import SandboxSettings
+from gateway.control_socket.client import ControlClient
+from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.errors import AdapterError, ConfigError, NotRunning
+from gateway.logs.text import to_one_line
+from gateway.messages import name_of_account
+from gateway.worker.sandbox import find_support
+
+SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
+HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
+
+
+class NetworkParser(CommandParser):
+    """The options of one network. Somebody else's code is asked for them when that network is named."""
+
+    def __init__(self, network: str, place: PlatformPlace, **given: Any) -> None:
+        super().__init__(**given)
+        self._network = network
+        self._place = place
+        if not place.origin:
+            self._add_options()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._place.origin:
+            self._add_options()
+        return super().parse_known_args(args, namespace)
+
+    def _add_options(self) -> None:
+        setup = load_setup(self._place)
+        self.description = setup.summary
+        for ask in setup.questions:
+            self.add_argument(ask.flag, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
+        self.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
+        self.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
+        self.add_argument(
+            "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
+        )
+        self.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
+        self.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
+        if setup.manifest:
+            manifest_help = f"print the app's manifest, for {self._network.title()}, and end"
+            self.add_argument("--manifest", action="store_true", help=manifest_help)
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    if args.account and not ACCOUNT_NAME.fullmatch(args.account):
+        raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
+    place = list_places(home, all_packages=True)[args.network]
+    switched_on = make_switch(args) if place.origin else {}
+    environ = {**get_process_environment(), **switched_on}
+    load = partial(load_configuration, load_settings_schema(), home)
+    # What the bot lacks, though it is switched on already, is asked for now.
+    read = partial(load, chosen={} if args.account else {f"platforms.{args.network}.enabled": "false"})
+    before = read(environ)
+    if why := getattr(before.settings.platforms, args.network).why_unusable:
+        raise AdapterError(f"{args.network} cannot be used: {why}")
+    setup, schema = load_setup(place), before.schema
+    url = find_network_url(before, args)
+    if setup.manifest and args.manifest:
+        print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
+        return
+    questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
+    questions = make_account_questions(questions, args, schema)
+    values = add_account(before, args)
+    if can_ask():
+        print(setup.before)
+    check: PlatformCheck = load_part(place, "check")
+    tokens = [one for one in questions if one.is_token]
+    values |= collect_tokens(
+        tokens, args, before, lambda given: probe_tokens(check, {**environ, **values, **given}, load, args)
+    )
+    values |= collect_answers([one for one in questions if not one.is_token], args, before.environ)
+    values |= ask_owner(args, read({**environ, **values}), schema)
+    values |= ask_shell(args, read(environ), schema)
+    values |= ask_model(read(environ), home)
+    values |= switched_on
+    configuration = load({**environ, **values})
+    settings = find_settings(configuration, args)
+    kept = read_environment({}, home.env).environ
+    changed = {name: value for name, value in values.items() if kept.get(name) != value.replace(" ", "")}
+    write_variables(home, changed)
+    if settings.home_channel and not args.no_hello and not args.no_check:
+        send_hello(check, settings)
+    print_next_step(args.network, home, configuration)
+
+
+def make_switch(args: argparse.Namespace) -> dict[str, str]:
+    """The variable that switches a bot on, for code that is loaded only where that is said."""
+    ending = ending_of(args.account) if args.account else ""
+    return {f"GATEWAY_PLATFORMS_{args.network.upper()}_ENABLED{ending}": "true"}
+
+
+def find_settings(configuration: Configuration, args: argparse.Namespace) -> PlatformSettings:
+    """Those of the bot that is set up; it may be new."""
+    known = {(one.platform, one.account): one.settings for one in list_accounts(configuration.settings.platforms)}
+    return known.get((args.network, args.account)) or configuration.schema.platforms[args.network].settings()
+
+
+def add_account(configuration: Configuration, args: argparse.Namespace) -> dict[str, str]:
+    """The variable that names the further bots, with this one among them; nothing where the file names it."""
+    known = [one for one in list_accounts(configuration.settings.platforms) if one.platform == args.network]
+    if not args.account or any(one.account == args.account for one in known):
+        return {}
+    variable = configuration.schema.account_lists[args.network]
+    named = configuration.environ.get(variable, "").replace(",", " ").split()
+    return {variable: ",".join([*named, args.account])}
+
+
+def make_account_questions(
+    questions: Sequence[SetupQuestion], args: argparse.Namespace, schema: SettingsSchema
+) -> list[SetupQuestion]:
+    """The questions with the variables of the bot that is set up; who may speak is the network's matter."""
+    if not args.account:
+        return [*questions]
+    own = {name.variable for name in schema.list_account_variables(args.network, args.account)}
+    ending = ending_of(args.account)
+    return [
+        replace(ask, variable=f"{ask.variable}{ending}") if f"{ask.variable}{ending}" in own else ask
+        for ask in questions
+    ]
+
+
+def find_network_url(configuration: Configuration, args: argparse.Namespace) -> str:
+    """Where the network calls us; empty: it does not."""
+    name, url = name_of_account(args.network, args.account), configuration.settings.web.url
+    return network_url_of(url, name) if find_settings(configuration, args).is_called else ""
+
+
+def collect_tokens(
+    questions: Sequence[SetupQuestion],
+    args: argparse.Namespace,
+    before: Configuration,
+    check: Callable[[Mapping[str, str]], None],
+) -> dict[str, str]:
+    """Those that the network takes. Who can be asked is asked again, with what it says of those that it does not take.
+
+    Raises:
+        AdapterError: it does not take them, and nobody can be asked.
+    """
+    values = collect_answers(questions, args, before.environ)
+    while not args.no_check:
+        try:
+            check(values)
+            break
+        except AdapterError as error:
+            if not can_ask():
+                raise
+            print_note(f"{error}\nCtrl-C leaves it as it was")
+            values = collect_answers(questions, argparse.Namespace(), {})
+    return values
+
+
+def probe_tokens(
+    check: PlatformCheck, environ: Mapping[str, str], load: Callable[..., Configuration], args: argparse.Namespace
+) -> None:
+    """AdapterError: the network does not take these tokens."""
+    check_tokens(check, find_settings(load(environ), args))
+
+
+def collect_answers(
+    questions: Sequence[SetupQuestion], args: argparse.Namespace, known: Mapping[str, str]
+) -> dict[str, str]:
+    """What was given by flags, or is known, or is asked now; an optional one may stay empty.
+
+    Raises:
+        ConfigError: one that is needed is missing and nobody can be asked, or one is not of its shape.
+    """
+    values: dict[str, str] = {}
+    for ask in questions:
+        value = getattr(args, ask.flag.removeprefix("--").replace("-", "_"), "") or ""
+        if not value and can_ask():
+            value = prompt_for(ask, known.get(ask.variable, ""))
+        value = (value or known.get(ask.variable, "")).strip()
+        if not value and ask.is_token:
+            way = f"give it with {ask.flag} or the variable {ask.variable}; {ask.where}"
+            raise ConfigError(f"{ask.what} is missing, and nobody can be asked\n{way}")
+        if value and (wrong := check_value(value, ask.pattern)):
+            raise ConfigError(f"{ask.what}: what was given {wrong}\n{ask.where}")
+        if value:
+            values[ask.variable] = value
+    return values
+
+
+def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+    """Which of those who may speak there is the person at this terminal: `access.owners` says it from then on.
+
+    Raises:
+        ConfigError: what was given is no id.
+    """
+    network, access = args.network, configuration.settings.access
+    pattern = schema.platforms[network].user_id
+    owner, users = args.owner.strip(), getattr(access.users, network)
+    if not owner and users and can_ask() and not getattr(access.owners, network):
+        owner = choose_user(users)
+    if owner and (wrong := check_value(owner, pattern)):
+        raise ConfigError(
+            f"your own id on {network}: what was given {wrong}\nit is the number or word that never changes"
+        )
+    variable = next(name.variable for name in schema.own_variables if name.path == ("access", "owners", network))
+    return {variable: owner} if owner else {}
+
+
+def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
+    """The model of Hermes's own configuration, where none is chosen here and the person wants it."""
+    found = find_hermes_model(home.hermes_config) if configuration.settings.model.provider == "demo" else None
+    if found is None or not can_ask():
+        return {}
+    said = f"Hermes's configuration names the model {found.name} ({found.provider}). Use it here?"
+    return dict(found.variables) if ask_yes(said, default=True) else {}
+
+
+def choose_user(users: Sequence[str]) -> str:
+    """The id of the person who answers; empty: none of these."""
+    print("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.")
+    if len(users) == 1:
+        return users[0] if ask_yes(f"{users[0]}: is this you?", default=True) else ""
+    what = f"which of {', '.join(users)} is you? (Enter: none)"
+    return ask_line(what, lambda text: "" if not text or text in users else "it is none of these", choices=users)
+
+
+def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+    """Whether commands of the agent's shell may run unasked in the sandbox, where there is one that holds."""
+    choice = args.shell
+    is_free = "tools.shell" not in configuration.origins and ShellSandbox(SandboxSettings(), find_support()).is_held
+    if not choice and is_free and can_ask():
+        print("The agent's shell can ask you before each command, or run yours in a sandbox without network, and ask")
+        choice = "sandboxed" if ask_yes("for the rest alone. In the sandbox?", default=False) else ""
+    variable = next(name.variable for name in schema.own_variables if name.path == ("tools", "shell"))
+    return {variable: choice} if choice else {}
+
+
+def prompt_for(ask: SetupQuestion, now: str) -> str:
+    """What the person types; Enter keeps what is there."""
+    keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
+
+    def find_fault(text: str) -> str:
+        if not text:
+            return "it is needed" if ask.is_token and not now else ""
+        return f"what was given {wrong}" if (wrong := check_value(text, ask.pattern)) else ""
+
+    return ask_line(f"{ask.what}, {ask.where}{keeps}", find_fault, is_secret=ask.is_token)
+
+
+def check_tokens(check: PlatformCheck, settings: Any) -> None:
+    """Try the tokens.
+
+    Raises:
+        AdapterError: the network does not take them.
+    """
+    try:
+        checked = anyio.run(check.check, settings)
+    except AdapterError as error:
+        raise AdapterError(f"{error}\nnothing was written; --no-check writes without asking there") from error
+    print(f"{apply_style('ok', 'green')}  {to_one_line(checked.who)}")
+    if checked.link:
+        print(f"    {to_one_line(checked.link)}")
+    for what in checked.todo:
+        print(f"{apply_style('->', 'yellow')}  {to_one_line(what)}")
+
+
+def write_variables(home: Home, changed: Mapping[str, str]) -> None:
+    if not changed:
+        print(f"{home.env} has all of it already")
+        return
+    add_variables(home.env, changed)
+    print(f"written to {home.env}: {', '.join(changed)}")
+
+
+def send_hello(check: PlatformCheck, settings: Any) -> None:
+    """Show that the home channel can be written to; what is set up stays, whether or not it can."""
+    try:
+        anyio.run(check.say, settings, settings.home_channel, HELLO)
+    except AdapterError as error:
+        print_note(f"the home channel {settings.home_channel} could not be greeted: {error}")
+    else:
+        print(f"{apply_style('ok', 'green')}  said hello in the home channel")
+
+
+def print_next_step(network: str, home: Home, configuration: Configuration) -> None:
+    """The one step that is left."""
+    try:
+        with ControlClient(home.socket):
+            print("next: start the gateway again, and write to the bot")
+    except NotRunning:
+        print("next: hermes-gateway run, and write to the bot")
+    access = configuration.settings.access
+    if not getattr(access.users, network) and not getattr(access.owners, network):
+        print("when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in")
+        print("whoever else writes to it gets one too; without --as they are let in as users")

@@ -1,0 +1,67 @@
+"""What a person at a terminal is asked: a wrong answer is told while it is typed, and corrected, not typed anew.
+
+Whoever leaves a question by Ctrl-C or Ctrl-D raises what the editor raises: KeyboardInterrupt or EOFError.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from prompt_toolkit import prompt
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.validation import ValidationError, Validator
+
+from gateway.cli.output import apply_style, escape_text
+
+
+class AnswerCheck(Validator):
+    """What is wrong with an answer, in words; an empty one is for whoever asks to judge."""
+
+    def __init__(self, find_fault: Callable[[str], str]) -> None:
+        self._find_fault = find_fault
+
+    def validate(self, document: Document) -> None:
+        if why := self._find_fault(document.text.strip()):
+            raise ValidationError(len(document.text), why)
+
+
+def can_ask() -> bool:
+    return sys.stdin.isatty()
+
+
+def ask_line(
+    what: str,
+    find_fault: Callable[[str], str] = lambda _text: "",
+    *,
+    default: str = "",
+    choices: Sequence[str] = (),
+    is_secret: bool = False,
+) -> str:
+    """One line. `choices` are offered while it is typed, and need not be taken."""
+    completer = WordCompleter(list(choices), ignore_case=True, sentence=True) if choices else None
+    said = prompt(
+        f"{escape_text(what)}: ",
+        validator=AnswerCheck(find_fault),
+        validate_while_typing=True,
+        default=default,
+        completer=completer,
+        is_password=is_secret,
+    )
+    return said.strip()
+
+
+def ask_choice(what: str, choices: Sequence[str], default: int = 0) -> int:
+    """The place in the list of what was chosen."""
+    for number, choice in enumerate(choices, 1):
+        print(f"  {apply_style(str(number), 'bold')}  {escape_text(choice)}")
+    valid = {str(number) for number in range(1, len(choices) + 1)}
+    said = ask_line(
+        what, lambda text: "" if text in valid else f"a number from 1 to {len(choices)}", default=str(default + 1)
+    )
+    return int(said) - 1
+
+
+def ask_yes(what: str, *, default: bool) -> bool:
+    ends = "Y/n" if default else "y/N"
+    known = {"": default, "y": True, "yes": True, "n": False, "no": False}
+    return known[ask_line(f"{what} [{ends}]", lambda text: "" if text.lower() in known else "y or n").lower()]

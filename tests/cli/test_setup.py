@@ -1,0 +1,236 @@
+"""`setup` as somebody at a terminal sees it: what is found, and what is wrong while it is typed."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from anyio import to_thread
+
+from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN
+from tests.adapters.telegram_wire import TOKEN, TelegramWire
+from tests.http_server import QuietHandler, serving
+
+pytestmark = pytest.mark.process
+PATIENCE = 60.0
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>]|[\r\x07]")
+KEY = "sk-right-key"
+WRONG = "999999:" + "x" * 35
+
+
+class Typist:
+    """Somebody before a terminal in which a command runs."""
+
+    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
+        self.seen = ""
+        self._terminal, inner = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", *args],
+            env={**gateway.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+        )
+        os.close(inner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._terminal)
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def sees(self, text: str) -> None:
+        """The text comes up; what was before it is not looked at again."""
+        limit = time.monotonic() + PATIENCE
+        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
+            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
+            assert readable, f"{text!r} did not come; there was {found!r}"
+            self.seen += self._read()
+        self.seen = found.partition(text)[2]
+
+    def answers(self, question: str, keys: str) -> None:
+        self.sees(question)
+        self.type(keys)
+
+    def ends(self) -> int:
+        limit = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < limit:
+            if select.select([self._terminal], [], [], 0.02)[0]:
+                self.seen += self._read()
+        return self.process.wait(1)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._terminal, 65536).decode(errors="replace")
+        except OSError:  # the other end is gone
+            return ""
+
+
+class Offerer(QuietHandler):
+    """An endpoint with two models, for whoever has the key."""
+
+    def do_GET(self) -> None:  # noqa: N802 - http.server calls it so
+        if self.headers.get("Authorization") == f"Bearer {KEY}" and self.path == "/v1/models":
+            self.answer(b'{"data": [{"id": "small-one"}, {"id": "large-one"}]}')
+        else:
+            self.send_error(401 if self.path == "/v1/models" else 404)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with serving(Offerer) as server:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure("")
+        yield gateway
+
+
+def kept(gateway: GatewayProcess) -> list[str]:
+    return gateway.home.env.read_text().splitlines() if gateway.home.env.exists() else []
+
+
+def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
+    gateway: GatewayProcess, url: str
+) -> None:
+    gateway.environ |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+    with Typist(gateway, "setup", "model") as person:
+        person.sees("1  openai: OPENAI_API_KEY is set")
+        person.answers("which model answers:", "\r")
+        person.sees("it answers, and has 2 models")
+        person.answers("the model's name:", "small\r")
+        person.answers("there is none of this name there", "-one\r")  # what was typed stays
+        person.sees("it answers from the next start on")
+        assert person.ends() == 0
+    made = {f"GATEWAY_MODEL_BASE_URL={url}", "GATEWAY_MODEL_PROVIDER=openai", "GATEWAY_MODEL_NAME=small-one"}
+    assert {*kept(gateway)} == {*made, f"OPENAI_API_KEY={KEY}"}
+    shown = gateway.cli("config", "show", "model.name")
+    assert shown.stdout.strip() == "small-one"
+
+
+def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_shown(
+    gateway: GatewayProcess, url: str
+) -> None:
+    with Typist(gateway, "setup", "model") as person:
+        person.sees("openrouter, with a key of yours")
+        person.answers("which model answers:", "\x7f4\r")
+        person.answers("its address", f"{url[:-3]}\r")
+        person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", f"{KEY}\r")
+        person.sees(f"is not where a model answers (HTTP 404); write base_url: {url}")
+        person.answers("its address:", "/v1\r")
+        person.answers("the key (", "sk-wrong\r")
+        person.sees("refuses the key (HTTP 401)")
+        person.answers("its address:", "\r")
+        person.answers("the key (", f"{KEY}\r")
+        person.answers("the model's name:", "large-one\r")
+        person.sees("written to")
+        assert person.ends() == 0
+        assert KEY not in person.seen
+    assert f"OPENAI_API_KEY={KEY}" in kept(gateway)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "code"),
+    [
+        (("--provider", "openai", "--name", "small-one", "--key", KEY), "written to", 0),
+        (("--provider", "openai", "--name", "other", "--key", KEY), "there is: large-one, small-one", 78),
+        (("--provider", "openai", "--key", KEY), "there is: large-one, small-one", 78),
+        (("--provider", "openai", "--name", "small-one", "--key", "sk-wrong"), "refuses the key", 78),
+        (("--provider", "openai", "--name", "small-one", "--key", "two words"), "what was given", 78),
+        (("--provider", "openai", "--name", "other", "--key", KEY, "--no-check"), "written to", 0),
+        ((), "nobody can be asked", 78),
+    ],
+)
+def test_by_flags_it_does_the_same_and_writes_nothing_that_is_not_good(
+    gateway: GatewayProcess, url: str, flags: tuple[str, ...], said: str, code: int
+) -> None:
+    given = ("--base-url", url) if flags else ()
+    done = gateway.cli("setup", "model", *flags, *given)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
+    assert KEY not in done.stdout + done.stderr
+    assert bool(kept(gateway)) is (code == 0)
+
+
+def test_the_usual_address_comes_back_when_another_was_set_before(gateway: GatewayProcess, url: str) -> None:
+    gateway.cli("setup", "model", "--provider", "openai", "--name", "small-one", "--key", KEY, "--base-url", url)
+    gateway.cli("setup", "model", "--provider", "openrouter", "--name", "a/b", "--key", "sk-or", "--no-check")
+    assert gateway.cli("config", "show", "model.base_url").stdout.strip() == "https://openrouter.ai/api/v1"
+
+
+def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess, url: str) -> None:
+    gateway.environ |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+    with Typist(gateway, "setup") as person:
+        person.sees("1 of 4  The model: demo answers now")
+        person.answers("which model answers:", "\x03")
+        person.sees("left as it was; to take it up again: hermes-gateway setup model")
+        person.sees("2 of 4  Chat networks: none yet")
+        person.answers("(Enter: no more):", "telegramm")
+        person.answers("it is none of these", "\x7f\r")
+        person.answers("the bot's token", "hello")
+        person.answers("does not look like one", "\x03")
+        person.sees("left as it was; to take it up again: hermes-gateway setup NETWORK")
+        person.sees("3 of 4  A service")
+        person.answers("[y/N]:", "\r")
+        person.sees("hermes-gateway run")
+        person.answers("Write a hook hello", "y\r")
+        person.sees("that is all")
+        assert person.ends() == 0
+    assert kept(gateway) == []
+    assert (gateway.home.hooks / "hello" / "HOOK.yaml").exists()
+    with Typist(gateway, "setup") as person:
+        person.answers("which model answers:", "\r")
+        person.answers("the model's name:", "small-one\r")
+        person.sees("2 of 4")  # what was done stays, whatever becomes of the rest
+    with Typist(gateway, "setup") as person:
+        person.sees("1 of 4  The model: small-one answers now")
+
+
+def test_without_a_word_and_without_anybody_it_says_which_there_are(gateway: GatewayProcess) -> None:
+    done = gateway.cli("setup")
+    assert (done.returncode, "model, service, telegram" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
+    async with wire.serving():
+        yield wire
+
+
+async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    gateway.environ |= {name: value for name, value in wire.environ.items() if name.endswith("URL")}
+
+    def talk() -> int:
+        with Typist(gateway, "setup", "telegram", "--shell", "ask") as person:
+            person.answers("the bot's token", f"{WRONG}\r")
+            person.sees("Telegram does not know the bot's token")
+            person.answers("the bot's token", f"{TOKEN}\r")
+            person.sees("@gate_bot")
+            person.answers("who may speak", f"{ANN}\r")
+            person.answers("the chat for reports", f"{ANN}\r")
+            person.answers("is this you?", "\r")
+            person.sees("said hello in the home channel")
+            return person.ends()
+
+    assert await to_thread.run_sync(talk) == 0
+    assert [one.chat for one in wire.shown] == [ANN]
+    assert {f"TELEGRAM_BOT_TOKEN={TOKEN}", f"GATEWAY_ACCESS_OWNERS_TELEGRAM={ANN}"} <= {*kept(gateway)}
