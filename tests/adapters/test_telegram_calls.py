@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
+import anyio
 import pytest
 
 from gateway import record_subjects, records
@@ -18,6 +19,7 @@ from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.telegram_calls_wire import TelegramCallsWire
 from tests.adapters.telegram_wire import TOKEN
 from tests.spine import until
+from tests.web.test_port import write_certificate
 
 SECRET = "X-Telegram-Bot-Api-Secret-Token"
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -164,6 +166,22 @@ def test_a_certificate_that_has_chain_is_given_along(tmp_path: Path) -> None:
     chained.write_text(PEM * 2)
     assert not has_chain(str(alone))
     assert has_chain(str(chained))
+
+
+async def test_a_certificate_for_which_nobody_vouches_is_uploaded_and_calls_come_by_it(
+    wire: TelegramCallsWire, tmp_path: Path
+) -> None:
+    made = write_certificate(tmp_path)
+    written = f"web: {{tls: {{cert: '{made.cert}', key: '{made.key}'}}}}\n"
+    encrypted = {"GATEWAY_WEB_URL": wire.environ["GATEWAY_WEB_URL"].replace("http:", "https:")}
+    async with housed(wire, tmp_path / "home", settings=written, environ=encrypted) as house:
+        assert wire.webhook.startswith("https://")
+        assert wire.asked_for["certificate"][1] == await anyio.Path(made.cert).read_bytes()
+        await wire.write("what is it?")
+        await house.shows("It is 42.")
+        assert set(wire.statuses) == {200}
+        assert not wire.asked("getUpdates")
+        assert "PRIVATE KEY" not in str(wire.calls)
 
 
 @pytest.mark.process

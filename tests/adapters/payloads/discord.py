@@ -47,6 +47,8 @@ def discord_payloads() -> list[tuple[str, dict[str, Any]]]:
         ("MESSAGE_REACTION_REMOVE", {**reaction(channel_of(DIRECT), "5", "x", SOMEBODY["id"]), "emoji": custom()}),
         ("INTERACTION_CREATE", interaction("7001", 2, somebody(), channel_of(CHANNEL), called())),
         ("INTERACTION_CREATE", interaction("7002", 2, somebody(), channel_of(DIRECT), called())),
+        ("INTERACTION_CREATE", interaction("7005", 4, somebody(), channel_of(DIRECT), typed())),
+        ("INTERACTION_CREATE", interaction("7006", 2, somebody(), channel_of(DIRECT), typed())),
         ("INTERACTION_CREATE", interaction("7003", 3, somebody(), channel_of(DIRECT), press()) | {"message": bots()}),
         ("INTERACTION_CREATE", interaction("7004", 3, somebody(), channel_of(CHANNEL), press()) | {"message": bots()}),
         ("CHANNEL_CREATE", {**channel_of("20077"), "name": "another", "rate_limit_per_user": 0}),
@@ -125,6 +127,11 @@ def custom() -> dict[str, Any]:
 def called() -> dict[str, Any]:
     options = [{"type": 3, "name": "arguments", "value": "now"}]
     return {"id": "77", "name": "status", "type": 1, "options": options, "resolved": {}}
+
+
+def typed() -> dict[str, Any]:
+    options = [{"type": 3, "name": "model", "value": "sma", "focused": True}]
+    return {"id": "77", "name": "model", "type": 1, "options": options, "resolved": {}}
 
 
 def press() -> dict[str, Any]:
