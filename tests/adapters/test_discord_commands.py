@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from gateway.adapters.discord.menu import build_command
@@ -30,6 +29,15 @@ async def wire() -> AsyncIterator[DiscordWire]:
 async def home(wire: DiscordWire, tmp_path: Path) -> AsyncIterator[House]:
     async with housed(wire, tmp_path / "home", settings=ADMIN) as home:
         yield home
+
+
+async def suggests(wire: DiscordWire, command: str, typing: str, *names: str, **more: Any) -> None:
+    """Wait until just these are suggested; a machine with much to do has nothing in time, now and then."""
+
+    async def is_so() -> bool:
+        return await wire.suggestions(command, typing, **more) == [*names]
+
+    await until(is_so, f"{names} for /{command} {typing}")
 
 
 async def read_menu(wire: DiscordWire) -> dict[str, Any]:
@@ -95,22 +103,24 @@ async def test_a_menu_of_before_with_one_text_for_all_is_still_understood(home: 
 
 async def test_names_are_suggested_as_the_command_would_show_them(wire: DiscordWire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=ADMIN) as home:
-        assert await wire.suggestions("model", "model=") == ["default"]
-        assert await wire.suggestions("model", "model=DEFau") == ["default"]
+        await suggests(wire, "model", "model=", "default")
+        await suggests(wire, "model", "model=DEFau", "default")
         assert await wire.suggestions("resume", "session=") == []
         await wire.write("what is it?")
         await home.shows("It is 42.")
+        (begun,) = [one for one in home.gateway.context.sessions.known() if one.session_id]
+        mine = begun.session_id
         assert await wire.suggestions("resume", "session=") == [], "it is in this one already"
         wire.call("new", {})
         await home.shows("A new session begins")
-        (mine,) = await wire.suggestions("resume", "session=what is")
+        await suggests(wire, "resume", "session=what is", mine)
         wire.call("resume", {"session": mine})
         await home.shows(f"Back in {mine}")
         assert await wire.suggestions("resume", "session=", by=BEN) == [], "Ann's are not Ben's"
-        assert await wire.suggestions("platform", "platform=", given={"do": "pause"}) == ["discord"]
-        answers = await wire.suggestions("settings", "value=", given={"name": "answer"})
-        assert answers == ["mention", "always", "never", "default"]
-        assert await wire.suggestions("settings", "value=", given={"name": "no such"}) == ["default"]
+        await suggests(wire, "platform", "platform=", "discord", given={"do": "pause"})
+        values = home.gateway.context.chats.list_choices("answer")
+        await suggests(wire, "settings", "value=", *values, "default", given={"name": "answer"})
+        await suggests(wire, "settings", "value=", "default", given={"name": "no such"})
         assert await wire.suggestions("nothing", "model=") == await wire.suggestions("title", "title=a") == []
 
 
@@ -129,14 +139,14 @@ async def test_where_a_hook_has_a_say_nothing_is_suggested(home: House, wire: Di
         subscription = home.gateway.registry.on(name, lambda _event: Deny("not here"))
         assert await wire.suggestions("model", "model=") == []
         subscription()
-    assert await wire.suggestions("model", "model=")
+    await suggests(wire, "model", "model=", "default")
 
 
 async def test_where_it_does_not_listen_nothing_is_suggested(wire: DiscordWire, tmp_path: Path) -> None:
     others = {"DISCORD_ALLOWED_CHANNELS": "123456789012345678"}
     async with housed(wire, tmp_path / "home", environ=others):
         assert await wire.suggestions("model", "model=", chat=GROUP) == []
-        assert await wire.suggestions("model", "model=")
+        await suggests(wire, "model", "model=", "default")
         assert wire.place(GROUP) == CHANNEL
 
 
@@ -147,14 +157,20 @@ async def test_many_names_and_long_ones_are_cut_to_what_discord_takes(wire: Disc
             await home.shows("is now called", number + 1)
             wire.call("new", {})
             await home.shows("A new session begins", number + 1)
-        found = await wire.suggestions("resume", "session=xxx")
-        assert len(found) == 25
+
+        async def are_cut() -> bool:
+            return len(await wire.suggestions("resume", "session=xxx")) == 25
+
+        await until(are_cut, "as many as Discord takes")
 
 
 async def test_who_types_on_is_answered_for_what_was_typed_last(home: House, wire: DiscordWire) -> None:
     """Each letter asks; none of them is left without an answer, which Discord would show as a fault."""
-    asked = [wire.call("model", {"model": "default"[:long]}, typing="model") for long in range(8)]
-    with anyio.fail_after(60):
+
+    async def is_last() -> bool:
+        asked = [wire.call("model", {"model": "default"[:long]}, typing="model") for long in range(8)]
         await until(lambda: set(asked) <= set(wire.suggested), "all answers")
-    assert wire.suggested[asked[-1]] == ["default"]
+        return wire.suggested[asked[-1]] == ["default"]
+
+    await until(is_last, "what fits to the last one")
     assert home.presence.unreadable == 0
