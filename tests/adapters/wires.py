@@ -44,6 +44,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_a_button_can_allow_for_longer_than_once",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
         "test_an_admin_says_in_a_group_what_is_answered_there",
         "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_an_edit_comes_as_an_edit",
@@ -51,6 +52,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_an_edit_of_what_waits_changes_it",
         "test_reactions_are_told",
     ),
+    "what was written there is not taken back": ("test_whoever_changes_an_answer_that_grew_already_has_the_last_word",),
     "a path that is typed is as good as a file": (
         "test_a_file_comes_in_under_a_name_of_ours",
         "test_an_album_is_one_message",
@@ -78,6 +80,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         *DELETIONS,
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
         "test_an_admin_says_in_a_group_what_is_answered_there",
         "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",

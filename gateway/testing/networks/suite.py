@@ -444,6 +444,44 @@ async def test_an_answer_is_shown_while_it_grows_and_stays_one_message(wire: Wir
         assert sent["message_ids"] == [one.id for one in wire.shown] == [wire.shown[0].id]
 
 
+async def test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message(wire: Wire, tmp_path: Path) -> None:
+    slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "150ms"}
+    async with housed(wire, tmp_path / "home", slow) as house:
+        await wire.mention("hello", chat=GROUP)
+        await house.shows("word0")
+        assert "word11" not in wire.shown[0].text
+        await house.shows("word11")
+        (sent,) = await house.hears("message:sent")
+        assert sent["message_ids"] == [one.id for one in wire.shown]
+
+
+async def test_an_answer_that_is_stopped_while_it_grows_ends_where_it_is(wire: Wire, tmp_path: Path) -> None:
+    slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "400ms"}
+    async with housed(wire, tmp_path / "home", slow) as house:
+        await wire.write("hello")
+        await house.shows("word1")
+        await wire.write("/stop")
+        await house.hears("agent:end")
+        await wire.write("/whoami")
+        await house.shows(f"user {wire.known_as(ANN)}")
+        assert not [one for one in wire.shown if one.is_draft or "word11" in one.text]
+
+
+async def test_whoever_changes_an_answer_that_grew_already_has_the_last_word(wire: Wire, tmp_path: Path) -> None:
+    slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "150ms"}
+    async with housed(wire, tmp_path / "home", slow) as house:
+
+        def change(event: Event) -> None:
+            event["text"] = "It is another one."
+
+        await wire.write("hello")
+        await house.shows("word0")
+        house.gateway.registry.on("message:sending", change)
+        await house.hears("message:sent")
+        await house.shows("It is another one.")
+        assert len(wire.shown) == 1
+
+
 async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
     wire: Wire, tmp_path: Path
 ) -> None:
