@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from gateway.file_folders import find_file_folder
+from gateway.message_parts import MessagePart
 from gateway.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
@@ -99,6 +100,7 @@ class Message:
     role: Role | Literal[""] = ""  # of what a hook or a webhook said: with whose rights
     agent: str = ""  # who answers, where the configuration says so of what brought it
     person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
+    parts: tuple[MessagePart, ...] = ()  # what is neither text nor file; the text has words for it
     text_before: str = ""  # what was said before an edit, where that is known; set when it is answered
 
     @property
@@ -164,6 +166,7 @@ class Reply:
     reply_to: str = ""
     silent: bool = False
     literals: tuple[LiteralText, ...] = ()
+    parts: tuple[MessagePart, ...] = ()  # the text ends with words for them, in place of which a network may show them
     is_streamed: bool = False  # its text stood in the chat while it was written
     role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
     is_spoken: bool = False  # once it has arrived it is read aloud too

@@ -15,17 +15,25 @@ from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import RIGHTS, find_person
 from gateway.lanes import Lanes
+from gateway.message_parts import Location, Poll, add_words, check_part
 from gateway.messages import Address, Message, Reply
 
 TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000
 
 
+MOST_PARTS = 4  # of what is no text, in one message of a hook's
+
+
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`."""
+    """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`.
+
+    `parts` are polls and places; where a network has none, people are told them in words.
+    """
 
     to: str
     text: str
+    parts: Annotated[tuple[Poll | Location, ...], msgspec.Meta(max_length=MOST_PARTS)] = ()
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,10 +97,15 @@ class HookRequests:
             raise HookError(f"{verb}: {error}") from None
 
     async def _send(self, _hook: str, asked: SendRequest) -> Any:
-        if not asked.text or len(asked.text) > TEXT_LIMIT:
+        if len(asked.text) > TEXT_LIMIT or not (asked.text or asked.parts):
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
+        try:
+            parts = tuple(map(check_part, asked.parts))
+        except ValueError as error:
+            raise HookError(f"send: {error}") from None
         address, key = await self._find_place(asked.to)
-        reply = Reply(uuid.uuid4().hex, address, asked.text, role=RIGHTS.get())
+        text = add_words(asked.text, parts)
+        reply = Reply(uuid.uuid4().hex, address, text, role=RIGHTS.get(), parts=parts)
         seq = await self._context.outbox.post(reply, key, cause=self._context.registry.current_cause)
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 

@@ -99,6 +99,7 @@ def build_received_fields(message: Message) -> dict[str, Any]:
         "text": message.text,
         "text_before": message.text_before,
         "attachments": [dataclasses.asdict(one) for one in message.attachments],
+        "parts": list(msgspec.to_builtins(message.parts)),
         "reply_to": message.reply_to,
         "sent_at": message.sent_at,
         "extra": message.extra,
@@ -134,6 +135,7 @@ def join_messages(messages: Sequence[Message]) -> Message:
         role=pick_low_role(*roles) if roles else "",
         text="\n\n".join(message.text for message in messages if message.text),
         attachments=tuple(one for message in messages for one in message.attachments),
+        parts=tuple(one for message in messages for one in message.parts),
     )
 
 

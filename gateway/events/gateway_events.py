@@ -32,6 +32,7 @@ _SEND = (
     ROLE,
 )
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size, is_quoted")
+_PARTS = "stickers, locations, contacts and polls, each with its kind; in the text stand words for them"
 _REACTION = (
     PLATFORM,
     ACCOUNT,
@@ -107,6 +108,7 @@ GATEWAY_EVENTS = (
             make_writable_field("text", "string", "what was written"),
             EventField("text_before", "string", "of an edit: what was said before, as far as it is known; else empty"),
             EventField(*_ATTACHMENTS),
+            EventField("parts", "object[]", _PARTS),
             EventField("reply_to", "string", "the message that it answers, by the network's own id, or empty"),
             EventField("sent_at", "number", "when it was written, in seconds since 1970; 0: the network does not say"),
             EventField("extra", "object", "what else the network says, such as chat_topic, reply_to_text and raw"),

@@ -50,7 +50,13 @@ def _put_edit(said: Message, edit: Message) -> Message:
     """Of an album an edit brings the one file that it is about; what was heard in audio was heard in the first."""
     is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
     files = edit.attachments if is_whole else said.attachments
-    return replace(said, text=edit.text, attachments=files, text_before=said.text_before or said.text)
+    return replace(
+        said,
+        text=edit.text,
+        attachments=files,
+        parts=edit.parts or said.parts,
+        text_before=said.text_before or said.text,
+    )
 
 
 def put_words_before(session: Session, message: Message) -> Message:

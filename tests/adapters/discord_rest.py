@@ -120,9 +120,18 @@ def say(wire: "DiscordWire", body: Any, _query: Any, number: str) -> Any:
         raise Refused(400, 50035, "the nonce is missing, or too long")
     if known := wire.nonces.get(body["nonce"]):
         return wire.messages[known]
-    message = wire.message(wire.bot["id"], number, body.get("content") or "", **said(body))
+    message = wire.message(wire.bot["id"], number, body.get("content") or poll_text_of(body), **said(body))
     wire.nonces[body["nonce"]] = message["id"]
     return wire.shows(message)
+
+
+def poll_text_of(body: dict[str, Any]) -> str:
+    """What people see of a poll; as Discord takes one."""
+    poll = body.get("poll") or {"question": {"text": ""}, "answers": []}
+    names = [one["poll_media"]["text"] for one in poll["answers"]]
+    if len(names) > 10 or any(len(one) > 55 for one in names):
+        raise Refused(400, 50035, "this is no poll")
+    return "\n".join([poll["question"]["text"], *names])
 
 
 def one_message(wire: "DiscordWire", _body: Any, _query: Any, number: str, message: str) -> Any:
@@ -216,7 +225,7 @@ def check(body: dict[str, Any], *, is_new: bool = True) -> None:
     text = body.get("content") or ""
     if len(text.encode("utf-16-le")) // 2 > LIMIT:
         raise Refused(400, 50035, "Invalid Form Body: Must be 2000 or fewer in length.")
-    if is_new and not text.strip() and not body.get("attachments"):
+    if is_new and not text.strip() and not (body.get("attachments") or body.get("poll")):
         raise Refused(400, 50006, "Cannot send an empty message")
     if text and (body.get("allowed_mentions") or {"parse": None}).get("parse") != []:
         raise Refused(400, 50035, "somebody would be pinged")

@@ -295,6 +295,18 @@ class TelegramWire:
         drafts[0].text = text
         return True
 
+    def _on_sendpoll(self, asked: dict[str, Any]) -> Any:
+        names = [one["text"] for one in asked["options"]]
+        if not 2 <= len(names) <= 12 or not all(0 < len(one) <= 100 for one in (*names, asked["question"][:100])):
+            raise Refused(400, "Bad Request: this is no poll")
+        return self._shows({**asked, "entities": []}, "\n".join([asked["question"], *names]))
+
+    def _on_sendlocation(self, asked: dict[str, Any]) -> Any:
+        where = [str(asked.get(name, "")) for name in ("title", "address", "latitude", "longitude")]
+        return self._shows(asked, " ".join(where))
+
+    _on_sendvenue = _on_sendlocation
+
     def _on_senddocument(self, asked: dict[str, Any]) -> Any:
         caption = caption_of(asked)
         return self._shows(asked, caption, next(value for value in asked.values() if isinstance(value, tuple)))

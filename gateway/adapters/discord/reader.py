@@ -24,6 +24,7 @@ from gateway.adapters.shared.incoming import (
     to_plain_name,
 )
 from gateway.commands import parse_command
+from gateway.message_parts import MessagePart, describe_parts, make_poll, make_sticker
 from gateway.messages import Address, MessageKind
 
 PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)
@@ -77,6 +78,7 @@ class DiscordReader:
             reply_to=str(message.reference.message_id or "") if message.reference else "",
             sent_at=(edited or message.created_at).timestamp(),
             extra=extra_of(message, self.me.id),
+            parts=parts_of(message),
         )
 
     def _is_said(self, message: discord.Message) -> bool:
@@ -84,7 +86,7 @@ class DiscordReader:
 
     def _text_of(self, message: discord.Message) -> str:
         """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""
-        text = message.content or forwarded_text_of(message) or describe_content(message)
+        text = message.content or forwarded_text_of(message) or describe_parts(parts_of(message))
         text = re.sub(rf"\A\s*(<@!?{self.me.id}>|<@&(?:{'|'.join(self._our_roles(message)) or '-'})>)[\s,:]*", "", text)
         names = {str(one.id): to_plain_name(one.display_name) for one in message.mentions}
         return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
@@ -124,13 +126,12 @@ def forwarded_text_of(message: discord.Message) -> str:
     return "\n".join(one.content for one in message.message_snapshots if one.content)
 
 
-def describe_content(message: discord.Message) -> str:
-    """What has neither text nor file."""
-    if message.stickers:
-        return " ".join(f"[sticker {one.name}]" for one in message.stickers)
+def parts_of(message: discord.Message) -> tuple[MessagePart, ...]:
+    """What it is beside text and files."""
+    found: list[MessagePart] = [make_sticker("", one.name) for one in message.stickers]
     if message.poll is not None:
-        return f"[poll: {message.poll.question} {' / '.join(one.text for one in message.poll.answers)}]"
-    return ""
+        found.append(make_poll(message.poll.question, (one.text for one in message.poll.answers)))
+    return tuple(found)
 
 
 def context_of(message: discord.Message, text: str, me: int) -> str:

@@ -6,6 +6,7 @@ Each part carries a nonce of its own, by which Discord knows a part that it has 
 import io
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import discord
@@ -22,6 +23,7 @@ from gateway.adapters.shared.files import FileMessage, LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
+from gateway.message_parts import MessagePart, Poll
 from gateway.messages import Address, Button, Reply
 from gateway.outbox import DoubtPolicy
 
@@ -31,6 +33,8 @@ LARGEST = 10_000_000  # what Discord takes where nobody pays for more
 MOST_FILES = 10  # in a message
 LONGEST_VALUE = 100  # characters that a button carries
 LONGEST_LABEL = 80
+LONGEST_OPTION = 55  # of a poll
+POLL_TIME = timedelta(days=1)  # Discord's own apps propose that
 NO_NOTES = (400, 403)  # what Discord answers where voice notes may not be sent, and files may
 
 
@@ -66,6 +70,8 @@ class DiscordTransport(NetworkTransport[str]):
         if loaded.files:
             files = [discord.File(io.BytesIO(one.data), filename=one.name) for one in loaded.files]
             messages.append({"content": loaded.text, "files": files, **what})
+        if isinstance(loaded.part, Poll):
+            messages.append({"poll": poll_of(loaded.part)})
         found = list[str]()
         with self.calling():
             for number, one in enumerate(messages):
@@ -77,6 +83,9 @@ class DiscordTransport(NetworkTransport[str]):
 
     def can_caption(self, _text: str) -> bool:
         return True
+
+    def can_show(self, part: MessagePart) -> bool:
+        return isinstance(part, Poll) and all(len(one) <= LONGEST_OPTION for one in part.options)
 
     def can_join(self, files: Sequence[OutboundFile], more: OutboundFile) -> bool:
         return len(files) < MOST_FILES and "voice" not in (files[0].kind, more.kind)
@@ -145,6 +154,13 @@ def reference_of(reply: Reply, where: Writable, *, in_thread: bool) -> discord.M
     if reply.address.chat_type == "dm" or not number.isdecimal() or (in_thread and number == reply.address.thread_id):
         return None
     return discord.MessageReference(message_id=int_of(number), channel_id=id_of(where), fail_if_not_exists=False)
+
+
+def poll_of(part: Poll) -> discord.Poll:
+    poll = discord.Poll(part.question, POLL_TIME)
+    for one in part.options:
+        poll.add_answer(text=one)
+    return poll
 
 
 def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View:

@@ -20,6 +20,7 @@ import anyio.to_thread
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
 from gateway.file_folders import find_new_path, open_new_file, open_plain_file, put_in_place, read_whole, write_file
+from gateway.message_parts import MessagePart
 from gateway.messages import Attachment, AttachmentKind
 from gateway.record_subjects import token_of
 
@@ -44,10 +45,11 @@ TextT = TypeVar("TextT")
 
 @dataclass(frozen=True, slots=True)
 class FileMessage(Generic[TextT]):
-    """Files that go out as one message, and the text that stands with them."""
+    """Files that go out as one message, and the text that stands with them; or what is no file and no text."""
 
     files: tuple[OutboundFile, ...]
     text: TextT | None = None
+    part: MessagePart | None = None  # in place of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class LoadedMessage(Generic[TextT]):
     files: tuple[LoadedFile, ...]
     text: TextT | None
     unsent: tuple[TextT, ...] = ()
+    part: MessagePart | None = None
 
     @property
     def texts(self) -> tuple[TextT, ...]:

@@ -9,6 +9,7 @@ text in it. What is beyond that is not even looked at, so that the longest text 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Generic
 
 from gateway.adapters.shared.adapter import Presence
@@ -25,6 +26,7 @@ from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
 from gateway.errors import AdapterError
+from gateway.message_parts import MessagePart, take_words
 from gateway.messages import Button, LiteralText, Reply
 from gateway.outbox import LiveTransport
 
@@ -74,6 +76,10 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         """Can this file go with these, in one message?"""
         return False
 
+    def can_show(self, _part: MessagePart) -> bool:
+        """Can this be shown as what it is, and not only in words?"""
+        return False
+
     def part(self, reply: Reply, number: int) -> tuple[TextT | FileMessage[TextT], tuple[Button, ...]]:
         """One message: a piece of the text, or files; and the buttons, which stand under the end of the text."""
         pieces, pressed = self._pieces(reply)
@@ -84,6 +90,10 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
 
         The file of a question comes first: where it cannot be sent, nobody is to have the buttons.
         """
+        if reply.parts:
+            reply, shown = self._take_parts(reply)
+            pieces, pressed = self._pieces(reply)
+            return [*pieces, *(FileMessage((), part=one) for one in shown)], pressed
         if not reply.literals:
             texts, files = self._lay_out(reply)
             if reply.buttons:
@@ -95,6 +105,16 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         pointer = self._show(describe_file(reply.literals, file))
         assert pointer is not None, "a few words of ours fit everywhere"
         return [group_of(file), pointer, *map(group_of, reply.attachments)], 1
+
+    def _take_parts(self, reply: Reply) -> tuple[Reply, list[MessagePart]]:
+        """What is shown as what it is, and the reply without the words for that, where a hook has left them."""
+        text, shown = reply.text, list[MessagePart]()
+        for one in reversed(reply.parts):
+            if not self.can_show(one) or (left := take_words(text, one)) is None:
+                break
+            text = left
+            shown.insert(0, one)
+        return replace(reply, text=text, parts=()), shown
 
     def _join(
         self, texts: Sequence[TextT], files: Sequence[OutboundFile], *, keeps_texts: bool
@@ -120,6 +140,8 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         """
         if not isinstance(piece, FileMessage):
             return LoadedMessage((), piece)
+        if piece.part:
+            return LoadedMessage((), None, part=piece.part)
         loaded, unsent = list[LoadedFile](), list[TextT]()
         for one in piece.files:
             try:

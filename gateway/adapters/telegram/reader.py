@@ -15,6 +15,14 @@ from gateway.adapters.shared.adapter import IsForUs
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
+from gateway.message_parts import (
+    MessagePart,
+    describe_parts,
+    make_contact,
+    make_location,
+    make_poll,
+    make_sticker,
+)
 from gateway.messages import Address, ChatType
 
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
@@ -37,6 +45,8 @@ class TelegramReader:
             return self._pressed(update.callback_query)
         if update.edited_message is not None:
             message = update.edited_message
+            if message.location is not None:  # where somebody is now, who lets us see that for a while
+                return None
             stamp = message.edit_date or message.date
             suffix = f":edit{stamp.timestamp():.0f}.{update.update_id}"  # several may come within a second
             return self._written([message], "edit", suffix, update.update_id)
@@ -69,6 +79,7 @@ class TelegramReader:
             reply_to=reply_to,
             sent_at=(first.edit_date or first.date).timestamp(),
             extra={**extra_of(first, is_own=self._is_reply_to_us(first)), "update_id": update_id},
+            parts=tuple(part for one in parts for part in parts_of(one)),
         )
         return IncomingMessage(message, files, first.to_dict, files_of_reply(first))
 
@@ -90,7 +101,8 @@ class TelegramReader:
 
     def _text_of(self, message: Message) -> str:
         """What was said, without the call to us at its beginning; things that are no text are told in words."""
-        text = message.text or message.caption or describe_content(message)
+        thrown = f"[{message.dice.emoji} {message.dice.value}]" if message.dice else ""
+        text = message.text or message.caption or describe_parts(parts_of(message)) or thrown
         at = f"@{self.me.username}"
         if text[: len(at)].lower() == at.lower() and not text[len(at) : len(at) + 1].isalnum():
             text = text[len(at) :].lstrip(" ,:")
@@ -143,20 +155,22 @@ def address_of(message: Message) -> Address:
     return Address(PLATFORM, str(message.chat.id), kind, str(message.message_thread_id) if in_topic else "")
 
 
-def describe_content(message: Message) -> str:
-    """What has neither text nor file."""
-    if message.venue:
-        return f"[place: {message.venue.title}, {message.venue.address}]"
-    if message.location:
-        return f"[location: {message.location.latitude}, {message.location.longitude}]"
-    if message.contact:
-        contact = message.contact
-        return f"[contact: {contact.first_name} {contact.last_name or ''} {contact.phone_number}]".replace("  ", " ")
+def parts_of(message: Message) -> tuple[MessagePart, ...]:
+    """What it is beside text and files."""
+    where, venue, contact = message.location, message.venue, message.contact
+    found: list[MessagePart | None] = []
+    if venue:
+        at = venue.location
+        found.append(make_location(at.latitude, at.longitude, venue.title, venue.address))
+    elif where:
+        found.append(make_location(where.latitude, where.longitude))
+    if contact:
+        found.append(make_contact(f"{contact.first_name} {contact.last_name or ''}", contact.phone_number))
     if message.poll:
-        return f"[poll: {message.poll.question} {' / '.join(option.text for option in message.poll.options)}]"
+        found.append(make_poll(message.poll.question, (option.text for option in message.poll.options)))
     if message.sticker:
-        return f"[sticker {message.sticker.emoji or ''}]"
-    return f"[{message.dice.emoji} {message.dice.value}]" if message.dice else ""
+        found.append(make_sticker(message.sticker.emoji, message.sticker.set_name))
+    return tuple(one for one in found if one)
 
 
 def origin_of(message: Message) -> str:

@@ -35,6 +35,7 @@ from gateway.adapters.telegram.drafts import TelegramDrafts
 from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
+from gateway.message_parts import Location, MessagePart, Poll
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy, LiveCapability, nonce_of
 
@@ -94,6 +95,9 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     def can_caption(self, text: TelegramText) -> bool:
         return count_utf16_units(text.text) <= LONGEST_CAPTION
 
+    def can_show(self, part: MessagePart) -> bool:
+        return isinstance(part, Poll | Location)
+
     def can_join(self, files: Sequence[OutboundFile], more: OutboundFile) -> bool:
         kinds = {group_kind_of(one) for one in (*files, more)}
         return len(files) < MOST_IN_ALBUM and len(kinds) == 1 and "" not in kinds
@@ -105,6 +109,8 @@ class TelegramTransport(NetworkTransport[TelegramText]):
             found += await self._sent(self._say(chat, one, how))
         if loaded.files:
             found += await self._sent(self._upload(chat, loaded, how))
+        if loaded.part:
+            found += await self._sent(send_part(self._bot, chat, loaded.part, how))
         return tuple(found)
 
     async def _sent(self, sending: Awaitable[Message | Sequence[Message]]) -> tuple[str, ...]:
@@ -211,6 +217,17 @@ class TelegramTransport(NetworkTransport[TelegramText]):
                 return await call(chat_of(address))
             except ChatMigrated as error:
                 return await call(error.new_chat_id)
+
+
+async def send_part(bot: Bot, chat: int | str, part: MessagePart, how: dict[str, Any]) -> Message:
+    match part:
+        case Poll():
+            return await bot.send_poll(chat, part.question, list(part.options), **how)
+        case Location(title=title) if title:
+            return await bot.send_venue(chat, part.latitude, part.longitude, title, part.address or title, **how)
+        case Location():
+            return await bot.send_location(chat, part.latitude, part.longitude, **how)
+    raise AssertionError(f"{part} is said in words")
 
 
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)

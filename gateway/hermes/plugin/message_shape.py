@@ -1,5 +1,6 @@
 """`message:received` in Hermes's shapes: the message with all that its network said, and where it was written."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,7 @@ def build_message_event(event: Event) -> MessageEvent:
     replied = event.get("reply_to") or None
     return MessageEvent(
         text,
-        MessageType(_kind_of(text, files)),
+        MessageType(_kind_of(text, files, event.get("parts") or ())),
         build_source(event),
         NetworkMessage.view(extra.get("raw")),
         event.get("message_id"),
@@ -62,9 +63,12 @@ def _names_of(event: Event) -> tuple[str | None, str | None]:
     return event.get("chat_name") or None, event.get("user_name") or None
 
 
-def _kind_of(text: str, files: list[dict[str, Any]]) -> str:
+def _kind_of(text: str, files: list[dict[str, Any]], parts: Sequence[Any]) -> str:
     if text.startswith("/"):
         return "command"
+    for part in parts:
+        if not files and part.get("kind") in ("sticker", "location"):
+            return str(part["kind"])
     kind = str(files[0].get("kind") or "document") if files else "text"
     kind = _HERMES_KINDS.get(kind, kind)
     return kind if kind in _MESSAGE_KINDS else "document"

@@ -7,9 +7,8 @@ reason. A name that is no test fails the run, so that the list does not outlive 
 
 import pytest
 
-pytest.register_assert_rewrite(
-    "gateway.testing.networks.suite", "gateway.testing.networks.suite_changes"
-)  # a failed assertion says what it saw
+for _suite in ("suite", "suite_changes"):  # a failed assertion says what it saw
+    pytest.register_assert_rewrite(f"gateway.testing.networks.{_suite}")
 
 ROW = "row(id): what the test proves, in hermes-gateway's own table"
 
