@@ -1,5 +1,6 @@
 """Edits of what is not answered yet: what waits is changed, and a running turn begun again where that is wanted."""
 
+import time
 from dataclasses import replace
 
 import anyio
@@ -123,6 +124,7 @@ async def test_a_storm_of_edits_begins_few_turns(engine: Engine) -> None:
     for number in range(50):
         work.acts[f"edit {number}"] = polite
     work.acts["wrong"] = polite
+    began = time.monotonic()
     async with served(engine, work, replace(CORRECTED, calm=1.0)) as desk:
         await desk.say("wrong", id="1")
         await desk.running(1)
@@ -131,7 +133,7 @@ async def test_a_storm_of_edits_begins_few_turns(engine: Engine) -> None:
         session = await desk.answered(await desk.say("right", id="1:edit50", kind="edit"))
     assert [entry.content for entry in session.entries] == ["right", "re right"]
     assert await replies(engine) == ["re right"]
-    assert len(work.runs) < 25
+    assert len(work.runs) <= 3 + (time.monotonic() - began)
 
 
 @pytest.mark.parametrize("more", [{"user": "ben", "id": "1:edit5"}, {"id": "7:edit5"}])
