@@ -22,6 +22,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, Shown, Wire
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.voice_endpoint import VoiceEndpoint
 from tests.adapters.wires import WIRES
 from tests.spine import chain
 
@@ -88,12 +89,10 @@ def mouth(tmp_path: Path) -> Mouth:
 
 
 @asynccontextmanager
-async def spoken_to(wire: Wire, mouth: Mouth, *more: str) -> AsyncIterator[House]:
+async def spoken_to(wire: Wire, mouth: Mouth, patience: int = 60) -> AsyncIterator[House]:
     """A gateway that has this mouth, and a person who wants to hear."""
-    async with (
-        wire.serving(),
-        housed(wire, mouth.root / "home", *ANSWERS, settings="".join([mouth.settings, *more])) as house,
-    ):
+    settings = mouth.settings.replace("voice: {", f"voice: {{patience: {patience}s, ")
+    async with wire.serving(), housed(wire, mouth.root / "home", *ANSWERS, settings=settings) as house:
         await wire.write("/voice on")
         await house.shows("My answers are spoken too.")
         yield house
@@ -223,8 +222,7 @@ async def is_settled(house: House) -> None:
 
 
 async def test_who_speaks_for_too_long_is_not_waited_for_and_holds_up_nothing(mouth: Mouth) -> None:
-    async with spoken_to(TelegramWire(), mouth) as house:
-        house.gateway.dispatcher.voice_answers.patience = 1.0
+    async with spoken_to(TelegramWire(), mouth, patience=1) as house:
         await house.wire.write("hang")
         await house.shows("hang it is.")
         await house.wire.write("milk")
@@ -303,36 +301,8 @@ async def test_a_killed_gateway_speaks_once_more_and_says_each_answer_once(mouth
     assert sum("hang it is." in one.text for one in wire.shown) == 2
 
 
-class Endpoint:
-    """An endpoint of OpenAI's form, which says what it is given."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.ills: list[web.Response] = []
-        self.url = ""
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        app = web.Application()
-        app.router.add_post("/v1/audio/speech", self._speak)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
-    async def _speak(self, request: web.Request) -> web.Response:
-        self.asked.append({"key": request.headers["Authorization"], **await request.json()})
-        if self.ills:
-            return self.ills.pop(0)
-        return web.Response(body=b"OggS0000000000000000000000000000OpusHead", content_type="audio/ogg")
-
-
 async def test_an_endpoint_speaks_and_whoever_asked_pays(tmp_path: Path) -> None:
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = ENDPOINT.format(url=endpoint.url)
         async with housed(wire, tmp_path / "home", *ANSWERS, settings=settings, environ=KEY) as house:
@@ -354,7 +324,7 @@ async def test_an_endpoint_speaks_and_whoever_asked_pays(tmp_path: Path) -> None
 
 
 async def test_over_a_budget_the_text_stands_alone(tmp_path: Path) -> None:
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = f"{ENDPOINT.format(url=endpoint.url)}budgets: {{each_person: {{day: {{money: 5}}}}}}\n"
         async with housed(wire, tmp_path / "home", *ANSWERS, settings=settings, environ=KEY) as house:

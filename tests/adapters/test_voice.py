@@ -18,6 +18,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from gateway.voice.transcriber import LARGEST
 from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.voice_endpoint import VoiceEndpoint
 from tests.adapters.wires import WIRES
 from tests.spine import chain, until
 
@@ -276,41 +277,8 @@ async def test_a_stop_in_good_order_takes_no_try(ear: Ear) -> None:
             await until(lambda: any("Milk it is." in one.text for one in wire.shown), "the answer")
 
 
-class Endpoint:
-    """An endpoint of OpenAI's form, which hears what stands in the file."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.ills: list[web.Response] = []
-        self.url = ""
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        app = web.Application()
-        app.router.add_post("/v1/audio/transcriptions", self._hear)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
-    async def _hear(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        file = form["file"]
-        assert isinstance(file, web.FileField)
-        about = {"key": request.headers["Authorization"], "model": form["model"], "language": form["language"]}
-        self.asked.append({**about, "name": file.filename, "type": file.content_type})
-        if self.ills:
-            return self.ills.pop(0)
-        used = {"type": "tokens", "input_tokens": 1_000_000, "output_tokens": 1_000_000, "total_tokens": 2_000_000}
-        return web.json_response({"text": file.file.read().decode(), "usage": used})
-
-
 async def test_an_endpoint_listens_and_whoever_spoke_pays(tmp_path: Path) -> None:
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = ENDPOINT.format(url=endpoint.url)
         async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
@@ -324,7 +292,7 @@ async def test_an_endpoint_listens_and_whoever_spoke_pays(tmp_path: Path) -> Non
 
 
 async def test_an_endpoint_that_fails_is_asked_again_and_one_that_refuses_is_not(tmp_path: Path) -> None:
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = ENDPOINT.format(url=endpoint.url)
         async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
@@ -342,7 +310,7 @@ async def test_an_endpoint_that_fails_is_asked_again_and_one_that_refuses_is_not
 
 
 async def test_over_a_budget_it_stays_a_file(tmp_path: Path) -> None:
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = f"{ENDPOINT.format(url=endpoint.url)}budgets: {{each_person: {{day: {{money: 5}}}}}}\n"
         async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
@@ -372,7 +340,7 @@ async def test_nobody_listens_to_what_has_taken_the_place_of_a_voice_note(
     become: Callable[[Path, Path], None], listener: str, tmp_path: Path, ear: Ear
 ) -> None:
     """Its folder is open to the agent's commands; what they put there is read by nobody with the gateway's rights."""
-    secret, wire, endpoint = tmp_path / "secret", TelegramWire(), Endpoint()
+    secret, wire, endpoint = tmp_path / "secret", TelegramWire(), VoiceEndpoint()
     secret.write_text("the key to everything")
     async with endpoint.serving(), wire.serving():
         settings = ear.settings if listener == "program" else ENDPOINT.format(url=endpoint.url)
@@ -393,7 +361,7 @@ async def test_nobody_listens_to_what_has_taken_the_place_of_a_voice_note(
 
 async def test_no_more_goes_to_an_endpoint_than_is_said(tmp_path: Path) -> None:
     """What a file holds counts, whatever was said of it when it came."""
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = ENDPOINT.format(url=endpoint.url)
         async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
@@ -411,7 +379,7 @@ async def test_no_more_goes_to_an_endpoint_than_is_said(tmp_path: Path) -> None:
 
 async def test_half_a_key_is_not_told_either(tmp_path: Path) -> None:
     """An endpoint's answer is cut; a key that it repeats may stand where."""
-    wire, endpoint = TelegramWire(), Endpoint()
+    wire, endpoint = TelegramWire(), VoiceEndpoint()
     async with endpoint.serving(), wire.serving():
         settings = ENDPOINT.format(url=endpoint.url)
         async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings, environ=KEY) as house:
