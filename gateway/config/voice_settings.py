@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.config.fields import describe
+from gateway.yaml_source import Duration
 
 LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 
@@ -58,3 +59,7 @@ class VoiceSettings(Struct, frozen=True, kw_only=True):
         describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
         Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
     ] = ""
+    patience: Annotated[
+        Duration,
+        describe("how long all audio of a message, or one answer that is spoken, may take", ge=1, le=600),
+    ] = 60.0

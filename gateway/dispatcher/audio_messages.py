@@ -39,6 +39,11 @@ class AudioMessages:
     def __init__(self, context: DispatcherContext) -> None:
         self._context = context
 
+    @property
+    def patience(self) -> float:
+        assert self._context.transcriber
+        return self._context.transcriber.patience
+
     def wants(self, message: Message) -> bool:
         """Texts of those who may speak, and no commands; what is too old will not be answered."""
         transcriber = self._context.transcriber

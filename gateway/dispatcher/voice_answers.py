@@ -9,7 +9,7 @@ the reply that brings the audio, or that says once why there is none. That one p
   it back. After `MOST_TRIES` the text stands alone.
 - The audio lies in the conversation's folder before the end is written. Whoever is killed between the two finds it
   there, and nobody speaks, nor pays, twice.
-- Both tries have `PATIENCE` seconds together. As many conversations as `MOST_AT_ONCE` are spoken to at a time.
+- Both tries have `voice.patience` together. As many conversations as `MOST_AT_ONCE` are spoken to at a time.
 - Whoever says `/voice off`, may no longer speak here, or is forgotten meanwhile is not spoken to.
 """
 
@@ -43,7 +43,6 @@ from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
 from gateway.voice import AnswerSpeaker, extract_words
 
 MOST_TRIES = 2
-PATIENCE = 60.0
 MOST_AT_ONCE = 4
 RELEASE = 1.0  # seconds that an orderly stop has to give back a try
 ACK_WAIT = 30.0
@@ -63,9 +62,8 @@ FoundVoice: TypeAlias = tuple[Record, records.VoiceAnswer]
 class VoiceAnswers:
     """All of them. They are spoken while `run` runs."""
 
-    def __init__(self, context: DispatcherContext, patience: float = PATIENCE) -> None:
+    def __init__(self, context: DispatcherContext) -> None:
         self._context = context
-        self.patience = patience
         self._slots = anyio.Semaphore(MOST_AT_ONCE)
         self._begun = anyio.Event()
         self._workers = KeyedWorkers(
@@ -75,6 +73,11 @@ class VoiceAnswers:
     @property
     def engine(self) -> Engine:
         return self._context.engine
+
+    @property
+    def patience(self) -> float:
+        """Seconds that one answer may take; none where nobody speaks any more."""
+        return self._context.speaker.patience if self._context.speaker else 0.0
 
     @property
     def _speaker(self) -> AnswerSpeaker | None:

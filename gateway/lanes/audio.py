@@ -48,6 +48,11 @@ class AudioWords:
 class AudioListener(Protocol):
     """Who makes words of audio, and knows whose."""
 
+    @property
+    def patience(self) -> float:
+        """Seconds that all files of a turn together may take."""
+        ...
+
     def wants(self, message: Message) -> bool:
         """Is it to be listened to what came with this message?"""
         ...

@@ -60,9 +60,8 @@ class LaneSettings:
     that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
     Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
     something to do, no further message is taken: the networks keep it. `listener` makes words of the audio of a turn's
-    messages, in at most `listens`. `note` says what durable hooks are owed of a
-    claim, or of a turn that is given up, for the append that says so. Before a turn is begun again since its message
-    was edited, `calm` passes: who edits once edits often.
+    messages. `note` says what durable hooks are owed of a claim, or of a turn that is given up, for the append that
+    says so. Before a turn is begun again since its message was edited, `calm` passes: who edits once edits often.
     """
 
     sessions: SessionSettings
@@ -82,7 +81,6 @@ class LaneSettings:
     interrupts: InterruptsTurn = lambda _message: False
     note: NoteClaim = ignore_claim
     listener: AudioListener | None = None
-    listens: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,7 @@ class Lane:
         assert settings.listener
         told = partial(self.say_busy, job.messages[-1], job.seqs[0])
         transcriber = AudioTranscriber(
-            self._context.engine, settings.listener, session, settings.listens, settings.release
+            self._context.engine, settings.listener, session, settings.listener.patience, settings.release
         )
         try:
             with anyio.CancelScope() as self._listening:

@@ -51,6 +51,10 @@ class AnswerSpeaker:
         return bool(how.model or how.command)
 
     @property
+    def patience(self) -> float:
+        return self._find_settings().voice.patience
+
+    @property
     def model(self) -> str:
         """The name at its provider of the model that speaks; empty: it is a program."""
         found = self._find_model()

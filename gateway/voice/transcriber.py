@@ -67,6 +67,10 @@ class Transcriber:
         return self._find_settings().voice.language
 
     @property
+    def patience(self) -> float:
+        return self._find_settings().voice.patience
+
+    @property
     def model(self) -> str:
         """The name at its provider of the model that listens; empty: it is a program."""
         found = self._find_model()

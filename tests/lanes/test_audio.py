@@ -23,6 +23,7 @@ class Listener:
 
     heard: list[str] = field(default_factory=list)
     stop: Callable[[], Awaitable[object]] | None = None
+    patience: float = LONG
 
     def wants(self, message: Message) -> bool:
         return message.kind == "text"
@@ -38,8 +39,8 @@ class Listener:
         return AudioWords(file.name)
 
 
-def listening(listener: Listener, listens: float = LONG) -> LaneSettings:
-    return lane_settings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3, listener=listener, listens=listens)
+def listening(listener: Listener) -> LaneSettings:
+    return lane_settings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3, listener=listener)
 
 
 async def speak(desk: Desk, *names: str, text: str = "", chat: str = "1") -> int | None:
@@ -66,8 +67,8 @@ async def test_words_stand_before_the_claim_and_in_the_turn(engine: Engine) -> N
 
 
 async def test_who_listens_for_too_long_is_not_waited_for_nor_asked_again(engine: Engine) -> None:
-    listener = Listener()
-    async with served(engine, settings=listening(listener, 0.3)) as desk:
+    listener = Listener(patience=0.3)
+    async with served(engine, settings=listening(listener)) as desk:
         session = await desk.answered(await speak(desk, "hang", "two"))
         lost = "[{} could not be made into words: it took more than 0 s]"
         assert session.entries[0].content == f"{lost.format('hang')}\n\n{lost.format('two')}"
