@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 VERBS, OTHERS = "Verbs", ("Nouns", "Other words")
-SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in ("suite", "suite_changes", "plugin"))
+SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in ("suite", "suite_changes", "suite_media", "plugin"))
 HERMES_NAMES = ("gateway/hermes/shim/", "gateway/hermes/modules.py")  # what handlers written for Hermes import
 
 ASKS = re.compile(r"(is|has|can|needs|wants)_")

@@ -43,7 +43,8 @@ class VoiceProgram:
         )
         process = ProgramRun()
         try:
-            transport = await open_process(spec, process)
+            with anyio.CancelScope(shield=True):  # one that was half started would be nobody's to end
+                transport = await open_process(spec, process)
         except (OSError, ValueError) as error:
             raise VoiceError(describe_start_failure(spec, error), is_final=True) from None
         try:

@@ -184,10 +184,12 @@ class PageWire:
                 literals = "\n".join(f"{one['words']}\n{one['text']}" for one in data["literals"])
                 shown.text, shown.reply_to = literals or data["text"], data["reply_to"]
                 shown.buttons = {one["label"]: one["value"] for one in data["buttons"]}
+                found: list[tuple[str, bytes]] = []
                 for number, file in enumerate(data["files"]):
                     query = urlencode({"message": data["id"], "number": number})
-                    _, shown.file = await self._ask(by, "GET", f"/chat/file?{query}", {}, b"")
-                    shown.file_name = file["name"]
+                    found.append((file["name"], (await self._ask(by, "GET", f"/chat/file?{query}", {}, b""))[1]))
+                if found:
+                    (shown.file_name, shown.file), *shown.more_files = found
 
     def _place(self, by: str, number: str) -> Shown:
         for one in self.shown:

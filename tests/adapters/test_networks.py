@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.testing.networks.suite import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_media import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import Wire
 from tests.adapters.wires import WIRES, WITHOUT
 

@@ -39,8 +39,10 @@ class VoiceEndpoint:
         assert isinstance(file, web.FileField)
         about = {"key": request.headers["Authorization"], "model": form["model"], "language": form["language"]}
         self.asked.append({**about, "name": file.filename, "type": file.content_type})
+        words = file.file.read().decode()
+        file.file.close()
         used = {"type": "tokens", "input_tokens": 1_000_000, "output_tokens": 1_000_000, "total_tokens": 2_000_000}
-        return await self._answer(web.json_response({"text": file.file.read().decode(), "usage": used}))
+        return await self._answer(web.json_response({"text": words, "usage": used}))
 
     async def _speak(self, request: web.Request) -> web.Response:
         self.asked.append({"key": request.headers["Authorization"], **await request.json()})

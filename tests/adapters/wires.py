@@ -57,6 +57,14 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_a_file_comes_in_under_a_name_of_ours",
         "test_an_album_is_one_message",
         "test_files_go_out_and_come_in_whole_when_they_are_large",
+        "test_pictures_of_an_album_are_shown_to_the_model_with_their_words",
+        "test_a_picture_that_a_message_answers_is_shown_too",
+        "test_a_text_file_is_read_with_its_message",
+        "test_a_picture_that_a_tool_gives_is_shown_and_can_be_sent",
+        "test_another_model_says_what_pictures_show",
+        "test_a_voice_note_is_heard",
+        "test_who_wants_it_hears_the_answer_behind_its_text",
+        "test_files_that_an_answer_names_come_with_it",
     ),
     "there is no network between, with limits, tokens and moods": (
         "test_a_network_proves_itself_by_what_comes_and_goes",
@@ -76,8 +84,9 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
         "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
     ),
-    "it has no groups, no bots, no reactions, and nothing said is taken back": (
+    "it has no groups, no bots, no reactions, no answers to a message, and nothing said is taken back": (
         *DELETIONS,
+        "test_a_picture_that_a_message_answers_is_shown_too",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
         "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
