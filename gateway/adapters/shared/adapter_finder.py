@@ -139,9 +139,11 @@ def list_places(home: Home | None, *, all_packages: bool = False) -> dict[str, P
 
 
 def _check_dirs(sources: AdapterSources) -> Iterator[Finding]:
-    """Those of `adapters.dirs` in which nothing can be found."""
+    """Those of `adapters.dirs` in which nothing can be found. What a variable holds is not repeated."""
     for directory in sources.list_dirs():
-        if (directory / MARKER).exists():
+        if not directory.is_dir() and DIRS in sources.outside.values:
+            yield Finding(sources.place_of(""), f"{DIRS} names no directory", "make it, or unset it", "warning")
+        elif (directory / MARKER).exists():
             what = f"{directory} is an adapter, and adapters.dirs names directories in which adapters lie"
             yield Finding(sources.place_of(""), what, f"write {directory.parent}", "warning")
         elif not directory.is_dir():
