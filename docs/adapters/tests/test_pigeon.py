@@ -35,6 +35,9 @@ LEFT_OUT = {
         "test_what_is_deleted_is_kept_where_the_settings_want_it",
         "test_reactions_are_told",
         "test_an_answer_is_shown_while_it_grows_and_stays_one_message",
+        "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
+        "test_an_answer_that_is_stopped_while_it_grows_ends_where_it_is",
+        "test_whoever_changes_an_answer_that_grew_already_has_the_last_word",
     ),
     "a pigeon brings letters and no parcels": (
         "test_a_file_comes_in_under_a_name_of_ours",
