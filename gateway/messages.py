@@ -171,6 +171,11 @@ class Reply:
     role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
     is_spoken: bool = False  # once it has arrived it is read aloud too
 
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing to say: its delivery takes away what was shown of it while it was made."""
+        return not (self.text or self.attachments or self.buttons or self.literals)
+
 
 Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]
 

@@ -35,7 +35,7 @@ USED_ALONE = {
 READ_FOR_ALL_NETWORKS = {
     *("enabled", "home_channel", "home_channel_name", "allowed_roles"),
     *("require_mention", "free_response_channels"),  # by the rules of chats
-    *("reactions", "typing"),  # by what a chat is shown
+    *("progress", "reactions", "typing"),  # by what a chat is shown
 }
 
 

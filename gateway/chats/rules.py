@@ -6,18 +6,25 @@ the configuration says of a chat is fixed: it cannot be changed from there. Who 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from gateway.chats.journal import ChatJournal, list_keys
-from gateway.config.platform_settings import PlatformAccount, list_accounts
+from gateway.config.platform_settings import (
+    PlatformAccount,
+    ProgressDisplay,
+    list_accounts,
+)
 from gateway.config.settings import MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
 from gateway.config.voice_settings import LANGUAGE_PATTERN
 from gateway.messages import Address
 
-RuleName: TypeAlias = Literal["answer", "agent", "model", "language"]
+RuleName: TypeAlias = Literal["answer", "agent", "model", "language", "progress", "reactions", "typing"]
 CHANGEABLE: Final[tuple[RuleName, ...]] = get_args(RuleName)
 ANSWERS: Final[tuple[AnswerRule, ...]] = get_args(AnswerRule)
+PROGRESS: Final[tuple[ProgressDisplay, ...]] = get_args(ProgressDisplay)
+SWITCH: Final = ("on", "off")
 KEPT_ORIGIN: Final = "/settings"
 DEFAULT_ORIGIN: Final = "default"
 
@@ -31,6 +38,18 @@ class ChatRule(NamedTuple):
     value: str
     origin: str
     is_fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDisplay:
+    """What a chat is shown of the work on an answer while it lasts, beside the answer."""
+
+    progress: ProgressDisplay
+    reactions: bool
+    typing: bool
+
+
+FindDisplay: TypeAlias = Callable[[Address], ChatDisplay]
 
 
 class ChatRules:
@@ -53,6 +72,12 @@ class ChatRules:
                 if name not in found and (value := said.get(name)):
                     found[name] = ChatRule(value, origin, is_fixed)
         return {name: found.get(name, ChatRule("", DEFAULT_ORIGIN)) for name in CHANGEABLE}
+
+    def find_display(self, address: Address) -> ChatDisplay:
+        """What is shown there; asked anew each time, so that a change counts from then on."""
+        rules = self.find(address)
+        progress = next(one for one in PROGRESS if one == rules["progress"].value)
+        return ChatDisplay(progress, rules["reactions"].value == "on", rules["typing"].value == "on")
 
     def is_answered(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether what was said there is for us; `is_called`: it mentions us, or replies to us.
@@ -86,6 +111,10 @@ class ChatRules:
                 return tuple(dict.fromkeys((MAIN, *self._settings.agents)))
             case "model":
                 return tuple(self._settings.models)
+            case "progress":
+                return PROGRESS
+            case "reactions" | "typing":
+                return SWITCH
         return ()
 
     def is_right(self, name: RuleName, value: str) -> bool:
@@ -121,12 +150,27 @@ class ChatRules:
         if bot:
             answer = "mention" if bot.settings.require_mention else "always"
             yield describe_origin(bot, "require_mention"), {"answer": answer}, False
+            told = bot.settings
+            for name, value in list_shown(told.progress, told.reactions, told.typing):
+                yield describe_origin(bot, name), {name: value}, False
+        display = self._settings.display
+        for name, value in list_shown(display.progress, display.reactions, display.typing):
+            yield f"config.yaml: display.{name}", {name: value}, False
         yield DEFAULT_ORIGIN, {"agent": MAIN, "answer": "mention"}, False
 
 
 def values_of(own: ChatSettings) -> dict[str, str]:
     """What is said in the configuration of one chat."""
-    return {"answer": own.answer or "", "agent": own.agent, "model": own.model, "language": own.language}
+    words = {"answer": own.answer or "", "agent": own.agent, "model": own.model, "language": own.language}
+    return {**words, **dict(list_shown(own.progress, own.reactions, own.typing))}
+
+
+def list_shown(progress: str | None, reactions: bool | None, typing: bool | None) -> Iterator[tuple[RuleName, str]]:
+    """What is said somewhere of what a chat is shown, as rules say it."""
+    said: dict[RuleName, str | bool | None] = {"progress": progress, "reactions": reactions, "typing": typing}
+    for name, value in said.items():
+        if value is not None:
+            yield name, value if isinstance(value, str) else SWITCH[not value]
 
 
 def is_route_for(route: RouteSettings, address: Address, user_id: str) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple, get_args
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -20,9 +20,16 @@ from gateway.messages import ChatType, name_of_account
 ACCOUNT_NAME: Final = re.compile(rf"(?!({'|'.join(get_args(ChatType))})$)[a-z][a-z0-9_-]{{0,30}}")
 
 
-class DisplaySettings(Struct, frozen=True, kw_only=True):
-    """What people see of the work on an answer, while it lasts. A network may say otherwise."""
+ProgressDisplay: TypeAlias = Literal["off", "tools", "all"]
 
+
+class DisplaySettings(Struct, frozen=True, kw_only=True):
+    """What people see of the work on an answer, while it lasts. A network and a chat may say otherwise."""
+
+    progress: Annotated[
+        ProgressDisplay,
+        describe("a line on what the agent does: `tools` names them, `all` says too what the last one was given"),
+    ] = "off"
     reactions: Annotated[
         bool, describe("whether what a person wrote bears a reaction: seen, being answered, answered, failed")
     ] = False
@@ -49,6 +56,7 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
             "whether an answer can be seen while it grows: in the network's own way if it has one, by edits, or not"
         ),
     ] = "auto"
+    progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, on this network")] = None
     reactions: Annotated[bool | None, describe("over `display.reactions`, on this network")] = None
     typing: Annotated[bool | None, describe("over `display.typing`, on this network")] = None
     max_parts: Annotated[

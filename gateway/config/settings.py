@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
-from gateway.config.platform_settings import DisplaySettings
+from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.roles import Role
@@ -113,6 +113,9 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
     language: Annotated[
         str, describe("in which it answers, as `en` or `de-AT`"), Meta(pattern=rf"^({LANGUAGE_PATTERN})?$")
     ] = ""
+    progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, there")] = None
+    reactions: Annotated[bool | None, describe("over `display.reactions`, there")] = None
+    typing: Annotated[bool | None, describe("over `display.typing`, there")] = None
 
 
 class SandboxSettings(Struct, frozen=True, kw_only=True):

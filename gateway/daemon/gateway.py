@@ -75,7 +75,6 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
-from gateway.dispatcher.chat_display import find_display
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
@@ -364,7 +363,6 @@ class Gateway:
             chats=self.chats,
             transcriber=build_transcriber(self),
             speaker=build_speaker(self),
-            display=lambda address: find_display(self.settings, address),
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:

@@ -55,7 +55,7 @@ RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env"
 RELOADABLE |= {
     "journal.retention",
     "gateway.timezone",
-    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles", "reactions", "typing")),
+    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles", "progress", "reactions", "typing")),
 }
 
 

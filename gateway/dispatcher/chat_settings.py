@@ -17,6 +17,9 @@ MEANINGS = {
     "agent": "who answers",
     "model": "which model",
     "language": "in which language",
+    "progress": "a line on what the agent does",
+    "reactions": "the bot's reactions under what people write",
+    "typing": "that the bot is shown as typing",
 }
 
 

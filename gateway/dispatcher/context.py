@@ -15,7 +15,6 @@ from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.chats import ChatRules
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
-from gateway.dispatcher.chat_display import FindDisplay
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
@@ -109,7 +108,6 @@ class DispatcherContext:
     usage: UsageJournal
     media: MediaReader
     chats: ChatRules
-    display: FindDisplay  # what a chat is shown of the work on an answer
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
     transcriber: Transcriber | None = None  # makes words of audio

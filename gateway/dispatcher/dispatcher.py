@@ -34,7 +34,7 @@ from gateway.dispatcher.chat_commands import (
     wait_for_command,
     write_refusal,
 )
-from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.message_parts import make_entry
@@ -46,6 +46,7 @@ from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
+from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
@@ -140,6 +141,8 @@ class Dispatcher:
     async def _work(self, turn: LaneTurn) -> LaneResult:
         message = message_events.join_messages(turn.messages)
         role = self._context.access.find_role(message)
+        if turn.resumed and message.address.platform not in OWN_PLATFORMS:
+            turn.show(make_reply(turn, message, ""))  # of an earlier run something may stand there
         if role is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         match self._find_refusal(message, resumed=turn.resumed):
@@ -209,18 +212,18 @@ class Dispatcher:
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, session)
         facts = {**view.fields, FOLDER: folder}
-        stream = None if is_held else self._context.outbox.stream(make_reply(turn, message, ""))
         approvals = approvals_of(self._context.engine, message, session)
-        is_approver = self._context.access.can_approve_own(message)
-        known = await approvals.known() if is_approver else {}
-        allowed = dict(known)
-        about = (self._context.engine, session.key, turn.turn_id, self._tasks, stream)
+        known = await approvals.known() if self._context.access.can_approve_own(message) else None
+        allowed = dict(known or {})
+        progress = self._context.chats.find_display(message.address).progress
+        shown = None if is_held and progress == "off" else show_answer(self._context, turn, message)
+        about = (self._context.engine, session.key, turn.turn_id, self._tasks, shown)
         async with LiveAnswer(*about, is_held=is_held) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
                 wants=view.wants,
-                record=turn.record,
+                record=ToolProgress(progress, self._context.redact, live.show_line).noting(turn.record),
                 delta=live.delta,
                 discard=live.discard,
                 turn_id=turn.turn_id,
@@ -245,7 +248,7 @@ class Dispatcher:
                 ),
             )
             result = await run_turn(agent, session.entries, asked, ports)
-        if is_approver:
+        if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
@@ -313,6 +316,17 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
         fire("session:end", **message_events.build_ended_fields(session))
         fire("session:reset", **message_events.build_ended_fields(session))
     fire("session:start", **message_events.build_started_fields(session))
+
+
+def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message) -> ShownAnswer | None:
+    """What the chat shows of it while it grows; a turn that ends without an answer takes that away."""
+    if can_change(context.registry, BEFORE_SENDING):
+        return None
+    stream = context.outbox.stream(make_reply(turn, message, ""))
+    if stream is None:
+        return None
+    turn.show(stream.reply)
+    return ShownAnswer(stream)
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

@@ -1,21 +1,22 @@
 """An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast.
 
-It keeps no text: what the chat shows is kept by the outbox's `Stream`, the present answer by the turn itself. Where a
+It keeps no text: what the chat shows is kept by `ShownAnswer`, the present answer by the turn itself. Where a
 hook may still change what the model has written, nothing of it is shown before that hook has had its say.
 """
 
 import math
 from types import TracebackType
+from typing import NamedTuple
 
 import anyio
 import anyio.abc
 import msgspec
 
 from gateway import record_subjects
+from gateway.dispatcher.tool_progress import ShownAnswer
 from gateway.engine import Engine
 from gateway.file_lines import FileLineFilter
 from gateway.hooks import HookRegistry
-from gateway.outbox import Stream
 from gateway.turn_marks import watch_steps
 
 PAUSE = 0.02  # what comes within it goes out as one piece
@@ -23,6 +24,20 @@ PIECE = "llm:chunk"
 # Where a whole answer may still be changed.
 AFTER_WRITING = ("llm:after", "node:after", "handoff:after", "message:add", "agent:end")
 BEFORE_SENDING = ("message:sending",)
+
+
+class ToolLine(NamedTuple):
+    """What the tools do, to be shown behind what was written so far."""
+
+    text: str
+
+
+class LivePiece(NamedTuple):
+    """What came within a pause: `is_void`, what was shown before is not the answer; then a text, and then a line."""
+
+    text: str
+    is_void: bool
+    line: str | None
 
 
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
@@ -34,7 +49,7 @@ def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
 
 
 class LiveAnswer:
-    """Publishes one turn's text, and shows it in the chat by `stream` where the network can edit what was sent.
+    """Publishes one turn's text, and shows it in the chat as `answer` where the network can edit what was sent.
 
     `delta` is plain, so that no watcher can slow the model down; of an answer that `is_held` it shows nothing.
     """
@@ -45,22 +60,26 @@ class LiveAnswer:
         session_key: str,
         turn_id: str,
         tasks: anyio.abc.TaskGroup,
-        stream: Stream | None = None,
+        answer: ShownAnswer | None = None,
         *,
         is_held: bool = False,
     ) -> None:
         self._is_held = is_held
-        self._stream = stream
+        self._answer = answer
         self._engine = engine
         self._subject = record_subjects.delta_subject_of(session_key)
         self._turn_id = turn_id
         self._lines = FileLineFilter()
         self._tasks = tasks
-        self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)
+        self._send, self._receive = anyio.create_memory_object_stream[str | ToolLine | None](math.inf)
 
     def delta(self, text: str) -> None:
         if not self._is_held:
             self._send.send_nowait(text)
+
+    def show_line(self, line: str) -> None:
+        if self._answer:
+            self._send.send_nowait(ToolLine(line))
 
     def discard(self) -> None:
         """What was streamed of the present answer is void."""
@@ -77,29 +96,35 @@ class LiveAnswer:
 
     async def _publish(self) -> None:
         with self._receive:
-            async for text in self._receive:
-                await self._publish_piece(*self._gather(text))
+            async for first in self._receive:
+                await self._publish_piece(self._gather(first))
                 await anyio.sleep(PAUSE)
-        if self._stream:
-            self._stream.rest()
+        if self._answer:
+            self._answer.rest()
 
-    def _gather(self, first: str | None) -> tuple[str, bool]:
-        pieces, is_void = [first or ""], first is None
+    def _gather(self, first: str | ToolLine | None) -> LivePiece:
+        pieces, is_void, line = list[str](), False, None
+        found = [first]
         while self._receive.statistics().current_buffer_used:
-            text = self._receive.receive_nowait()
-            if text is None:
+            found.append(self._receive.receive_nowait())
+        for one in found:
+            if isinstance(one, ToolLine):
+                line = one.text
+            elif one is None:
                 pieces, is_void = [], True
             else:
-                pieces.append(text)
-        return "".join(pieces), is_void
+                pieces.append(one)
+                line = None
+        return LivePiece("".join(pieces), is_void, line)
 
-    async def _publish_piece(self, text: str, is_void: bool) -> None:
-        if is_void:
+    async def _publish_piece(self, piece: LivePiece) -> None:
+        if piece.is_void:
             self._lines = FileLineFilter()
-        text = self._lines.feed(text)
-        if not text and not is_void:
-            return
-        if self._stream:
-            self._stream.add(text, anew=is_void)
-        delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})
-        await self._engine.publish(self._subject, msgspec.json.encode(delta))
+        text = self._lines.feed(piece.text)
+        if text or piece.is_void:
+            if self._answer:
+                self._answer.add(text, anew=piece.is_void)
+            delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if piece.is_void else {})
+            await self._engine.publish(self._subject, msgspec.json.encode(delta))
+        if self._answer and piece.line is not None:
+            self._answer.show_line(piece.line)

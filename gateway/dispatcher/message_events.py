@@ -223,7 +223,7 @@ class ReplyHooks(DeliveryCallbacks):
         """
         if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
-        if not self._registry.wants(SENDING):
+        if outbound.reply.is_empty or not self._registry.wants(SENDING):
             return outbound.reply
         event = await self._ask(outbound)
         if isinstance(event.outcome, Deny):
@@ -271,7 +271,7 @@ class ReplyHooks(DeliveryCallbacks):
 
     def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
         name = "message:failed" if delivery.error else "message:sent"
-        if not self._registry.wants(name):
+        if delivery.outbound.reply.is_empty or not self._registry.wants(name):
             return
         fields = build_reply_fields(delivery.outbound, delivery.reply)
         fields |= {"id": _end_id_of(delivery), "attempts": delivery.attempts}

@@ -366,12 +366,16 @@ class Lane:
             result = await self._work(claim)
         except Conflict:
             log.info("turn %s of %s went to somebody else", claim.job.turn_id, self.key)
+            await claim.take_back()
             return
         except Exception as error:  # the work is the dispatcher's, and in it hooks, tools and models
             log.exception("turn %s of %s failed, try %d", claim.job.turn_id, self.key, claim.job.attempt)
             self._error = f"{type(error).__name__}: {error}"
             result = None
-        if result is None and not claim.is_lost:
+        if claim.is_lost:
+            await claim.take_back()
+            return
+        if result is None:
             result = await _pause(self._context, claim)
             if result is None:
                 await claim.fail()
@@ -399,7 +403,7 @@ class Lane:
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
         text = self._context.settings.apology
-        apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
+        apology = Reply(f"{job.turn_id}:reply", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
         owed = await gather_owed_events(self._context, session, job)
         self._context.settings.note(TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text))
@@ -450,6 +454,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         usage=claim.usage,
         record=claim.record,
         say=claim.say,
+        show=claim.show,
     )
 
 

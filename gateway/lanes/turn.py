@@ -65,7 +65,8 @@ class LaneTurn:
     were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
     `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed, and `usage`: what its
     calls of models used; the next record of the turn takes both along. `say` says something in the middle of the turn:
-    once, however often the turn runs (by the reply's id).
+    once, however often the turn runs (by the reply's id). `show` says as which reply something may stand in the
+    chat already: a turn that ends without it owes it all the same, empty, and so takes away what was shown.
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
@@ -81,6 +82,7 @@ class LaneTurn:
     usage: TurnUsage
     record: RecordStep
     say: Callable[[Reply], Awaitable[None]]
+    show: Callable[[Reply], None]
 
     @property
     def turn_id(self) -> str:

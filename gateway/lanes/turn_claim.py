@@ -25,6 +25,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,7 +33,7 @@ import anyio
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_until_written
-from gateway.errors import Conflict, Duplicate
+from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
@@ -93,6 +94,7 @@ class TurnClaim:
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
         self.is_corrected = False
+        self.shown: Reply | None = None  # what of the answer may stand in the chat already: it has no text
         self.stopped = anyio.Event()
         self._context = context
         self._claimed = session.turn.claimed
@@ -109,6 +111,9 @@ class TurnClaim:
         self.is_corrected = True
         self.stop()
 
+    def show(self, reply: Reply) -> None:
+        self.shown = reply
+
     async def record(self, step: records.Step, *replies: Reply) -> None:
         await self._write(step, extra=self._outbound(replies))
 
@@ -123,6 +128,8 @@ class TurnClaim:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
         # The requests first: whoever looks for what was shown for one reads on from there.
         extra = [*map(make_request_put, result.requests), *self._outbound(result.replies)]
+        if self.shown and not result.questions and self.shown.id not in [reply.id for reply in result.replies]:
+            extra += self._outbound((self.shown,))
         if result.questions:
             until = self._context.clock() + result.wait
             asked = records.QuestionsAsked(
@@ -141,6 +148,13 @@ class TurnClaim:
                 await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
             except Conflict:
                 log.debug("turn %s was taken over before it was given back", self.job.turn_id)
+
+    async def take_back(self) -> None:
+        """What was shown of a turn that is no more, since its conversation was begun anew or removed."""
+        turn = self.session.turn
+        if self.shown and not (turn and turn.turn_id == self.job.turn_id):
+            with suppress(EngineError):  # then it stands there, and says no more than it did
+                await self._context.engine.append(*self._outbound((self.shown,)))
 
     async def fail(self) -> None:
         """Give the turn back after a try that ended with an error."""

@@ -200,6 +200,8 @@ class ReplyDelivery:
         for part in range(self._journal.position.part, count):
             report = await self._send_part(report, part, self._shown, is_last=part == count - 1)
         if self._journal.position.upto < self._journal.position.out:
+            if self.outbound.reply.is_empty:
+                await self._tidy(reply, self._shown.ids, is_final=False)
             await self._journal.write_nothing_to_send(reply.id, self._platform.list_owed(report))
         await self._tidy(reply, self._shown.ids)
         self._platform.arrived_at = self._platform.clock()
@@ -263,19 +265,24 @@ class ReplyDelivery:
         if self._shown and self._shown.ids:
             await self._try(self._platform.transport.close(self.outbound.reply.address, self._shown.ids[-1]))
 
-    async def _tidy(self, reply: Reply, shown: MessageIds) -> None:
-        """Delete what the stream showed beyond the reply's text, and its journal."""
+    async def _tidy(self, reply: Reply, shown: MessageIds, *, is_final: bool = True) -> None:
+        """Delete what the stream showed beyond the reply's text, and its journal.
+
+        What is not `is_final` raises AdapterError where the network may take it at another try.
+        """
         superfluous = shown[self._platform.transport.texts(reply) :]
         if superfluous:
             await self._try(self._platform.transport.close(reply.address, superfluous[-1]))
         for ids in superfluous:
-            await self._try(self._platform.transport.delete(reply.address, ids))
+            await self._try(self._platform.transport.delete(reply.address, ids), is_final=is_final)
         if shown:
             await self._platform.engine.purge(record_subjects.send_subject_of(self._place, reply.id))
 
-    async def _try(self, call: Awaitable[None]) -> None:
-        """For what is worth no second try."""
+    async def _try(self, call: Awaitable[None], *, is_final: bool = True) -> None:
+        """For what is worth no second try, unless it is not `is_final`."""
         try:
             await call
         except AdapterError as error:
+            if not (is_final or error.permanent):
+                raise
             log.info("something shown of reply %s stays as it is: %s", self.outbound.reply.id, error)

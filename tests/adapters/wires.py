@@ -66,6 +66,10 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_who_wants_it_hears_the_answer_behind_its_text",
         "test_files_that_an_answer_names_come_with_it",
     ),
+    "it has no messages that change": (
+        "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
+        "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
+    ),
     "there is no network between, with limits, tokens and moods": (
         "test_a_network_proves_itself_by_what_comes_and_goes",
         "test_a_long_answer_comes_in_whole_pieces",
@@ -94,6 +98,10 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
         "test_reactions_are_told",
+    ),
+    "it has no messages that change": (
+        "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
+        "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
     ),
     "there is no network between, with limits, tokens and moods": (
         "test_a_network_says_when_it_is_asked_whether_it_answers",

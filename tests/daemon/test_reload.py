@@ -12,8 +12,8 @@ from tests.config.sources import right
 
 AT_ONCE = """
 journal: {retention: 30d}
-platforms: {discord: {allowed_roles: ['12'], home_channel: '5', home_channel_name: office, typing: false}}
-display: {reactions: true}
+platforms: {discord: {allowed_roles: ['12'], home_channel: '5', home_channel_name: us, typing: false, progress: all}}
+display: {reactions: true, progress: tools}
 sessions: {busy: interrupt}
 access: {rate: 3}
 hooks: {enabled: [timing]}

@@ -21,7 +21,6 @@ from gateway.chats import ChatJournal, ChatRules
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
-from gateway.dispatcher.chat_display import find_display
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
@@ -203,7 +202,7 @@ async def chat(
     chats = ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
-    given |= {"media": WithoutMedia(), "display": partial(find_display, Settings())} | house_facts
+    given |= {"media": WithoutMedia()} | house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,

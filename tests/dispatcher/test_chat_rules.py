@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.chats import ChatJournal, ChatRules
+from gateway.chats import ChatDisplay, ChatJournal, ChatRules
 from gateway.messages import Address
 from gateway.testing.memory_engine import MemoryEngine
 
@@ -124,3 +124,18 @@ async def test_what_was_set_is_there_after_a_start_and_goes_when_it_is_taken_bac
     await after.write("telegram:-1", {})
     await before.load()
     assert not before.chats["telegram:-1"]
+
+
+async def test_what_a_chat_is_shown_is_said_for_all_for_a_network_and_for_the_chat() -> None:
+    settings: dict[str, Any] = {
+        "display": {"progress": "tools", "typing": False},
+        "platforms": {"telegram": {"reactions": True, "accounts": {"work": {"progress": "all", "typing": True}}}},
+        "chats": {"telegram:-1:7": {"progress": "off"}},
+    }
+    rules = await make_rules(settings, **{"telegram:-1": {"reactions": "off", "progress": "all"}})
+    assert rules.find_display(GROUP) == ChatDisplay("all", reactions=False, typing=False)
+    assert rules.find_display(TOPIC) == ChatDisplay("off", reactions=False, typing=False)
+    assert rules.find_display(WORK) == ChatDisplay("all", reactions=False, typing=True)
+    assert rules.find_display(Address("telegram", "-2")) == ChatDisplay("tools", reactions=True, typing=False)
+    assert rules.find_display(Address("discord", "-2")) == ChatDisplay("tools", reactions=False, typing=False)
+    assert rules.find(Address("discord", "-2"))["typing"] == ("off", "config.yaml: display.typing", False)

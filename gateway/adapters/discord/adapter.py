@@ -87,7 +87,9 @@ class DiscordAdapter:
         places = DiscordChannels(line, recent.title)
         assert line.user
         parts = self._context.parts
-        reactions = StatusReactions(describe_reactions(line), self._context.served_as, parts.display, presence)
+        reactions = StatusReactions(
+            describe_reactions(line), self._context.served_as, parts.chats.find_display, presence
+        )
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         presses = DiscordInteractions(self._settings, context, calls, recent, str(line.user.id))
         carrier = DiscordTransport(places, calls, recent, self._settings, presence, reactions)
@@ -108,7 +110,7 @@ class DiscordAdapter:
             presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
             presence.up(detail_of(line))
             await tasks.start(parts.outbox.serve_platform, carrier)
-            sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.display)
+            sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.chats.find_display)
             tasks.start_soon(sign.run, parts.registry)
             tasks.start_soon(reactions.run, parts.registry)
             show = partial(menu.send_menu, line, parts.commands)

@@ -16,8 +16,8 @@ import anyio
 
 from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
+from gateway.chats import FindDisplay
 from gateway.dispatcher import CompleteMessage
-from gateway.dispatcher.chat_display import FindDisplay
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from gateway.adapters.shared.status_reactions import address_from
-from gateway.dispatcher.chat_display import FindDisplay
+from gateway.chats import FindDisplay
 from gateway.hooks import HookRegistry
 from gateway.messages import Address
 

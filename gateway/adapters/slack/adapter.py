@@ -89,7 +89,9 @@ class SlackAdapter:
         bot = f"{me.team}:{me.user}"
         parts = self._context.parts
         marks, recent = ReadMarks(parts.engine, PLATFORM, bot), RecentMessages()
-        reactions = StatusReactions(describe_reactions(web), self._context.served_as, parts.display, presence)
+        reactions = StatusReactions(
+            describe_reactions(web), self._context.served_as, parts.chats.find_display, presence
+        )
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         await marks.load()
         since = marks.since()
@@ -106,7 +108,7 @@ class SlackAdapter:
         presses = SlackInteractions(web, context, recent, bot)
         threads = SlackThreads(web, self._settings.prompts)
         sign = TypingIndicator(
-            context.served_as, threads.show_working, AT_WORK_PAUSE, parts.display, threads.hide_working
+            context.served_as, threads.show_working, AT_WORK_PAUSE, parts.chats.find_display, threads.hide_working
         )
 
         def note(message: Message) -> None:

@@ -61,7 +61,7 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        display = self._context.parts.display
+        display = self._context.parts.chats.find_display
         sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE, display)
         reactions = StatusReactions(describe_reactions(bot), self._context.served_as, display, presence)
         context = replace(self._context, receive=reactions.noting(self._context.receive))

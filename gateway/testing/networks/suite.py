@@ -495,7 +495,42 @@ async def test_whoever_changes_an_answer_that_grew_already_has_the_last_word(wir
         house.gateway.registry.on("message:sending", change)
         await house.hears("message:sent")
         await house.shows("It is another one.")
+
+
+def wait_for(path: Path) -> dict[str, Any]:
+    """A model's answer that has the shell wait for a file."""
+    return {"tool_calls": [{"name": "shell", "args": {"command": f"until [ -e {path} ]; do sleep 0.05; done"}}]}
+
+
+def tooling(wire: Wire, go: Path, *answers: dict[str, Any], progress: str = "tools") -> tuple[dict[str, Any], str]:
+    """A script in which the shell runs until a file is there, with the settings for it."""
+    script = {"user": "do it", "answers": [wait_for(go), *answers]}
+    return script, f"display: {{progress: {progress}}}\ntools: {{shell: allow}}\n{wire.own(ANN)}"
+
+
+async def test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of(wire: Wire, tmp_path: Path) -> None:
+    script, settings = tooling(wire, tmp_path / "go", {"text": "Did."})
+    async with housed(wire, tmp_path / "home", script, settings=settings) as house:
+        await wire.write("do it")
+        (line,) = await house.shows("shell")  # a message, or a draft of one
+        assert "until" not in line.text
+        await anyio.Path(tmp_path / "go").touch()
+        await house.shows("Did.")
+        (sent,) = await house.hears("message:sent")
+        assert sent["message_ids"] == [one.id for one in wire.shown]
         assert len(wire.shown) == 1
+        assert not house.with_text("shell")
+
+
+async def test_a_turn_that_is_stopped_leaves_no_line_of_its_tools(wire: Wire, tmp_path: Path) -> None:
+    script, settings = tooling(wire, tmp_path / "go", progress="all")
+    async with housed(wire, tmp_path / "home", script, settings=settings) as house:
+        await wire.write("do it")
+        (line,) = await house.shows("shell")
+        assert "until" in line.text
+        await wire.write("/stop")
+        await until(lambda: not house.with_text("shell"), "the end of the line")
+        assert [one["stop"] for one in await house.hears("agent:end")] == ["interrupted"]
 
 
 async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(

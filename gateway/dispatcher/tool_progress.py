@@ -1,0 +1,111 @@
+"""What the tools of a turn do, as one line behind its answer while that grows: which, how often, and what with.
+
+The line is a part of the answer that is shown while it grows, and goes where more is written or the answer is whole. So
+it is edited as that is, at the network's pace, is shown where an answer can be, and a crash leaves none behind.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.config.platform_settings import ProgressDisplay
+from gateway.lanes.turn import RecordStep
+from gateway.logs.redaction import REPLACEMENT
+from gateway.logs.text import to_one_line
+from gateway.messages import Reply
+from gateway.outbox import Stream
+from gateway.steps import Step, ToolFinished, ToolStarted
+
+SIGN, GOING_ON = "🔧", " …"
+MOST_NAMES = 4  # tools that are named, the last ones
+LONGEST_NAME = 40
+LONGEST_ARGS = 80  # characters that are shown of what a tool is given
+MOST_CLEANED = 4000  # characters that are looked through for secrets: what is shown is a beginning of the rest
+
+_SECRET_NAMES = re.compile(r"(?i)token|secret|passw|passphrase|key|auth|credential|cookie|signature")
+
+
+class ToolProgress:
+    """Follows the steps of one turn. `show` is given the line whenever it is another."""
+
+    def __init__(self, progress: ProgressDisplay, redact: Callable[[str], str], show: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._redact = redact
+        self._show = show
+        self._counts: dict[str, int] = {}  # by name, the tool that began last at the end
+        self._running: set[str] = set()
+        self._args = ""
+
+    def noting(self, record: RecordStep) -> RecordStep:
+        """The same way for a step into the journal; what stands there is shown."""
+        if self._progress == "off":
+            return record
+
+        async def record_and_note(step: Step, *replies: Reply) -> None:
+            await record(step, *replies)
+            self.note(step)
+
+        return record_and_note
+
+    def note(self, step: Step) -> None:
+        match step:
+            case ToolStarted(call_id=call, name=name, args=args):
+                self._counts[name] = self._counts.pop(name, 0) + 1
+                self._running.add(call)
+                self._args = self._describe_args(args) if self._progress == "all" else ""
+                self._show(self.format())
+            case ToolFinished(call_id=call) if call in self._running:
+                self._running.discard(call)
+                self._show(self.format())
+
+    def format(self) -> str:
+        """The line, as Markdown in which nothing that a model wrote acts."""
+        names = list(self._counts)
+        shown = [f"`{to_code(name, LONGEST_NAME)}`{describe_count(self._counts[name])}" for name in names[-MOST_NAMES:]]
+        others = sum(self._counts[name] for name in names[:-MOST_NAMES])
+        words = ", ".join([*([f"{others} more"] if others else []), *shown])
+        args = f": `{self._args}`" if self._args else ""
+        return f"{SIGN} {words}{args}{GOING_ON if self._running else ''}"
+
+    def _describe_args(self, args: Mapping[str, Any]) -> str:
+        """What the tool is given, without secrets: of those that have a name it says so, whatever they are."""
+        told = {name: REPLACEMENT if _SECRET_NAMES.search(name) else value for name, value in args.items()}
+        if len(told) == 1:
+            said = str(next(iter(told.values())))[:MOST_CLEANED]
+        else:
+            said = ", ".join(f"{name}={str(value)[:MOST_CLEANED]}" for name, value in told.items())[:MOST_CLEANED]
+        return to_code(self._redact(said), LONGEST_ARGS)
+
+
+class ShownAnswer:
+    """The answer as the chat sees it while it grows: what is written, and behind it the line of the tools."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._text = self._line = ""
+
+    def add(self, text: str, *, anew: bool = False) -> None:
+        """Go on with this text, or begin `anew` with it; the line goes where there is more to read."""
+        self._text = text if anew else self._text + text
+        anew = anew or bool(self._line)
+        self._line = ""
+        self._stream.add(self._text if anew else text, anew=anew)
+
+    def show_line(self, line: str) -> None:
+        if line != self._line:
+            self._line = line
+            self._stream.add(f"{self._text}\n\n{line}".lstrip(), anew=True)
+
+    def rest(self) -> None:
+        """Nothing more is written."""
+        self._stream.rest()
+
+
+def to_code(text: str, limit: int) -> str:
+    """For a code span, in one line: none of it ends the span or the line."""
+    words = " ".join(text.replace("`", "'").split())
+    return to_one_line(words if len(words) <= limit else f"{words[: limit - 1]}…", limit)
+
+
+def describe_count(count: int) -> str:
+    return f" \u00d7{count}" if count > 1 else ""
