@@ -95,11 +95,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if can_ask():
         print(setup.before)
     check: PlatformCheck = load_part(place, "check")
-    tokens = [one for one in questions if one.is_token]
+    # What stands before a token, such as the address of a server, is needed to try it.
+    last = max((number for number, one in enumerate(questions, 1) if one.is_token), default=0)
     values |= collect_tokens(
-        tokens, args, before, lambda given: probe_tokens(check, {**environ, **values, **given}, load, args)
+        questions[:last], args, before, lambda given: probe_tokens(check, {**environ, **values, **given}, load, args)
     )
-    values |= collect_answers([one for one in questions if not one.is_token], args, before.environ)
+    values |= collect_answers(questions[last:], args, before.environ)
     values |= ask_owner(args, read({**environ, **values}), schema)
     values |= ask_shell(args, read(environ), schema)
     values |= ask_model(read(environ), home)
