@@ -48,6 +48,7 @@ class Stream:
         self._text = ""
         self._ids: MessageIds | None = None
         self._is_drafted = False
+        self._finished = 0  # parts that do not change when the text goes on
         self._failures = 0
         self._news = anyio.Event()
         self._resting = anyio.Event()
@@ -57,6 +58,7 @@ class Stream:
     def add(self, text: str, *, anew: bool = False) -> None:
         """Go on with this text, or begin `anew` with it; what comes within the network's pace is shown together."""
         self._text = text if anew else self._text + text
+        self._finished = 0 if anew else self._finished
         self._news.set()
 
     def rest(self) -> None:
@@ -136,8 +138,9 @@ class Stream:
                 before = reply
             elif is_last:
                 await self._transport.grow(reply, part, ids[part], before)
-            if not is_last:
+            if not is_last and part >= self._finished:
                 await self._transport.finish(reply, part, ids[part], before)
+                self._finished = part + 1
         return reply if is_whole and count >= len(ids) else None
 
     async def _draft(self, reply: Reply, part: int) -> bool:

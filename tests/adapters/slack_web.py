@@ -67,7 +67,7 @@ def start_stream(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     is_direct = asked["channel"].startswith("D")
     if not asked.get("thread_ts") or not (is_direct or (asked.get("recipient_user_id") and asked["recipient_team_id"])):
         raise Refused("invalid_arguments")
-    message = wire.shows(asked, checked(asked, is_whole=False), {})
+    message = wire.shows(asked, checked({"markdown_text": "", **asked}, is_whole=False), {})
     wire.growing.add(message["ts"])
     return {"channel": asked["channel"], "ts": message["ts"]}
 
@@ -202,6 +202,8 @@ def upload_done(wire: "SlackWire", asked: dict[str, Any]) -> Any:
 def checked(asked: dict[str, Any], *, is_whole: bool = True) -> str:
     """The text that is shown, if Slack would take it, and we promised nothing else."""
     blocks = asked.get("blocks") or []
+    if not is_whole and "://" in str(asked["markdown_text"]):
+        raise Refused("a_link_would_be_shown")
     if asked.get("markdown_text") is not None and (blocks or asked.get("text")):
         raise Refused("markdown_text_conflict")
     marked = [one["text"] for one in blocks if one["type"] == "markdown"]

@@ -80,6 +80,17 @@ async def test_who_would_be_called_together_by_what_comes_later_is_not(wire: Sla
         assert made(wire)["chat.update"] > 0, "what had looked like no code was code"
 
 
+async def test_what_a_link_leads_to_is_not_shown(wire: SlackWire, tmp_path: Path) -> None:
+    """Streams have no word for that, and edits open no previews."""
+    pieces = ["See this: ", "[here](https:", "//evil.example/?q=secret) ", "and more."]
+    async with housed(wire, tmp_path / "home", {"chunks": pieces, "delay": "500ms"}) as house:
+        await wire.mention("links, please")
+        await answered(house, wire)
+        assert wire.shown[0].text == "".join(pieces)
+        assert not any("://" in one.get("markdown_text", "") for one in wire.asked("chat.appendStream"))
+        assert made(wire)["chat.update"] > 0
+
+
 async def test_an_answer_that_outgrows_a_message_goes_on_in_the_next(wire: SlackWire, tmp_path: Path) -> None:
     answer = "\n".join(f"This is line {number} of many." for number in range(1200))
     pieces = [answer[at : at + 3000] for at in range(0, len(answer), 3000)]
@@ -129,6 +140,22 @@ async def test_slack_may_want_silence_while_an_answer_grows(wire: SlackWire, tmp
         await answered(house, wire)
         assert wire.shown[0].text.strip() == WHOLE
         assert "chat.update" not in made(wire)
+
+
+async def test_an_answer_that_waited_for_its_delivery_is_whole(wire: SlackWire, tmp_path: Path) -> None:
+    """Its stream was ended as it stood; and Slack wants silence when the rest is to be shown."""
+    async with housed(wire, tmp_path / "home", {"chunks": ["Ask ", "@bob"], "delay": "1s"}) as house:
+        (network,) = [one for one in house.gateway.outbox.platforms.values() if one.transport.platform == "slack"]
+        for _ in range(network.settings.senders):
+            await network.calls.acquire()
+        wire.ills["chat.update"] = [Refused("ratelimited", status=429, retry_after=0.1)]
+        await wire.mention("whom?")
+        await until(lambda: wire.growing != set(), "the beginning")
+        wire.growing.clear()
+        for _ in range(network.settings.senders):
+            network.calls.release()
+        await answered(house, wire)
+        assert wire.shown[0].text == "Ask @bob"
 
 
 async def test_a_message_that_slack_has_stopped_itself_is_edited(wire: SlackWire, tmp_path: Path) -> None:

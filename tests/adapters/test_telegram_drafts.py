@@ -57,6 +57,7 @@ async def test_what_is_whole_of_a_long_answer_is_sent_and_the_rest_is_a_draft(
         (sent,) = await house.hears("message:sent")
         assert sent["message_ids"] == [one.id for one in wire.shown]
         assert "\n".join(one.text for one in wire.shown) == answer.replace("**", "")
+        assert len(wire.asked("editMessageText")) <= len(wire.shown), "what is whole is not shown again and again"
 
 
 async def test_where_the_server_has_no_drafts_answers_grow_by_edits_and_it_is_not_asked_again(

@@ -21,6 +21,7 @@ SPOKEN_MENTION = re.compile(r"@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 BACKTICKS = re.compile(r"`+")
 ESCAPED_OR_BACKTICKS = re.compile(r"\\`+|\\.|`+")
 PENDING = re.compile(r"(?:\n(?:`{3,20}|~{3,20})|[@<][^\s@<]{0,12})\Z")
+LINK = re.compile(r"://|www\.|\]\(|\w\.[A-Za-z]{2,24}[/?:]")
 WORD_JOINER = "\u2060"
 ACTIONS = "gateway:actions"
 
@@ -33,6 +34,11 @@ def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
 def cut_pending(text: str) -> str:
     """What of a text stays as it is when more follows: not the end of a code block, nor what may yet call a channel."""
     return PENDING.sub("", text)
+
+
+def has_link(text: str) -> bool:
+    """What is streamed cannot say that its links are to be shown by nothing else than their words."""
+    return LINK.search(text) is not None
 
 
 def find_difference(before: str | None, after: str) -> str | None:

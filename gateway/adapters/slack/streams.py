@@ -76,9 +76,10 @@ class SlackStreams:
             log.info("answers in %s grow by edits: Slack has no streams there (%s)", channel, code)
         return refusal.permanent or refusal.retry_after is not None
 
-    def note_edited(self, stamp: str) -> None:
-        """This message grows by edits."""
-        remember(self._is_growing, stamp, False, MOST)
+    def note_edited(self, message_ids: tuple[str, ...]) -> None:
+        """These show their text whole, and grow by edits."""
+        for one in message_ids:
+            remember(self._is_growing, one, False, MOST)
 
     def is_edited(self, stamp: str) -> bool:
         return self._is_growing.get(stamp) is False
@@ -114,9 +115,8 @@ class SlackStreams:
             if not error.permanent:
                 raise
             log.info("a message in %s was stopped before: %s", channel, error)
-            self.note_edited(stamp)
             return False
-        self.note_edited(stamp)
+        self._is_growing.pop(stamp, None)
         return True
 
 

@@ -27,6 +27,7 @@ from gateway.adapters.slack.format import (
     build_body,
     cut_pending,
     find_difference,
+    has_link,
     render_messages,
     show_literals,
 )
@@ -125,13 +126,12 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         channel = await self._channel(reply.address)
         person = self._recent.author(stamp_of(reply))
         stamp, text = "", find_lasting(self.part(reply, part))
-        if self.is_native:
+        if self.is_native and not has_link(text):
             stamp = await self._streams.begin(reply.address, channel, person, text)
         if stamp:
             return (stamp,)
         ids = await self.send(reply, part, nonce)
-        for one in ids:
-            self._streams.note_edited(one)
+        self._streams.note_edited(ids)
         return ids
 
     async def grow(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
@@ -140,10 +140,15 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             channel, stamp = await self._channel(reply.address), message_ids[0]
             then = find_lasting(self.part(before, part)) if before else None
             more = find_difference(then, find_lasting(self.part(reply, part)))
-            if more is not None and (not more or await self._streams.append(channel, stamp, more)):
+            if (
+                more is not None
+                and not has_link(more)
+                and (not more or await self._streams.append(channel, stamp, more))
+            ):
                 return
             await self._streams.stop(channel, stamp)
         await self.edit(reply, part, message_ids)
+        self._streams.note_edited(message_ids)
 
     async def finish(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
         if not message_ids or self._streams.is_edited(message_ids[0]):
@@ -152,12 +157,14 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         piece, buttons = self.part(reply, part)
         then = find_lasting(self.part(before, part)) if before else None
         more = find_difference(then, str(piece))
-        words = "" if more is None or buttons else more
+        is_added = more is not None and not buttons and not has_link(str(piece))
+        words = more if more and is_added else ""
         channel, nonce = await self._channel(reply.address), nonce_of(reply.id, part)
         self._reactions.note_answered(replace(reply.address, chat_id=channel), reply.reply_to)
         is_stopped = await self._streams.stop(channel, message_ids[0], words, nonce)
-        if more is None or buttons or not is_stopped:
+        if not (is_added and is_stopped):
             await self.edit(reply, part, message_ids)
+            self._streams.note_edited(message_ids)
 
     async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
         if message_ids and not message_ids[0].startswith(FILE):
