@@ -38,6 +38,8 @@ LEFT_OUT = {
         "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
         "test_an_answer_that_is_stopped_while_it_grows_ends_where_it_is",
         "test_whoever_changes_an_answer_that_grew_already_has_the_last_word",
+        "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
+        "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
     ),
     "a pigeon brings letters and no parcels": (
         "test_a_file_comes_in_under_a_name_of_ours",
