@@ -36,7 +36,7 @@ MAX_BYTES = 4 << 20
 LONGEST_TEXT = 500
 LINGER_SECONDS = 300.0
 TOLD_EVERY = 0.1
-WOKEN_AT_ONCE = 10  # two hundred pages are no burst in which everybody else waits
+WOKEN_AT_ONCE = 4  # two hundred pages are no burst in which everybody else waits
 UNTOLD = ("llm:chunk",)  # each piece of an answer: a page needs the whole
 
 
