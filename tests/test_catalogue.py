@@ -43,7 +43,7 @@ def test_every_entry_is_whole(known) -> None:
         ("tools:before", {"calls", "tools"}, {"end", "deny"}),
         ("tools:after", {"results"}, {"end"}),
         ("tool:before", {"tool", "args", "impl", "result"}, {"end", "deny"}),
-        ("tool:after", {"result", "error"}, {"deny", "end", "retry"}),
+        ("tool:after", {"result", "error", "parts"}, {"deny", "end", "retry"}),
         ("message:add", {"message"}, {"deny"}),
         ("handoff:before", {"target", "input", "result"}, {"end", "deny"}),
         ("handoff:after", {"result", "error"}, {"end", "retry"}),

@@ -65,8 +65,8 @@ def test_the_environment_sets_it_and_its_token_stays_hidden(pigeons: PigeonProce
 def test_the_command_line_names_it(pigeons: PigeonProcess) -> None:
     assert "it runs inside the gateway" in pigeons.cli("setup", "--help").stdout
     assert "build a loft for carrier pigeons" in pigeons.cli("setup", "pigeon", "--help").stdout
-    assert "telegram, discord, slack or pigeon" in pigeons.cli("pairing", "revoke", "--help").stdout
-    assert "telegram, discord, slack or pigeon" in pigeons.cli("platform", "pause", "--help").stdout
+    assert "telegram, discord, slack, matrix or pigeon" in pigeons.cli("pairing", "revoke", "--help").stdout
+    assert "telegram, discord, slack, matrix or pigeon" in pigeons.cli("platform", "pause", "--help").stdout
     pigeons.configure("platforms: {pigeon: {enabled: true}}\n")
     assert "pigeon cannot be used: PIGEON_RING is not set" in pigeons.cli("doctor").stdout
 

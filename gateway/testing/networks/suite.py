@@ -378,7 +378,7 @@ async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp
     async with housed(wire, tmp_path / "home", script, settings=settings) as house:
         await wire.write("all of it, please")
         (sent,) = await house.hears("message:sent")
-        await house.shows_all(sent["message_ids"])
+        await until(lambda: len(wire.shown) >= len(sent["message_ids"]), "the file behind them")
         first, second, file = wire.shown
         assert first.text.startswith("This is line 0 of many.")
         assert len(first.text) > 1000 < len(second.text)

@@ -10,7 +10,7 @@ from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.inspection import InspectionCache, check_handler, read_code
 from gateway.hooks.folders.sources import HookVersion
 
-SAMPLES = sorted((Path(__file__).parents[3] / "sample_hooks").iterdir())
+SAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "sample_hooks").glob("*/HOOK.yaml"))
 
 
 def plant(tmp_path: Path) -> Path:
