@@ -49,10 +49,15 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 @pytest.fixture(scope="module")
 def open_screen(chromium: Browser, gateway: GatewayProcess) -> OpenScreen:
     """`with open_screen(viewport=PHONE) as screen`: a browser of its own, let in by one link."""
+    return make_screens(chromium, gateway)
+
+
+def make_screens(chromium: Browser, gateway: GatewayProcess, **usual: Any) -> OpenScreen:
+    """Each with these options, where it is given no others."""
     url, login = log_in(chromium, gateway)
 
     def open_one(**options: Any) -> AbstractContextManager[Screen]:
-        return screens(chromium, url, login, **options)
+        return screens(chromium, url, login, **{**usual, **options})
 
     return open_one
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
 from tests.browser.busy_home import ACTING, LETTERS, bury_letters
-from tests.browser.conftest import OpenScreen
-from tests.browser.screen import PATIENCE, Screen
+from tests.browser.conftest import OpenScreen, make_screens
+from tests.browser.screen import PATIENCE, WIDTHS, Screen
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
@@ -44,9 +44,23 @@ HOOKS = {
 }
 
 
+@pytest.fixture(scope="module", params=WIDTHS.values(), ids=WIDTHS)
+def viewport(request: pytest.FixtureRequest) -> dict[str, int]:
+    """All of it is done on a phone too."""
+    return dict(request.param)
+
+
 @pytest.fixture(scope="module")
-def wire() -> TelegramWire:
+def wire(viewport: dict[str, int]) -> TelegramWire:
+    """Of each gateway its own: there is one for each width, since what is done there stays done."""
+    assert viewport
     return TelegramWire()
+
+
+@pytest.fixture(scope="module")
+def open_screen(chromium: Browser, gateway: GatewayProcess, viewport: dict[str, int]) -> OpenScreen:
+    """Of this width."""
+    return make_screens(chromium, gateway, viewport=viewport)
 
 
 @pytest.fixture(scope="module")
