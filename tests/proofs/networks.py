@@ -1,39 +1,47 @@
-"""Mixed traffic on all chat networks, while lines break: all is answered.
+"""An hour of mixed traffic on all chat networks, while lines break: all is answered, and memory stays as it is.
 
 Each network's server on loopback breaks its lines, says "too many", says what nobody knows, and delivers again what it
-has delivered. The gateway runs in this process, on the real libraries. Each message has a number of its own, and is
-answered by it within a minute. *twice* is no fault: where a line breaks in the very call that sends, nobody knows
-whether it arrived, and it is sent again. *half* and *last*: seconds until half of the messages, and all, were answered.
+has delivered. The daemon runs as it does for everybody, with a model and a program that hears voice notes on this
+machine. Two messages a second come, each with a number of its own by which it is answered: *late* is one whose answer
+took more than a minute, *lost* one that had none after five. *twice* is no fault: where a line breaks in the very call
+that sends, nobody knows whether it arrived, and it is sent again. *half*, *p99*, *last*: seconds until half of the
+messages, 99 of 100, and all were answered. *MB*: of the daemon, from the first fifth of the time on.
 """
 
 import itertools
+import json
 import random
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
+from aiohttp import web
+from anyio import to_thread
 
-from gateway.adapters.shared.folder import load_settings_schema
-from gateway.config.loading import load_configuration
-from gateway.config.permissions import prepare_home
-from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import open_gateway
-from gateway.daemon.shutdown import Shutdown
+from bench.processes import memory
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.wires import ROOMS, WIRES
 from tests.proof_table import ROOT, Row, Trial
+from tests.spine import until
 
-COLUMNS = ("network", "messages", "lost", "twice", "cut", "refused", "half", "last")
+COLUMNS = ("network", "messages", "files", "voice", "late", "lost", "twice", "cut", "half", "p99", "last", "MB")
 WIDEST = 8
-MOST = 9000  # messages: the script of the model has an answer for each
-PATIENCE = 60.0
-PAUSE = 1.0  # between an answer and the next message of a person
-SETTINGS = "access: {rate: 100000}\nsessions: {turns: 16}\n"
+LATE, LOST = 60.0, 300.0
+EVERY = 3.0  # seconds from one message of a person to the next: two of them on three networks
+TROUBLE = 3.0
+WARM = 0.2  # of the time
+MORE_MEMORY = 1.05
+EARS = 'voice: {transcribe: {command: [cat, "{file}"]}}\n'  # the audio is its words
+SETTINGS = f"access: {{rate: 100000}}\nsessions: {{turns: 16}}\n{EARS}"
+NUMBER, ANSWER = re.compile(r"number (\d{5})"), re.compile(r"answer (\d{5})\.")
 
 
 @dataclass
@@ -43,6 +51,7 @@ class Network:
     wire: Wire
     until: float
     waits: list[float] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     deeds: Counter[str] = field(default_factory=Counter)
 
@@ -54,26 +63,31 @@ class Network:
         """In one way or another, and wait for the answer."""
         chance = random.Random(f"{self.wire.network}{who}")  # the same traffic at each run
         while not self.is_over:
-            number = next(numbers)
-            said, begun = f"number {number:05} please", time.monotonic()
-            match chance.randrange(6):
+            number, begun = next(numbers), time.monotonic()
+            said = f"number {number:05} please"
+            match chance.randrange(8):
                 case 0:
+                    self.deeds["files"] += 1
                     await self.wire.upload((f"{number}.pdf", b"%PDF" * 1000), caption=said, by=who)
                 case 1:
-                    await self.wire.mention(said, by=who)
+                    self.deeds["voice"] += 1
+                    await self.wire.upload(("voice.ogg", said.encode()), by=who)
                 case 2:
+                    await self.wire.mention(said, by=who)
+                case 3:
                     await self.wire.react(await self.wire.write(said, by=who), "👍", by=who)
                 case _:
                     await self.wire.write(said, by=who)
-            if not await self._is_answered(number, begun + PATIENCE):
-                self.lost.append(said)
-            self.waits.append(time.monotonic() - begun)
-            await anyio.sleep(PAUSE * chance.uniform(0.5, 1.5))
+            wait = await self._wait_for_answer(number, begun)
+            if wait > LATE:
+                (self.lost if wait > LOST else self.late).append(said)
+            self.waits.append(wait)
+            await anyio.sleep(max(0.1, begun + EVERY * chance.uniform(0.5, 1.5) - time.monotonic()))
 
     async def trouble(self) -> None:
         """Break lines, refuse, and say things that nobody knows."""
         for deed in itertools.cycle(("cut", "refused", "noise", "again")):
-            await anyio.sleep(3)
+            await anyio.sleep(TROUBLE)
             if self.is_over:
                 return
             self.deeds[deed] += 1
@@ -87,52 +101,118 @@ class Network:
                 case "again":
                     await self.wire.again()
 
-    async def _is_answered(self, number: int, until: float) -> bool:
-        while not any(f"answer {number:05}." in one.text for one in self.wire.shown):
-            if time.monotonic() > until:
-                return False
+    async def _wait_for_answer(self, number: int, begun: float) -> float:
+        answer = f"answer {number:05}."
+        while not any(answer in one.text for one in self.wire.shown[-200:]):
+            if time.monotonic() > begun + LOST:
+                break
             await anyio.sleep(0.02)
-        return True
+        return time.monotonic() - begun
 
     def row(self) -> Row:
-        shown = Counter(one.text for one in self.wire.shown if one.text.startswith("answer"))
-        twice, waits = sum(count > 1 for count in shown.values()), sorted(self.waits)
-        counts = (len(waits), len(self.lost), twice, self.deeds["cut"], self.deeds["refused"])
-        times = (f"{waits[len(waits) // 2]:.1f}", f"{waits[-1]:.1f}")
-        faults = tuple(f"{self.wire.network}: not answered: {one}" for one in self.lost)
-        return Row((self.wire.network, *map(str, counts), *times), faults)
+        found = Counter(number for one in self.wire.shown for number in ANSWER.findall(one.text))
+        twice = sum(count > 1 for count in found.values())
+        told = [self.deeds[deed] for deed in ("files", "voice")]
+        counts = (len(self.waits), *told, len(self.late), len(self.lost), twice, self.deeds["cut"])
+        faults = [f"{self.wire.network}: not answered: {one}" for one in self.lost]
+        faults += [f"{self.wire.network}: answered late: {one}" for one in self.late]
+        times = [f"{one:.1f}" for one in times_of(self.waits)]
+        return Row((self.wire.network, *map(str, counts), *times, ""), tuple(faults))
+
+
+def times_of(waits: Sequence[float]) -> tuple[float, float, float]:
+    ordered = sorted(waits)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1]
 
 
 def prove(trial: Trial) -> Iterator[Row]:
     if trial.tree != ROOT:
-        raise SystemExit("networks has the gateway in its own process, so it tries this checkout alone")
-    for network in anyio.run(talk, trial.folder / "home", trial.amount(600, 40)):
+        raise SystemExit("networks speaks with the servers of this checkout, so it tries this checkout alone")
+    networks, megabytes = anyio.run(talk, trial.folder / "home", trial.amount(3600, 40))
+    for network in networks:
         yield network.row()
+    warm = megabytes[int(len(megabytes) * WARM) :]
+    least, most = min(warm), max(warm)
+    grown = not trial.is_short and most > least * MORE_MEMORY
+    fault = (f"memory went from {least:.1f} to {most:.1f} MB",) if grown else ()
+    whole = [wait for network in networks for wait in network.waits]
+    cells = [str(len(whole)), *[""] * 6, *(f"{one:.1f}" for one in times_of(whole)), f"{least:.0f}-{most:.0f}"]
+    yield Row(("all", *cells), fault)
 
 
-async def talk(root: Path, seconds: int) -> list[Network]:
-    """Everybody, on all networks at once."""
+async def talk(root: Path, seconds: int) -> tuple[list[Network], list[float]]:
+    """Everybody, on all networks at once; and how much memory the daemon had, second by second."""
     async with AsyncExitStack() as stack:
-        started, numbers = GatewayProcess(root), itertools.count(1)
-        turns = [{"user": f"number {n:05}", "answers": [{"text": f"answer {n:05}."}]} for n in range(1, MOST)]
+        started, numbers, megabytes = GatewayProcess(root), itertools.count(1), list[float]()
+        stack.enter_context(started)
         wires = [make(root) for name, make in WIRES.items() if name in ROOMS]
-        started.script(*turns, settings=SETTINGS)
-        environ = dict(started.environ)
+        port = await serve_model(stack)
+        started.configure(f'model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}\n{SETTINGS}')
         for wire in wires:
             await stack.enter_async_context(wire.serving())
             allowed = ",".join(wire.known_as(one) for one in (ANN, BEN))
-            environ |= {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": allowed}
-        prepare_home(started.home)
-        configuration = load_configuration(load_settings_schema(), started.home, environ)
-        gateway = await stack.enter_async_context(
-            open_gateway(started.home, configuration, Shutdown(10.0), build_verbs)
-        )
-        while not all(one.presence.facts.up for one in gateway.platforms):  # noqa: ASYNC110 - there is no event for all
-            await anyio.sleep(0.05)
+            started.environ |= {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": allowed}
+        await to_thread.run_sync(started.start)
+        names = {wire.network for wire in wires}
+        await until(partial(to_thread.run_sync, are_up, started, names), "all networks")
         networks = [Network(wire, time.monotonic() + seconds) for wire in wires]
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as tasks, anyio.create_task_group() as people:
+            tasks.start_soon(weigh, started, megabytes, time.monotonic() + seconds)
             for network in networks:
-                tasks.start_soon(network.trouble)
+                people.start_soon(network.trouble)
                 for who in (ANN, BEN):
-                    tasks.start_soon(network.write, who, numbers)
-        return networks
+                    people.start_soon(network.write, who, numbers)
+        return networks, megabytes
+
+
+def are_up(gateway: GatewayProcess, networks: Set[str]) -> bool:
+    return networks == {name for name, one in gateway.call("status")["platforms"].items() if one["up"]} & networks
+
+
+async def weigh(gateway: GatewayProcess, megabytes: list[float], until: float) -> None:
+    assert gateway.process
+    while time.monotonic() < until:
+        megabytes.append(memory([gateway.process.pid])[1])
+        await anyio.sleep(1)
+
+
+async def serve_model(stack: AsyncExitStack) -> int:
+    """A model that answers every number, in three pieces; its port."""
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_post("/v1/chat/completions", answer_numbers)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    return int(runner.addresses[0][1])
+
+
+async def answer_numbers(request: web.Request) -> web.StreamResponse:
+    asked = await request.json()
+    text = "\n".join(f"answer {number}." for number in find_numbers(asked["messages"])) or "Nothing was asked."
+    if not asked.get("stream"):
+        message = {"role": "assistant", "content": text}
+        return web.json_response({**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+    third = len(text) // 3 + 1
+    for at in range(0, len(text), third):
+        await response.write(encode_chunk({"content": text[at : at + third]}))
+        await anyio.sleep(0.05)
+    await response.write(encode_chunk({}, "stop") + b"data: [DONE]\n\n")
+    return response
+
+
+HEAD = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": {"total_tokens": 15}}
+
+
+def find_numbers(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Those that stand behind the last answer."""
+    last = max((at for at, one in enumerate(messages, 1) if one["role"] == "assistant"), default=0)
+    return list(dict.fromkeys(NUMBER.findall(json.dumps(messages[last:]))))
+
+
+def encode_chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({**HEAD, "object": "chat.completion.chunk", "choices": [choice]}).encode() + b"\n\n"
