@@ -44,10 +44,10 @@ HOOKS = {
 }
 
 
-@pytest.fixture(scope="module", params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(scope="module", params=list(WIDTHS))
 def viewport(request: pytest.FixtureRequest) -> dict[str, int]:
     """All of it is done on a phone too."""
-    return dict(request.param)
+    return WIDTHS[request.param]
 
 
 @pytest.fixture(scope="module")
