@@ -61,7 +61,7 @@ class Terminal:
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         message = message_of(typed, self._engine.clock.latest())
-        heard = self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
+        heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
         receipt = await receive_until_failure(self._engine, partial(self._receive, message))
         if receipt.settled is not None:
             return SayResult(typed.session, receipt.settled, "command")

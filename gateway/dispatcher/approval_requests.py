@@ -53,7 +53,7 @@ class ApprovalRequests:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """See to those that are open, and to those that come."""
-        new = self._engine.tail(record_subjects.APPROVAL_SUBJECTS)
+        new = await self._engine.tail(record_subjects.APPROVAL_SUBJECTS)
         self._attended.clear()
         async with anyio.create_task_group() as tasks:
             task_status.started()
@@ -131,7 +131,7 @@ class ApprovalRequests:
             self._attended.discard(mark)
 
     async def _see_through(self, seq: int, request: ApprovalRequest) -> None:
-        chain = self._engine.tail(record_subjects.session_subject_of("turn", request.session_key))
+        chain = await self._engine.tail(record_subjects.session_subject_of("turn", request.session_key))
         async with anyio.create_task_group() as tasks:
             if await self.is_open(request):
                 if not request.is_own:

@@ -53,7 +53,7 @@ class AwaitedTurns:
             GatewayError: the gateway stops.
         """
         # Before the message is accepted, so that no end is missed.
-        tail = self._engine.tail(record_subjects.session_subject_of("turn", key))
+        tail = await self._engine.tail(record_subjects.session_subject_of("turn", key))
         seq = await self._lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)

@@ -52,7 +52,7 @@ class ShownQuestions:
 
     async def show(self, reply: Reply, request: ApprovalRequest, owed: int | None) -> bool:
         """Owe it to its chat, unless it is `owed` already; did the chat take it?"""
-        sent = self._tail(reply)
+        sent = await self._tail(reply)
         shown = ShownQuestion(owed or await self._outbox.post(reply, request.session_key), reply)
         with anyio.move_on_after(PLACE_PATIENCE):
             return ids_of(await self._read_end(shown) or await self._hear_end(sent, shown)) is not None
@@ -67,7 +67,7 @@ class ShownQuestions:
 
     async def find_ids(self, shown: ShownQuestion) -> MessageIds:
         """The network's ids of what is shown; empty where it is not."""
-        sent = self._tail(shown.reply)
+        sent = await self._tail(shown.reply)
         ended = await self._read_end(shown)
         if ended is None and await self._is_under_way(shown):
             with anyio.move_on_after(LINGER):
@@ -97,8 +97,8 @@ class ShownQuestions:
         async for record, kept in records.read_all(self._engine, pattern, records.OwedReply, since):
             yield ShownQuestion(record.seq, kept.reply)
 
-    def _tail(self, reply: Reply) -> Tail:
-        return self._engine.tail(record_subjects.send_subject_of(record_subjects.place_of(reply.address)))
+    async def _tail(self, reply: Reply) -> Tail:
+        return await self._engine.tail(record_subjects.send_subject_of(record_subjects.place_of(reply.address)))
 
     async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
         """How its sending ended, as far as it has."""

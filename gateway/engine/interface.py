@@ -155,7 +155,7 @@ class Tail(Protocol):
 
 
 RequestHandler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-StopServing: TypeAlias = Callable[[], None]
+StopServing: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Engine(Protocol):
@@ -199,7 +199,7 @@ class Engine(Protocol):
         from now on.
         """
 
-    def consumers(self) -> list[str]:
+    async def consumers(self) -> list[str]:
         """The names of all consumers."""
 
     async def forget_consumer(self, name: str) -> None:
@@ -232,10 +232,10 @@ class Engine(Protocol):
             EngineError: the one that answers failed.
         """
 
-    def serve(self, subject: str, answer: RequestHandler) -> StopServing:
+    async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
         """Answer requests on a subject until the returned function is called; one at a time may serve it."""
 
-    def tail(self, *patterns: str) -> Tail:
+    async def tail(self, *patterns: str) -> Tail:
         """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
 
     async def health(self) -> EngineHealth:

@@ -190,20 +190,20 @@ class LiveMessages:
         except TimeoutError:
             raise TimeoutError(f"no answer on {subject!r} within {timeout:g} s") from None
 
-    def serve(self, subject: str, answer: RequestHandler) -> StopServing:
+    async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
         self._check_open()
         check_subject(subject)
         if subject in self._servers:
             raise ValueError(f"{subject!r} is served already; end the other one first")
         self._servers[subject] = answer
 
-        def unserve() -> None:
+        async def unserve() -> None:
             if self._servers.get(subject) is answer:
                 del self._servers[subject]
 
         return unserve
 
-    def tail(self, *patterns: str) -> LiveTail:
+    async def tail(self, *patterns: str) -> LiveTail:
         self._check_open()
         tail = LiveTail(*patterns)
         self._tails.add(tail)

@@ -64,7 +64,7 @@ class SessionList:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
-        heard = self._engine.tail(record_subjects.IN_SUBJECTS, record_subjects.TURN_SUBJECTS)
+        heard = await self._engine.tail(record_subjects.IN_SUBJECTS, record_subjects.TURN_SUBJECTS)
         kept = _read_json(self._home.hermes_sessions)
         self._entries = {key: value for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:

@@ -106,7 +106,7 @@ class StateFollower:
             await self._call(self._file.remove)
 
     async def _follow(self) -> None:
-        changes = self._engine.tail(record_subjects.TURN_SUBJECTS)
+        changes = await self._engine.tail(record_subjects.TURN_SUBJECTS)
         while not self.is_theirs:
             try:
                 await self._read_on()

@@ -196,7 +196,8 @@ class Lanes:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._obey_control, self._context.engine.tail(record_subjects.CONTROL_SUBJECTS))
+                heard = await self._context.engine.tail(record_subjects.CONTROL_SUBJECTS)
+                self._tasks.start_soon(self._obey_control, heard)
                 backlog = await self._context.engine.depth(CONSUMER)
                 self._tasks.start_soon(self._workers.serve, consumer, self._tasks, backlog)
                 self._tasks.start_soon(_tell_backlog, self._workers, self._context)

@@ -159,7 +159,7 @@ class SessionSearch:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep up with the journal until cancelled."""
-        changes = self._engine.tail(record_subjects.TURN_SUBJECTS)
+        changes = await self._engine.tail(record_subjects.TURN_SUBJECTS)
         task_status.started()
         try:
             self.progress.end = await check_journal(self._engine, self._query)

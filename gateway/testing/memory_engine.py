@@ -124,7 +124,7 @@ class MemoryEngine(LiveMessages):
             consumer.follow(spec, first.seq - 1 if first else self._end)
         return consumer
 
-    def consumers(self) -> list[str]:
+    async def consumers(self) -> list[str]:
         self._expire()
         return list(self._consumers)
 

@@ -35,7 +35,7 @@ class TraceSender:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Raises GatewayError: the library is not there."""
-        tail = self._engine.tail(*PATTERNS)
+        tail = await self._engine.tail(*PATTERNS)
         collector = self._collector = await anyio.to_thread.run_sync(open_collector, self._endpoint)
         try:
             task_status.started()

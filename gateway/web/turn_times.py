@@ -60,7 +60,7 @@ class TurnTimes:
 
     async def run(self, engine: Engine, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. What a full queue loses is not counted: it is a figure, and no fact."""
-        tail = engine.tail(*PATTERNS)
+        tail = await engine.tail(*PATTERNS)
         task_status.started()
         async for record in tail:
             self.note(record)

@@ -275,7 +275,7 @@ async def test_nothing_is_shown_early_when_a_hook_wants_to_see_it_before() -> No
 async def test_nothing_is_shown_early_when_a_hook_may_change_it_later(event: str) -> None:
     async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two"], "delay": 0.05}]}) as room:
         room.net.can_edit = True
-        heard = room.house.engine.tail(delta_subject_of(KEY))
+        heard = await room.house.engine.tail(delta_subject_of(KEY))
         room.hooks.on(event, lambda _event: None)
         await room.write("slow")
         await room.when("message:sent")
@@ -289,7 +289,7 @@ async def test_nothing_is_shown_early_when_a_hook_may_change_it_later(event: str
 async def test_who_only_looks_on_or_changes_each_piece_costs_no_streaming(is_stream_seen: bool) -> None:
     async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two"], "delay": 0.05}]}) as room:
         room.net.can_edit = True
-        heard = room.house.engine.tail(delta_subject_of(KEY))
+        heard = await room.house.engine.tail(delta_subject_of(KEY))
         room.hooks.watch(["llm:after", "agent:end"], print)
         if is_stream_seen:
             room.hooks.on("llm:*", lambda event: event.update(chunk="*") if "chunk" in event else None)

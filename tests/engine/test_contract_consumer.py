@@ -223,9 +223,9 @@ class TestConsumer:
     async def test_is_listed_until_it_is_forgotten(self, engine: Engine) -> None:
         for name in ("c", "d"):
             await engine.consumer(ConsumerSpec(name, ("a.*",)))
-        assert sorted(engine.consumers()) == ["c", "d"]
+        assert sorted(await engine.consumers()) == ["c", "d"]
         await engine.forget_consumer("c")
-        assert engine.consumers() == ["d"]
+        assert await engine.consumers() == ["d"]
 
     async def test_can_be_forgotten(self, engine: Engine) -> None:
         await filled(engine, "a.1", "a.2")

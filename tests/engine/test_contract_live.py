@@ -73,7 +73,7 @@ class TestLease:
 
 class TestLive:
     async def test_tail_shows_what_is_published_and_what_is_appended(self, engine: Engine) -> None:
-        tail = engine.tail("a.*", "b.>")
+        tail = await engine.tail("a.*", "b.>")
         await engine.publish("a.x", b"live")
         (seq,) = await engine.append(NewRecord("b.x.y", b"kept"))
         await engine.publish("c.x", b"other")
@@ -88,28 +88,28 @@ class TestLive:
         ]
 
     async def test_tail_does_not_show_what_was_refused(self, engine: Engine) -> None:
-        tail = engine.tail(">")
+        tail = await engine.tail(">")
         with pytest.raises(Conflict):
             await engine.append(NewRecord("a.x", b""), NewRecord("a.y", b"", expect=9))
         await engine.append(NewRecord("a.z", b""))
         assert (await anext(tail)).subject == "a.z"
 
     async def test_tail_waits_for_what_comes(self, engine: Engine) -> None:
-        tail = engine.tail("a.*")
+        tail = await engine.tail("a.*")
         async with anyio.create_task_group() as group:
             group.start_soon(engine.publish, "a.x", b"")
             with anyio.fail_after(60):
                 assert (await anext(tail)).subject == "a.x"
 
     async def test_a_slow_reader_loses_the_oldest_and_knows_how_many(self, engine: Engine) -> None:
-        tail = engine.tail("a.*")
+        tail = await engine.tail("a.*")
         for n in range(1500):
             await engine.publish("a.x", str(n).encode())
         first = await anext(tail)
         assert int(first.data) == tail.dropped == 500
 
     async def test_close_ends_the_tails(self, engine: Engine) -> None:
-        tail = engine.tail("a.*")
+        tail = await engine.tail("a.*")
         await engine.append(NewRecord("a.x", b""))
         async with anyio.create_task_group() as group:
             group.start_soon(engine.close)
@@ -124,8 +124,8 @@ class TestLive:
         async def shout(data: bytes) -> bytes:
             return data.upper()
 
-        tail = engine.tail("ctl.*")
-        engine.serve("ctl.a", shout)
+        tail = await engine.tail("ctl.*")
+        await engine.serve("ctl.a", shout)
         assert await engine.request("ctl.a", b"hello", 5) == b"HELLO"
         assert (await anext(tail)).data == b"hello"
 
@@ -137,11 +137,11 @@ class TestLive:
         async def answer(data: bytes) -> bytes:
             return data
 
-        unserve = engine.serve("ctl.a", answer)
+        unserve = await engine.serve("ctl.a", answer)
         with pytest.raises(ValueError, match="served already"):
-            engine.serve("ctl.a", answer)
-        unserve()
-        unserve()
+            await engine.serve("ctl.a", answer)
+        await unserve()
+        await unserve()
         with pytest.raises(TimeoutError):
             await engine.request("ctl.a", b"", 0.01)
 
@@ -153,7 +153,7 @@ class TestLive:
             done.set()
             return data
 
-        engine.serve("ctl.a", slow)
+        await engine.serve("ctl.a", slow)
         with pytest.raises(TimeoutError, match="no answer"):
             await engine.request("ctl.a", b"", 0.01)
         go.set()
@@ -164,7 +164,7 @@ class TestLive:
         async def broken(data: bytes) -> bytes:
             raise KeyError("lost")
 
-        engine.serve("ctl.a", broken)
+        await engine.serve("ctl.a", broken)
         with pytest.raises(EngineError, match="lost"):
             await engine.request("ctl.a", b"", 5)
 
@@ -173,7 +173,7 @@ class TestLive:
             await anyio.sleep_forever()
             return data
 
-        engine.serve("ctl.a", never)
+        await engine.serve("ctl.a", never)
         asking = asyncio.ensure_future(engine.request("ctl.a", b"", 60))
         await anyio.sleep(0.01)
         await engine.close()
@@ -222,7 +222,7 @@ class TestHealthAndEnd:
             with anyio.fail_after(60), pytest.raises(EngineError, match="closed"):
                 await call
         with pytest.raises(EngineError, match="closed"):
-            engine.tail("a.x")
+            await engine.tail("a.x")
         await delivery.ack()
         await delivery.nak()
         await delivery.progress()

@@ -94,7 +94,7 @@ class TestAppend:
             with pytest.raises(ValueError, match="is no pattern"):
                 await asking
         with pytest.raises(ValueError, match="is no pattern"):
-            engine.tail(pattern)
+            await engine.tail(pattern)
 
 
 class TestTimeToLive:

@@ -82,7 +82,7 @@ def test_every_engine_agrees_with_the_definition(
     """read, consumers, tails and purge."""
 
     async def ask(engine: Engine) -> None:
-        tail = engine.tail(*patterns)
+        tail = await engine.tail(*patterns)
         consumer = await engine.consumer(ConsumerSpec("c", tuple(patterns)))
         await engine.append(*(NewRecord(subject, b"") for subject in subjects))
         await engine.append(NewRecord("end", b""))

@@ -79,7 +79,7 @@ class ChatStream:
         """Until cancelled."""
         await self._begun.wait()
         subjects = (record_subjects.PAGE_SUBJECTS, record_subjects.TURN_SUBJECTS, record_subjects.DELTA_SUBJECTS)
-        heard = self._engine.tail(*subjects)
+        heard = await self._engine.tail(*subjects)
         for known in self._chats.values():
             known.tell()
         async for record in heard:

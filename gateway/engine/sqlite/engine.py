@@ -107,7 +107,7 @@ class SqliteEngine(LiveMessages):
         consumer.signal.notify()
         return consumer
 
-    def consumers(self) -> list[str]:
+    async def consumers(self) -> list[str]:
         self._check_open()
         return list(self._writer.backlog.positions)
 

@@ -123,10 +123,10 @@ class DurableDelivery:
         if self._owed.pop(hook, None):
             self._subscribe()
 
-    def note_gone(self, hook: str) -> None:
+    async def note_gone(self, hook: str) -> None:
         """Its folder went while the gateway runs: from now on it counts as gone."""
         token = subject_token_of(hook)
-        if token in self.engine.consumers():
+        if token in await self.engine.consumers():
             self._gone.setdefault(token, self.engine.clock.stamp())
             self._write_gone()
 
@@ -135,7 +135,7 @@ class DurableDelivery:
         now, tokens = self.engine.clock.latest(), {subject_token_of(name) for name in present}
         nothing: dict[str, float] = {}  # what cannot be read counts from now on
         known = await anyio.to_thread.run_sync(read_json, self._gone_file, dict[str, float], nothing)
-        hooks = [token for token in self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
+        hooks = [token for token in await self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
         self._gone = {token: known.get(token, now) for token in hooks if token not in tokens}
         for token in [token for token, since in self._gone.items() if now - since >= FORGET_AFTER]:
             await self.engine.forget_consumer(token)

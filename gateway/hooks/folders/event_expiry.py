@@ -44,7 +44,7 @@ class EventExpiry:
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL
-        for token in [token for token in self._engine.consumers() if token.startswith(TOKEN_PREFIX)]:
+        for token in [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]:
             if count := await self._bury(token, until):
                 hook = self._name_of(token)
                 log.error("%s did not take %d events within seven days; they are dead letters", hook, count)

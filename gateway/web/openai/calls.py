@@ -133,7 +133,7 @@ class ProgramCalls:
             stored=asked.stored,
             at=self._sessions.now(),
         )
-        watcher = AnswerWatcher(self._engine, call, self._listen(call))
+        watcher = AnswerWatcher(self._engine, call, await self._listen(call))
         message = self._make_message(asked, call)
         take = partial(self._receive, message, *self._make_records(asked, call, message))
         try:
@@ -157,7 +157,7 @@ class ProgramCalls:
         seq, call = await records.read_last(self._engine, subject, ProgramCall)
         if call is None:
             return None
-        return AnswerWatcher(self._engine, call, self._listen(call), seq=seq - 1)
+        return AnswerWatcher(self._engine, call, await self._listen(call), seq=seq - 1)
 
     async def find_stored(self, key: ProgramKey, call_id: str) -> "AnswerWatcher":
         """Raises CallRefusal: there is none, or the program did not want it kept for itself."""
@@ -217,8 +217,8 @@ class ProgramCalls:
             raise CallRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, REUSED, code="idempotency_key_reused")
         return before
 
-    def _listen(self, call: ProgramCall) -> Tail:
-        return self._engine.tail(
+    async def _listen(self, call: ProgramCall) -> Tail:
+        return await self._engine.tail(
             record_subjects.session_subject_of("turn", call.session_key),
             record_subjects.delta_subject_of(call.session_key),
             record_subjects.send_subject_of(record_subjects.place_of(address_of_call(call))),
