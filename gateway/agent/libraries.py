@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.errors import ConfigError
+from gateway.installation import find_installation
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic", "httpx2"),
@@ -43,14 +44,5 @@ def load_library(name: str) -> tuple[Any, ...]:
 
 def describe_install(name: str) -> str:
     """What brings an extra, for whoever runs the gateway: the line that fits how it was installed itself."""
-    packages, here = EXTRAS[name], Path(sys.prefix)
-    if "pipx" in here.parts:
-        line = f"pipx inject {here.name} {' '.join(packages)}"
-    elif here.parent.name == "tools" and "uv" in here.parts:
-        line = f"uv tool install {here.name} {' '.join(f'--with {one}' for one in packages)}"
-    elif importlib.util.find_spec("pip") is not None:
-        line = f"{sys.executable} -m pip install {' '.join(packages)}"
-    else:
-        own = here.parent / ".uv/bin/uv"  # as `./x` puts it beside its environment
-        line = f"{own if own.exists() else 'uv'} pip install --python {sys.executable} {' '.join(packages)}"
+    line = find_installation(Path(sys.prefix), Path(sys.base_prefix)).describe_addition(EXTRAS[name])
     return f"that needs the extra `{name}`, which whoever runs the gateway installs with: {line}"

@@ -1,0 +1,55 @@
+"""How this program was installed here: what its environment says of who made it.
+
+Light on purpose: the daemon asks it too, for the line that brings what is missing.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Way: TypeAlias = Literal["uv tool", "pipx", "clone", "environment", "system"]
+
+UV_RECEIPT, PIPX_RECEIPT = "uv-receipt.toml", "pipx_metadata.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The environment that the program lies in. `clone`: it is the one that `./x` makes beside the sources;
+    `environment`: one that somebody made themselves; `system`: none, it lies among the machine's own packages."""
+
+    way: Way
+    prefix: Path
+
+    @property
+    def python(self) -> Path:
+        return self.prefix / "bin" / "python"
+
+    def find_uv(self) -> str:
+        """What a person types to call uv; `./x` keeps one of its own."""
+        own = self.prefix.parent / ".uv" / "bin" / "uv"
+        return str(own) if self.way == "clone" and own.exists() else "uv"
+
+    def describe_addition(self, packages: Sequence[str]) -> str:
+        """The line that installs these packages beside the program."""
+        names = " ".join(packages)
+        if self.way == "pipx":
+            return f"pipx inject {self.prefix.name} {names}"
+        if self.way == "uv tool":
+            return f"uv tool install {self.prefix.name} {' '.join(f'--with {one}' for one in packages)}"
+        if find_spec("pip") is not None:
+            return f"{sys.executable} -m pip install {names}"
+        return f"{self.find_uv()} pip install --python {sys.executable} {names}"
+
+
+def find_installation(prefix: Path, base: Path) -> Installation:
+    """That of `sys.prefix` and `sys.base_prefix`: the tools that make environments leave a receipt in them."""
+    if (prefix / UV_RECEIPT).exists():
+        return Installation("uv tool", prefix)
+    if (prefix / PIPX_RECEIPT).exists():
+        return Installation("pipx", prefix)
+    if (prefix.parent / "x").exists() and (prefix.parent / "gateway").is_dir():
+        return Installation("clone", prefix)
+    return Installation("system" if prefix == base else "environment", prefix)

@@ -1,0 +1,39 @@
+"""How the program was installed is told by its environment, and so is the line that adds to it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.installation import PIPX_RECEIPT, UV_RECEIPT, Way, find_installation
+
+
+@pytest.mark.parametrize(
+    ("files", "way", "line"),
+    [
+        ((f"env/{UV_RECEIPT}",), "uv tool", "uv tool install env --with pillow --with pypdfium2"),
+        ((f"env/{PIPX_RECEIPT}",), "pipx", "pipx inject env pillow pypdfium2"),
+        (("x", "gateway/__init__.py"), "clone", "pip install"),
+        ((), "environment", "pip install"),
+    ],
+)
+def test_whoever_made_the_environment_adds_to_it(tmp_path: Path, files: tuple[str, ...], way: Way, line: str) -> None:
+    (tmp_path / "env").mkdir()
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = find_installation(tmp_path / "env", tmp_path / "base")
+    assert found.way == way
+    assert line in found.describe_addition(("pillow", "pypdfium2"))
+
+
+def test_a_clone_names_the_uv_that_it_has_itself(tmp_path: Path) -> None:
+    for name in ("x", "gateway/__init__.py", ".uv/bin/uv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert find_installation(tmp_path / ".venv", tmp_path).find_uv() == str(tmp_path / ".uv/bin/uv")
+
+
+def test_without_an_environment_it_is_the_machines() -> None:
+    base = Path(sys.base_prefix)
+    assert find_installation(base, base).way == "system"
