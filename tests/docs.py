@@ -1,0 +1,134 @@
+"""`./x docs`: builds the documentation site into `build/docs/site`, with zensical; a link that leads nowhere ends it.
+
+The pages are those of `docs/` and the ones that lie beside it (README.md is the first). What a page links to that is no
+page (folders of code, a licence) is named there, and no link. Nothing on the site comes from elsewhere: it reads and
+searches without a network, and from a disk.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.docs_blocks import ROOT
+
+DOCS = ROOT / "docs"
+SETTINGS = DOCS / "site.toml"
+FOLDER = ROOT / "build" / "docs"
+# What the page of a file beside `docs/` is called.
+BESIDE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?P<sign>!?)\[(?P<text>[^\]]*)\]\((?P<place>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
+# What zensical has its pages fetch for the search of a site on a disk, and what they get instead.
+FETCHED, OWN = "https://unpkg.com/iframe-worker/shim", "site.js"
+
+
+def pages(root: Path = ROOT) -> dict[Path, str]:
+    """Each file that is a page, with its address on the site."""
+    docs = root / "docs"
+    inside = {path: path.relative_to(docs).as_posix() for path in sorted(docs.rglob("*.md"))}
+    return {**{root / name: address for name, address in BESIDE.items()}, **inside}
+
+
+def navigation() -> list[dict[str, object]]:
+    """The parts of the site, each with its pages."""
+    nav: list[dict[str, object]] = tomllib.loads(SETTINGS.read_text("utf-8"))["project"]["nav"]
+    return nav
+
+
+def list_places(nav: object) -> Iterator[str]:
+    """The addresses in the navigation, in its order."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, Mapping):
+        for part in nav.values():
+            yield from list_places(part)
+    elif isinstance(nav, list):
+        for part in nav:
+            yield from list_places(part)
+
+
+def as_page(path: Path, known: Mapping[Path, str]) -> str:
+    """What stands on the page of this file: its links lead to pages of the site."""
+    text = path.read_text("utf-8")
+    kept, at = [], 0
+    for code in CODE.finditer(text):
+        kept += [with_links(text[at : code.start()], path, known), code[0]]
+        at = code.end()
+    return "".join([*kept, with_links(text[at:], path, known)])
+
+
+def with_links(text: str, path: Path, known: Mapping[Path, str]) -> str:
+    here = Path(known[path]).parent
+
+    def lead(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(path.parent / link["place"]))
+        address = known.get(target) or asset(target)
+        if address is None:
+            return link["text"]
+        return f"{link['sign']}[{link['text']}]({os.path.relpath(address, here)}{link['anchor'] or ''})"
+
+    return LINK.sub(lead, text)
+
+
+def asset(target: Path) -> str | None:
+    """The address of a file that goes to the site as it is: a picture, or what one takes away."""
+    is_there = target.is_file() and target.is_relative_to(DOCS) and target.suffix in {".svg", ".png", ".json"}
+    return target.relative_to(DOCS).as_posix() if is_there else None
+
+
+def gather(folder: Path) -> None:
+    """The pages as zensical reads them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    known = pages()
+    for path, address in known.items():
+        (folder / "pages" / address).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "pages" / address).write_text(as_page(path, known), "utf-8")
+    for path in DOCS.rglob("*"):
+        if taken := asset(path):
+            (folder / "pages" / taken).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / "pages" / taken)
+    shutil.copy(SETTINGS, folder / "zensical.toml")
+
+
+def put_search(site: Path) -> None:
+    """Search needs nothing from elsewhere."""
+    shutil.copy(DOCS / OWN, site / OWN)
+    for page in site.rglob("*.html"):
+        own = os.path.relpath(site / OWN, page.parent)
+        page.write_text(page.read_text("utf-8").replace(FETCHED, own), "utf-8")
+
+
+def build(folder: Path) -> int:
+    """zensical's exit code: not 0 where a link leads nowhere; it says which."""
+    program = Path(sys.executable).parent / "zensical"
+    command = [str(program), "build", "--strict", "--clean", "--config-file", str(folder / "zensical.toml")]
+    status = subprocess.run(command, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, check=False).returncode
+    if not status:
+        put_search(folder / "site")
+    return status
+
+
+def main() -> int:
+    begun = time.monotonic()
+    gather(FOLDER)
+    status = build(FOLDER)
+    if not status:
+        print(f"{FOLDER.relative_to(ROOT)}/site/index.html ({time.monotonic() - begun:.1f} s)")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
