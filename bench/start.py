@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.processes import Life, Ready, live, notified, seconds
-from gateway.cli import COMMANDS
+from gateway.cli.program import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

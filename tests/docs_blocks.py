@@ -53,7 +53,7 @@ class Shell:
         self._said, self._behind = place / "said", place / "behind"
         desk = place / "desk"
         desk.mkdir()
-        (desk / "x").write_text(f'#!/bin/sh\nexec {ROOT}/x "$@"\n')
+        (desk / "x").write_text(f'#!/bin/sh\nHERMES_GATEWAY_CALLED=$0 exec {ROOT}/x "$@"\n')
         (desk / "x").chmod(0o755)
         for name in ("sample_hooks", "docs"):
             (desk / name).symlink_to(ROOT / name)

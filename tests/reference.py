@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli import COMMANDS, PROGRAM, build_command_parser
+from gateway.cli import build_command_parser
+from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.commands import Command
 from gateway.config.reference import SettingRow, list_settings
 from gateway.dispatcher import BUILT_IN

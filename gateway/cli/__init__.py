@@ -11,52 +11,19 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
 from gateway.adapters import ADAPTERS
 from gateway.cli.layout import HelpLayout, fold_lines
+from gateway.cli.program import COMMANDS, PROGRAM, apply_program_name, get_program_name
 from gateway.config.home import Home, find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 
-PROGRAM = "hermes-gateway"
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 MISSING_SUBCOMMAND = re.compile(r"are required: (VERB|NETWORK)$")
-
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "run": ("gateway.cli.run", "serve, in the foreground"),
-    "chat": ("gateway.cli.chat", "talk to the running gateway"),
-    "status": ("gateway.cli.status", "what the gateway is doing"),
-    "open": ("gateway.cli.open", "the operator's page in the browser: how everything fares, live"),
-    "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
-    "reload": ("gateway.cli.reload", "have the configuration read again"),
-    "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
-    "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),
-    "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
-    "skills": ("gateway.cli.hooks.skills", "what the agent can learn, and skills of others"),
-    "events": ("gateway.cli.events", "which events there are, and those that happen now"),
-    "setup": (
-        "gateway.cli.setup",
-        "set it up in one conversation, or one step of it: the model, a network, the service",
-    ),
-    "service": ("gateway.cli.service", "have the machine start it, and start it again"),
-    "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
-    "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
-    "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
-    "people": ("gateway.cli.people", "what is held of somebody: shown, as an archive, or forgotten"),
-    "keys": ("gateway.cli.keys", "keys by which programs are let in at the port"),
-    "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),
-    "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),
-    "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
-    "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
-    "backup": ("gateway.cli.backup", "copies of the home, and putting one back"),
-    "demo": ("gateway.cli.demo", "a tour that ends by itself"),
-    "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
-    "config": ("gateway.cli.config", "check, show and explain the configuration"),
-}
-"""Each command with its module and what it does, in the order in which `--help` lists them."""
 
 DEFAULT_COMMAND = "status"  # what `hermes-gateway` does when it is given no command
 
@@ -100,7 +67,8 @@ def _run_command(argv: list[str]) -> int:
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
     """The options before the command, the command, and all that follows it."""
-    parser = CommandParser(prog=PROGRAM, usage=f"{PROGRAM} [--home DIR] COMMAND ...", add_help=False)
+    program = get_program_name()
+    parser = CommandParser(prog=program, usage=f"{program} [--home DIR] COMMAND ...", add_help=False)
     parser.add_argument("--home", metavar="DIR")
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("-V", "--version", action="store_true")
@@ -118,7 +86,8 @@ def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[
 def build_command_parser(command: str, module: Any, home: Home | None = None) -> "CommandParser":
     """A home may bring networks of its own; without one, the parser knows ours."""
     does = COMMANDS[command][1]
-    parser = CommandParser(prog=f"{PROGRAM} {command}", description=f"{does[0].upper()}{does[1:]}.", home=home)
+    description = f"{does[0].upper()}{does[1:]}."
+    parser = CommandParser(prog=f"{get_program_name()} {command}", description=description, home=home)
     module.add_arguments(parser)
     return parser
 
@@ -129,7 +98,7 @@ def render_overview() -> str:
     networks = ", ".join(name.title() for name in ADAPTERS)
     commands = "\n".join(f"  {name:{longest}}  {does}" for name, (_, does) in COMMANDS.items())
     return (
-        f"usage: {PROGRAM} [--home DIR] COMMAND ...\n\n"
+        f"usage: {get_program_name()} [--home DIR] COMMAND ...\n\n"
         f"A chat gateway for AI agents: {networks} and the terminal, extended by hooks.\n\n"
         f"commands:\n{commands}\n\n"
         "options:\n"
@@ -175,7 +144,7 @@ def _suggest(word: str, known: Any) -> str:
 
 def _print_error(message: str) -> None:
     """What is wrong and where in the first line, what to do in those below."""
-    lines = [to_one_line(line) for line in message.splitlines()] or ["failed"]
+    lines = [to_one_line(line) for line in apply_program_name(message).splitlines()] or ["failed"]
     try:
         print(f"{PROGRAM}: {lines[0]}", *(f"  {line}" for line in lines[1:]), sep="\n", file=sys.stderr)
         sys.stderr.flush()

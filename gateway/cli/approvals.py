@@ -5,7 +5,7 @@ import json
 import time
 from typing import Any
 
-from gateway.cli.output import apply_style, format_duration, show_json, show_result
+from gateway.cli.output import apply_style, format_duration, print_text, show_json, show_result
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.signs import show_signs
@@ -56,14 +56,14 @@ def show_approvals(found: dict[str, Any], *, as_json: bool) -> None:
             print(f"  {to_one_line(call['tool'])}")
             for line in show_signs(json.dumps(call["args"], ensure_ascii=False, indent=2)).split("\n"):
                 print(f"    {line}")
-    print(REMEDY if found["approvals"] else apply_style(NOTHING, "dim"))
+    print_text(REMEDY if found["approvals"] else apply_style(NOTHING, "dim"))
     for one in found["questions"]:
         print()
         show_question(one)
         for line in show_signs(one["question"]).split("\n"):
             print(f"  {line}")
     if found["questions"]:
-        print(SAY_REMEDY)
+        print_text(SAY_REMEDY)
 
 
 def show_question(one: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import apply_style
+from gateway.cli.output import apply_style, print_text
 from gateway.config.home import Home
 from gateway.testing import GatewayProcess
 
@@ -48,7 +48,7 @@ def run(_args: argparse.Namespace, _home: Home) -> int:
         print_heading("The gateway is stopped with SIGTERM")
         code, _, _ = gateway.stop()
     print(f"\nIt ended with exit code {code}. The tour took {time.monotonic() - begun:.1f} s.")
-    print("Your own gateway: ./x run (or hermes-gateway run), then: hermes-gateway chat")
+    print_text("Your own gateway: hermes-gateway run, then: hermes-gateway chat")
     return code
 
 

@@ -23,6 +23,7 @@ from gateway.cli.output import (
     format_duration,
     print_lines,
     print_note,
+    print_text,
     show_json,
     show_progress,
 )
@@ -312,7 +313,7 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool, is_confi
             print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")
             print_lines(to_one_line(finding.remedy), "    ")
     if not is_running:
-        print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
+        print_text("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
 
 
 def list_origins(target: DoctorTarget) -> Iterator[tuple[PlatformAccount, str]]:

@@ -13,6 +13,7 @@ from operator import gt
 from typing import Any, TextIO
 
 from gateway.cli.layout import get_columns
+from gateway.cli.program import apply_program_name
 from gateway.config.home import get_process_environment
 from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
@@ -35,14 +36,14 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     if as_json:
         show_json(data)
     else:
-        print(escape_text(text))
+        print_text(escape_text(text))
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
     """Columns as wide as they need to be. On a terminal without room for that nothing is cut: long cells are folded."""
-    cells = [[to_one_line("" if cell is None else str(cell), LONGEST_CELL) for cell in row] for row in rows]
+    cells = [[_clean("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
-        print(apply_style(empty, "dim"))
+        print(apply_style(apply_program_name(empty), "dim"))
         return
     head, *body = _lay_rows([list(headers), *cells], get_columns(sys.stdout))
     print("\n".join(apply_style(line, "bold") for line in head))
@@ -51,7 +52,7 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Name and value, a line each; on a terminal a long value goes on below itself."""
-    pairs = [(name, to_one_line(str(value), 2000)) for name, value in fields]
+    pairs = [(name, _clean(str(value))) for name, value in fields]
     widest = max((count_columns(name) for name, _ in pairs), default=0)
     for name, value in pairs:
         first, *further = _split_lines(value, widest + len(GAP)) or [""]
@@ -60,16 +61,25 @@ def show_fields(fields: Iterable[tuple[str, object]]) -> None:
             print(" " * widest + GAP + line)
 
 
+def print_text(text: str) -> None:
+    """Lines of ours, as they are."""
+    print(apply_program_name(text))
+
+
 def print_note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
     sys.stdout.flush()  # on a terminal the two come in the order in which they were said
-    print(escape_text(text), file=sys.stderr)
+    print(apply_program_name(escape_text(text)), file=sys.stderr)
 
 
 def print_lines(text: str, indent: str, *styles: str) -> None:
     """All of it, on a terminal in as many lines as it takes."""
-    for line in _split_lines(text, len(indent)):
+    for line in _split_lines(apply_program_name(text), len(indent)):
         print(f"{indent}{apply_style(line, *styles)}")
+
+
+def _clean(text: str) -> str:
+    return apply_program_name(to_one_line(text, LONGEST_CELL))
 
 
 def escape_text(text: str) -> str:

@@ -5,7 +5,15 @@ from typing import Any
 
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import CommandParser
-from gateway.cli.output import format_ago, format_duration, join_choices, show_json, show_result, show_table
+from gateway.cli.output import (
+    format_ago,
+    format_duration,
+    join_choices,
+    print_text,
+    show_json,
+    show_result,
+    show_table,
+)
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.dispatcher.pairing_commands import GIVEN_ROLES, NUMBER
@@ -77,7 +85,7 @@ def show_invitation(made: dict[str, Any], *, as_json: bool) -> None:
     print(f"invitation #{made['number']}: whoever opens it first is let in as {made['role']}; good once, for {left}\n")
     for way in made["ways"]:
         print(to_one_line(f"{way['platform']}: {way['text']}" if way["platform"] else way["text"]))
-    print(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
+    print_text(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
 
 
 def show_people(found: dict[str, Any], *, as_json: bool) -> None:
@@ -102,8 +110,8 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
     ]
     show_table(("", "platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
     if found["asking"]:
-        print("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
-        print("or, if you know who it is, with the number in this list: hermes-gateway pairing approve '#3'")
+        print_text("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
+        print_text("or, if you know who it is, with the number in this list: hermes-gateway pairing approve '#3'")
 
 
 def _number_of(one: dict[str, Any]) -> str:

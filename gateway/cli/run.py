@@ -2,12 +2,10 @@
 
 import argparse
 import logging
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import anyio
 
@@ -15,6 +13,7 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.restore_plan import resume_restore
 from gateway.cli.output import has_colours, render_box
+from gateway.cli.program import apply_program_name, get_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.permissions import prepare_home
@@ -25,8 +24,6 @@ from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
-
-PROGRAM = "hermes-gateway"
 
 log = logging.getLogger("gateway.config")
 
@@ -64,14 +61,12 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     """To the standard error, and to the file that `open_logs` reads."""
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
-    sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
+    if sys.stderr.isatty() and wanted.format != "json":
+        shown = StreamSink(sys.stderr, lambda line: apply_program_name(look(line)))
+    else:
+        shown = StreamSink(sys.stderr, look)
+    sinks = (shown, FileSink(home.log, wanted.size, wanted.keep))
     return LogPipeline(configuration.redactor, sinks, wanted.level, configuration.schema.noisy_loggers)
-
-
-def find_program() -> str:
-    """What a person types to call us: in a checkout, and wherever no PATH leads, the whole path."""
-    own = Path(sys.argv[0])
-    return str(own) if own.name == PROGRAM and shutil.which(PROGRAM) is None else PROGRAM
 
 
 async def print_banner(gateway: Gateway) -> None:
@@ -80,11 +75,11 @@ async def print_banner(gateway: Gateway) -> None:
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]
     hooks = ", ".join(f"{count} {state}" for state, count in known["hooks"].items()) or "none"
-    page = [("look at it", f"{find_program()} open")] if known["web"]["url"] else []
+    page = [("look at it", f"{get_program_name()} open")] if known["web"]["url"] else []
     box = render_box(
         f"hermes-gateway {__version__}",
         [
-            ("talk to it", f"{find_program()} chat"),
+            ("talk to it", f"{get_program_name()} chat"),
             *page,
             ("socket", known["socket"]),
             ("model", known["model"]),

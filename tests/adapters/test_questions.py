@@ -17,7 +17,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, Shown
 from tests.adapters.telegram_wire import Refused
 from tests.adapters.wires import WIRES
-from tests.cli.test_chat import Typist
+from tests.cli.typist import Typist
 from tests.spine import until
 
 HOSTILE = [
@@ -142,7 +142,7 @@ def test_a_terminal_of_80_columns_shows_it_to_the_letter_too(tmp_path: Path) -> 
             assert read_back(rows_of(asked["reply"], "command:")) == command
             assert not UNSEEN.search(asked["reply"])
         for number in (0, 11, 35, 41, 46):
-            with Typist(gateway, "-s", f"pty{number}", "-m", f"case {number}.") as typist:
+            with Typist(gateway, "chat", "-s", f"pty{number}", "-m", f"case {number}.") as typist:
                 screen = typist.sees("with the same arguments.")
             assert read_back(rows_of(screen, "command:")) == HOSTILE[number]
 

@@ -2,81 +2,21 @@
 
 import os
 import pty
-import re
 import select
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from gateway.cli.chat_prompt import Keyboard
 from gateway.cli.chat_screen import SILENCE, STILL_WORKING, ChatScreen
 from gateway.testing import GatewayProcess
+from tests.cli.typist import PATIENCE, Typist
 
 pytestmark = pytest.mark.process
-
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>78]|\r")
-PATIENCE = 60.0
-
-
-class Typist:
-    """Somebody before a terminal in which `hermes-gateway chat` runs."""
-
-    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
-        self.seen = ""
-        self._terminal, inner = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli", "chat", *args],
-            env={**gateway.environ, "TERM": "xterm"},
-            stdin=inner,
-            stdout=inner,
-            stderr=inner,
-            start_new_session=True,
-        )
-        os.close(inner)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._terminal)
-
-    def type(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def sees(self, text: str) -> str:
-        """The text comes up. What was before it is returned, and not looked at again."""
-        limit = time.monotonic() + PATIENCE
-        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
-            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
-            assert readable, f"{text!r} did not come; there was {found!r}"
-            self.seen += self._read()
-        before, _, self.seen = found.partition(text)
-        return before
-
-    def leaves(self) -> int:
-        """The exit code, when it has ended."""
-        limit = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < limit:
-            if select.select([self._terminal], [], [], 0.02)[0]:
-                self.seen += self._read()
-        return self.process.wait(0)
-
-    def _read(self) -> str:
-        """What the program writes; where it asks for the cursor's place, it is told, as a terminal does."""
-        try:
-            written = os.read(self._terminal, 65536).decode(errors="replace")
-        except OSError:  # the last one to hold the terminal has closed it
-            return ""
-        for _ in range(written.count("\x1b[6n")):
-            self.type("\x1b[1;1R")
-        return written
 
 
 def test_a_long_silence_shows_that_something_goes_on() -> None:
@@ -113,7 +53,7 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 def test_a_person_talks_and_leaves(gateway: GatewayProcess) -> None:
-    with Typist(gateway) as person:
+    with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("what is 6 * 7\r")
         person.sees("The result is 42.")
@@ -140,14 +80,14 @@ def test_a_ctrl_d_while_a_line_is_printed_is_not_the_terminals() -> None:
 
 def test_a_line_of_before_is_there_again(gateway: GatewayProcess) -> None:
     for keys in ("what is 6 * 7\r", "\x1b[A\r"):
-        with Typist(gateway) as person:
+        with Typist(gateway, "chat") as person:
             person.sees("/help lists the commands")
             person.type(keys)
             person.sees("The result is 42.")
 
 
 def test_ctrl_c_stops_the_turn_and_not_the_conversation(gateway: GatewayProcess) -> None:
-    with Typist(gateway) as person:
+    with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("count to 30 slowly\r")
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
@@ -162,7 +102,7 @@ def test_an_answer_grows_on_the_screen_line_by_line_and_word_by_word(gateway: Ga
     chunks = ["First", " line\nand", " second", " line"]
     gateway.script({"user": "tell", "answers": [{"chunks": chunks, "delay": "400ms"}]})
     gateway.start()
-    with Typist(gateway) as person:
+    with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("tell\r")
         person.sees("First line\n")
@@ -173,7 +113,7 @@ def test_an_answer_grows_on_the_screen_line_by_line_and_word_by_word(gateway: Ga
 
 
 def test_whoever_sits_at_the_prompt_learns_that_the_gateway_has_gone(gateway: GatewayProcess) -> None:
-    with Typist(gateway) as person:
+    with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("half a line")
         person.sees("half a line")
@@ -207,5 +147,5 @@ def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: 
 
 @pytest.mark.row("T29")
 def test_what_an_answer_says_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
-    with Typist(gateway, "-m", "/title \x1b]0;owned\x07\x1b[31mred") as typist:
+    with Typist(gateway, "chat", "-m", "/title \x1b]0;owned\x07\x1b[31mred") as typist:
         assert "\x1b]0;" not in typist.sees(r"\x1b[31mred")

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import COMMANDS, build_command_parser, main, render_overview
+from gateway.cli import build_command_parser, main, render_overview
 from gateway.cli.output import count_columns, format_duration
+from gateway.cli.program import COMMANDS
 from gateway.config.home import Home
 
 PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"

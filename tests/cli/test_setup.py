@@ -1,15 +1,7 @@
 """`setup` as somebody at a terminal sees it: what is found, and what is wrong while it is typed."""
 
-import os
-import pty
-import re
-import select
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 from anyio import to_thread
@@ -17,67 +9,12 @@ from anyio import to_thread
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
+from tests.cli.typist import Typist
 from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
-PATIENCE = 60.0
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>]|[\r\x07]")
 KEY = "sk-right-key"
 WRONG = "999999:" + "x" * 35
-
-
-class Typist:
-    """Somebody before a terminal in which a command runs."""
-
-    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
-        self.seen = ""
-        self._terminal, inner = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli", *args],
-            env={**gateway.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
-            stdin=inner,
-            stdout=inner,
-            stderr=inner,
-            start_new_session=True,
-        )
-        os.close(inner)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._terminal)
-
-    def type(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def sees(self, text: str) -> None:
-        """The text comes up; what was before it is not looked at again."""
-        limit = time.monotonic() + PATIENCE
-        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
-            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
-            assert readable, f"{text!r} did not come; there was {found!r}"
-            self.seen += self._read()
-        self.seen = found.partition(text)[2]
-
-    def answers(self, question: str, keys: str) -> None:
-        self.sees(question)
-        self.type(keys)
-
-    def ends(self) -> int:
-        limit = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < limit:
-            if select.select([self._terminal], [], [], 0.02)[0]:
-                self.seen += self._read()
-        return self.process.wait(1)
-
-    def _read(self) -> str:
-        try:
-            return os.read(self._terminal, 65536).decode(errors="replace")
-        except OSError:  # the other end is gone
-            return ""
 
 
 class Offerer(QuietHandler):
@@ -118,7 +55,7 @@ def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
         person.answers("the model's name:", "small\r")
         person.answers("there is none of this name there", "-one\r")  # what was typed stays
         person.sees("it answers from the next start on")
-        assert person.ends() == 0
+        assert person.leaves() == 0
     made = {f"GATEWAY_MODEL_BASE_URL={url}", "GATEWAY_MODEL_PROVIDER=openai", "GATEWAY_MODEL_NAME=small-one"}
     assert {*kept(gateway)} == {*made, f"OPENAI_API_KEY={KEY}"}
     shown = gateway.cli("config", "show", "model.name")
@@ -141,7 +78,7 @@ def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_show
         person.answers("the key (", f"{KEY}\r")
         person.answers("the model's name:", "large-one\r")
         person.sees("written to")
-        assert person.ends() == 0
+        assert person.leaves() == 0
         assert KEY not in person.seen
     assert f"OPENAI_API_KEY={KEY}" in kept(gateway)
 
@@ -191,7 +128,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
         person.sees("hermes-gateway run")
         person.answers("Write a hook hello", "y\r")
         person.sees("that is all")
-        assert person.ends() == 0
+        assert person.leaves() == 0
     assert kept(gateway) == []
     assert (gateway.home.hooks / "hello" / "HOOK.yaml").exists()
     with Typist(gateway, "setup") as person:
@@ -229,7 +166,7 @@ async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
             person.answers("the chat for reports", f"{ANN}\r")
             person.answers("is this you?", "\r")
             person.sees("said hello in the home channel")
-            return person.ends()
+            return person.leaves()
 
     assert await to_thread.run_sync(talk) == 0
     assert [one.chat for one in wire.shown] == [ANN]

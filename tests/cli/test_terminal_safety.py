@@ -20,7 +20,7 @@ import pytest
 from anyio import create_task_group, to_thread
 
 from gateway import records
-from gateway.cli import COMMANDS
+from gateway.cli.program import COMMANDS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.testing import GatewayProcess

@@ -8,7 +8,7 @@ import argparse
 import subprocess
 import sys
 
-from gateway.cli.output import print_note, show_fields, show_json
+from gateway.cli.output import print_note, print_text, show_fields, show_json
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import find_program
 from gateway.cli.service.systemd import SystemdService
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         install(service, home)
     elif args.verb == "uninstall":
         for line in service.uninstall():
-            print(line)
+            print_text(line)
     elif args.verb == "status":
         return show_status(service, as_json=args.json)
     else:
@@ -65,7 +65,7 @@ def install(service: LaunchdService | SystemdService, home: Home) -> None:
     if holder and not service.is_running():
         raise HomeBusy(f"a gateway serves this home that is no service: {holder}\nstop it first: hermes-gateway stop")
     for line in service.install(find_program(get_process_environment(), sys.argv[0], sys.executable)):
-        print(line)
+        print_text(line)
     for name in list_shell_variables(home):
         print_note(f"{name} is set in this shell alone, where no service sees it: write it into {service.secrets}")
 

@@ -6,9 +6,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from gateway.cli.program import PROGRAM
 from gateway.errors import ConfigError
-
-PROGRAM = "hermes-gateway"
 
 
 def find_program(environ: Mapping[str, str], called: str, python: str) -> Path:

@@ -11,7 +11,7 @@ from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import service
 from gateway.cli.hooks import new
-from gateway.cli.output import apply_style, print_note
+from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup import model, network
 from gateway.cli.setup.question import ask_line, ask_yes
 from gateway.config.home import Home, get_process_environment
@@ -44,11 +44,11 @@ def run(home: Home) -> None:
         try:
             step.run()
         except (KeyboardInterrupt, EOFError):
-            print(f"left as it was; to take it up again: {step.command}")
+            print_text(f"left as it was; to take it up again: {step.command}")
         except GatewayError as error:
             print_note(str(error))
-            print(f"to try it again: {step.command}")
-    print(f"\n{apply_style('that is all', 'bold')}; see: hermes-gateway status, hermes-gateway doctor")
+            print_text(f"to try it again: {step.command}")
+    print_text(f"\n{apply_style('that is all', 'bold')}; see: hermes-gateway status, hermes-gateway doctor")
 
 
 def list_steps(home: Home) -> list[SetupStep]:
@@ -110,7 +110,7 @@ def install_service(home: Home) -> None:
     if ask_yes("Have this machine start the gateway, now and at each boot?", default=False):
         service.run(argparse.Namespace(verb="install", system=False), home)
     else:
-        print(NO_SERVICE)
+        print_text(NO_SERVICE)
 
 
 def make_hook(home: Home) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.model_probe import fetch_model_names
-from gateway.cli.output import apply_style, print_note
+from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import check_value
 from gateway.cli.setup.network import write_variables
 from gateway.cli.setup.question import ask_choice, ask_line, can_ask
@@ -68,13 +68,13 @@ def run(args: argparse.Namespace, home: Home) -> None:
     else:
         chosen = pick_choice(list_choices(configuration.environ, home))
         if chosen is None:
-            print("the demo model answers, as long as no other is set up: hermes-gateway setup model")
+            print_text("the demo model answers, as long as no other is set up: hermes-gateway setup model")
             return
         choice = settle_choice(chosen)
     write_variables(home, list_variables(choice, configuration))
     try:
         with ControlClient(home.socket):
-            print("it answers after: hermes-gateway reload")
+            print_text("it answers after: hermes-gateway reload")
     except NotRunning:
         print("it answers from the next start on")
 

@@ -18,7 +18,7 @@ from gateway.adapters.shared.folder import PlatformCheck, SetupQuestion, load_se
 from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli import CommandParser
-from gateway.cli.output import apply_style, print_note
+from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.cli.setup.question import ask_line, ask_yes, can_ask
 from gateway.commands import CommandTable
@@ -311,10 +311,10 @@ def print_next_step(network: str, home: Home, configuration: Configuration) -> N
     """The one step that is left."""
     try:
         with ControlClient(home.socket):
-            print("next: start the gateway again, and write to the bot")
+            print_text("next: start the gateway again, and write to the bot")
     except NotRunning:
-        print("next: hermes-gateway run, and write to the bot")
+        print_text("next: hermes-gateway run, and write to the bot")
     access = configuration.settings.access
     if not getattr(access.users, network) and not getattr(access.owners, network):
-        print("when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in")
+        print_text("when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in")
         print("whoever else writes to it gets one too; without --as they are let in as users")

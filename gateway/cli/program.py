@@ -1,0 +1,68 @@
+"""This program: what it is called, what the person before it calls it, and its commands.
+
+Texts name it `hermes-gateway`, wherever they are made: the daemon does not know who will read them. What a person is
+shown on a terminal names it as they have called it, which is `./x` in a checkout.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from gateway.config.home import get_process_environment
+
+PROGRAM = "hermes-gateway"
+CALLED = "HERMES_GATEWAY_CALLED"  # set by `./x`
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("gateway.cli.run", "serve, in the foreground"),
+    "chat": ("gateway.cli.chat", "talk to the running gateway"),
+    "status": ("gateway.cli.status", "what the gateway is doing"),
+    "open": ("gateway.cli.open", "the operator's page in the browser: how everything fares, live"),
+    "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
+    "reload": ("gateway.cli.reload", "have the configuration read again"),
+    "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
+    "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),
+    "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
+    "skills": ("gateway.cli.hooks.skills", "what the agent can learn, and skills of others"),
+    "events": ("gateway.cli.events", "which events there are, and those that happen now"),
+    "setup": (
+        "gateway.cli.setup",
+        "set it up in one conversation, or one step of it: the model, a network, the service",
+    ),
+    "service": ("gateway.cli.service", "have the machine start it, and start it again"),
+    "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
+    "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
+    "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
+    "people": ("gateway.cli.people", "what is held of somebody: shown, as an archive, or forgotten"),
+    "keys": ("gateway.cli.keys", "keys by which programs are let in at the port"),
+    "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),
+    "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),
+    "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
+    "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
+    "backup": ("gateway.cli.backup", "copies of the home, and putting one back"),
+    "demo": ("gateway.cli.demo", "a tour that ends by itself"),
+    "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
+    "config": ("gateway.cli.config", "check, show and explain the configuration"),
+}
+"""Each command with its module and what it does, in the order in which `--help` lists them."""
+
+HINT = re.compile(rf"\b{PROGRAM}(?= (?:--|(?:{'|'.join(COMMANDS)})\b))")
+
+
+@cache
+def get_program_name() -> str:
+    """What a person types to call us: as they just did; the whole path where nothing shorter leads to it."""
+    environ = get_process_environment()
+    if called := environ.get(CALLED):
+        return called
+    own = Path(sys.argv[0])
+    is_on_path = any(os.access(f"{folder}/{PROGRAM}", os.X_OK) for folder in os.get_exec_path(environ))
+    return PROGRAM if is_on_path or own.name != PROGRAM else str(own)
+
+
+def apply_program_name(text: str) -> str:
+    """The text, in which each command is one that this person can type."""
+    return HINT.sub(lambda _: get_program_name(), text)

@@ -1,0 +1,75 @@
+"""Somebody before a terminal in which a command runs: what they type, and what they see."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from typing import Self
+
+from gateway.testing import GatewayProcess
+
+PATIENCE = 60.0
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>78]|[\r\x07]")
+
+
+class Typist:
+    """Types keys, waits until something stands there, and leaves."""
+
+    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
+        self.seen = ""
+        self._terminal, inner = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", *args],
+            env={**gateway.environ, "TERM": "xterm"},
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+        )
+        os.close(inner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._terminal)
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def sees(self, text: str) -> str:
+        """The text comes up. What was before it is returned, and not looked at again."""
+        limit = time.monotonic() + PATIENCE
+        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
+            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
+            assert readable, f"{text!r} did not come; there was {found!r}"
+            self.seen += self._read()
+        before, _, self.seen = found.partition(text)
+        return before
+
+    def answers(self, question: str, keys: str) -> None:
+        self.sees(question)
+        self.type(keys)
+
+    def leaves(self) -> int:
+        """The exit code, when it has ended."""
+        limit = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < limit:
+            if select.select([self._terminal], [], [], 0.02)[0]:
+                self.seen += self._read()
+        return self.process.wait(1)
+
+    def _read(self) -> str:
+        """What the program writes; where it asks for the cursor's place, it is told, as a terminal does."""
+        try:
+            written = os.read(self._terminal, 65536).decode(errors="replace")
+        except OSError:  # the last one to hold the terminal has closed it
+            return ""
+        for _ in range(written.count("\x1b[6n")):
+            self.type("\x1b[1;1R")
+        return written
