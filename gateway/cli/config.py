@@ -14,7 +14,7 @@ from gateway.chats.rules import KEPT_ORIGIN
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import find_schema, load_configuration, read_configuration
-from gateway.config.reference import SettingValue, as_text, build_json_schema, list_values, values_of
+from gateway.config.reference import SettingValue, as_text, build_settings_schema, list_values, values_of
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             show_paths(home, as_json=args.json)
         case _:
             schema = find_schema(load_settings_schema(), home, get_process_environment())
-            print(json.dumps(build_json_schema(schema), indent=2, ensure_ascii=False))
+            print(json.dumps(build_settings_schema(schema), indent=2, ensure_ascii=False))
     return None
 
 

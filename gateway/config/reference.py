@@ -11,8 +11,9 @@ from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformSettings
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
+from gateway.yaml_source.json_schema import build_json_schema, default_of, description_of, unit_of
 from gateway.yaml_source.scalars import format_value
-from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
+from gateway.yaml_source.units import format_duration, format_size
 
 NAME_PLACEHOLDER = "NAME"  # stands for the names that people choose
 
@@ -49,7 +50,7 @@ def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
 def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Iterator[SettingRow]:
     for field in struct.fields:
         name, bare = f"{prefix}{field.encode_name}", _unwrap_metadata(field.type)
-        does = f"{about}{_description_of(field.type)}"
+        does = f"{about}{description_of(field.type)}"
         if isinstance(bare, inspect.StructType):
             yield from _list_settings(
                 bare, f"{name}.", f"{does}: " if does and issubclass(bare.cls, PlatformIds) else ""
@@ -66,10 +67,9 @@ def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Itera
             )
 
 
-def build_json_schema(schema: SettingsSchema) -> dict[str, Any]:
-    """The schema of `config.yaml`, for editors that complete and check while one types."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hermes-gateway"}
-    return head | _schema_of(_struct_of(schema.settings), None)
+def build_settings_schema(schema: SettingsSchema) -> dict[str, Any]:
+    """The JSON schema of `config.yaml`."""
+    return build_json_schema(schema.settings, "hermes-gateway: config.yaml", {HooksSettings: HookOverrides})
 
 
 def values_of(settings: Struct) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _find_origin(configuration: Configuration, name: str) -> str:
 
 
 def _value_of(value: Any, kind: inspect.Type) -> Any:
-    unit = _unit_of(kind)
+    unit = unit_of(kind)
     match value:
         case Struct():
             return values_of(value)
@@ -146,25 +146,13 @@ def _unwrap_metadata(kind: inspect.Type) -> inspect.Type:
     return kind
 
 
-def _unit_of(kind: inspect.Type) -> str | None:
-    return (kind.extra or {}).get("unit") if isinstance(kind, inspect.Metadata) else None
-
-
-def _description_of(kind: inspect.Type) -> str:
-    return str((kind.extra_json_schema or {}).get("description", "")) if isinstance(kind, inspect.Metadata) else ""
-
-
 def _format_default(field: inspect.Field) -> str:
-    default = (
-        field.default_factory()
-        if field.default is NODEFAULT and field.default_factory is not NODEFAULT
-        else field.default
-    )
+    default = default_of(field)
     if default is NODEFAULT:
         return "must be given"
     if default is None or default in ("", (), {}) or isinstance(default, Secret):
         return ""
-    unit = _unit_of(field.type)
+    unit = unit_of(field.type)
     if unit or (isinstance(default, int | float) and not isinstance(default, bool)):
         return format_value(default, unit)
     if isinstance(default, bool):
@@ -174,7 +162,7 @@ def _format_default(field: inspect.Field) -> str:
 
 def _describe_type(kind: inspect.Type) -> str:
     """In words."""
-    if unit := _unit_of(kind):
+    if unit := unit_of(kind):
         return unit
     bare = _unwrap_metadata(kind)
     if isinstance(bare, inspect.UnionType):  # the file says None by saying nothing
@@ -212,69 +200,3 @@ def _describe_items(kind: inspect.Type) -> str:
             return _describe_type(kind)
         case _:
             return "texts"
-
-
-def _schema_of(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
-    if isinstance(kind, inspect.Metadata):
-        described = {"description": _description_of(kind)} if _description_of(kind) else {}
-        return described | _schema_of(kind.type, _unit_of(kind) or unit)
-    match kind:
-        case inspect.StructType():
-            return _object_schema_of(kind)
-        case inspect.DictType(value_type=value):
-            return {"type": "object", "additionalProperties": _schema_of(value, None)}
-        case inspect.VarTupleType(item_type=item):
-            return {"type": "array", "items": _schema_of(item, None)}
-        case inspect.UnionType(types=types):
-            return {"anyOf": [_schema_of(one, unit) for one in types]}
-        case inspect.LiteralType(values=choices):
-            return {"enum": sorted(choices, key=str)}
-        case inspect.NoneType():
-            return {"type": "null"}
-        case inspect.AnyType():
-            return {}
-        case _:
-            return _scalar_schema_of(kind, unit)
-
-
-def _object_schema_of(struct: inspect.StructType) -> dict[str, Any]:
-    further: Any = _schema_of(_struct_of(HookOverrides), None) if struct.cls is HooksSettings else False
-    schema: dict[str, Any] = {
-        "type": "object",
-        "description": (struct.cls.__doc__ or "").strip().split("\n")[0],
-        "properties": {field.encode_name: _property_schema_of(field) for field in struct.fields},
-        "additionalProperties": further,
-    }
-    required = [field.encode_name for field in struct.fields if field.required]
-    return schema | ({"required": required} if required else {})
-
-
-def _property_schema_of(field: inspect.Field) -> dict[str, Any]:
-    schema = _schema_of(field.type, None)
-    has_default = (
-        _format_default(field)
-        and not field.required
-        and not isinstance(_unwrap_metadata(field.type), inspect.StructType)
-    )
-    return schema | ({"default": _value_of(field.default, field.type)} if has_default else {})
-
-
-def _scalar_schema_of(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
-    if unit:
-        pattern = DURATION_PATTERN if unit == "duration" else SIZE_PATTERN
-        return {"type": ["string", "number"], "pattern": pattern}
-    match kind:
-        case inspect.BoolType():
-            return {"type": "boolean"}
-        case inspect.IntType(ge=low, le=high):
-            return {"type": "integer", **_bounds_of(low, high)}
-        case inspect.FloatType(ge=low, le=high):
-            return {"type": "number", **_bounds_of(low, high)}
-        case inspect.StrType(pattern=str(pattern)):
-            return {"type": "string", "pattern": pattern}
-        case _:
-            return {"type": ["string", "number"] if isinstance(kind, inspect.StrType) else "string"}
-
-
-def _bounds_of(low: float | None, high: float | None) -> dict[str, float]:
-    return {name: bound for name, bound in (("minimum", low), ("maximum", high)) if bound is not None}

@@ -24,17 +24,13 @@ from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
-    REACH_KEYS,
-    REMOTE_TIMEOUT,
     HookRegistrations,
     Manifest,
-    ManifestRequires,
     ParsedManifest,
-    PluginRight,
-    ReachKeys,
     check_reach,
     label_of,
 )
+from gateway.hooks.folders.manifest_keys import REACH_KEYS, REMOTE_TIMEOUT, ManifestRequires, PluginRight, ReachKeys
 from gateway.worker.protocol import LoadedHandlers
 from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, bind, read_yaml, to_plain
 

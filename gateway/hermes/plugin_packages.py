@@ -21,7 +21,8 @@ from gateway.hermes.package_files import read_text
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hermes.sources import PluginSource, make_hermes_config
 from gateway.hooks.folders.folder_source import find_code_files
-from gateway.hooks.folders.manifest import REMOTE_TIMEOUT, Manifest
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest_keys import REMOTE_TIMEOUT
 from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.yaml_source import Finding, SourceLocation
 

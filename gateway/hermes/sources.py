@@ -66,11 +66,11 @@ from gateway.hooks.folders.manifest import (
     MANIFEST_FILE,
     Guard,
     Manifest,
-    ManifestRequires,
     ParsedManifest,
     describe_patches,
     label_of,
 )
+from gateway.hooks.folders.manifest_keys import ManifestRequires
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec

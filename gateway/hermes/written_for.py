@@ -17,7 +17,8 @@ from gateway.events.catalogue import get_event_spec, list_matching_events
 from gateway.hermes.modules import NAMES
 from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
 from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
-from gateway.hooks.folders.manifest import SHARED_KEYS, Manifest
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest_keys import SHARED_KEYS
 
 ASKED_FOR = "`written_for` says so"
 NOTHING_OWN = "nothing in it is of this gateway alone"

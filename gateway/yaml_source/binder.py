@@ -67,7 +67,8 @@ def _has_errors(findings: list[Finding]) -> bool:
 def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
     """What may be meant by a key that is not known: a value of another one, or one that is spelled nearly so."""
     for name, field in fields.items():
-        if isinstance(field.type, inspect.LiteralType) and key in field.type.values:
+        bare = _unwrap(field.type)
+        if isinstance(bare, inspect.LiteralType) and key in bare.values:
             return f"{name}: {key}"
     return next(iter(difflib.get_close_matches(key[:64].lower(), sorted(fields), n=1)), "")
 
@@ -236,9 +237,14 @@ def _split_error(error: ValueError) -> tuple[str, str]:
     return error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
 
 
+def _unwrap(kind: inspect.Type) -> inspect.Type:
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return kind
+
+
 def _can_take(choice: inspect.Type, node: YamlNode) -> bool:
-    while isinstance(choice, inspect.Metadata):
-        choice = choice.type
+    choice = _unwrap(choice)
     if isinstance(choice, inspect.AnyType):
         return True
     if isinstance(node, YamlMapping):
@@ -250,7 +256,6 @@ def _can_take(choice: inspect.Type, node: YamlNode) -> bool:
 
 def _rank_choice(choice: inspect.Type) -> int:
     """Text takes everything, so it is tried last."""
-    while isinstance(choice, inspect.Metadata):
-        choice = choice.type
+    choice = _unwrap(choice)
     order = (inspect.LiteralType, inspect.BoolType, inspect.IntType, inspect.FloatType, inspect.CustomType)
     return order.index(type(choice)) if type(choice) in order else len(order)

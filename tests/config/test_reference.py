@@ -10,7 +10,7 @@ from msgspec import Struct
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
-from gateway.config.reference import build_json_schema, list_settings, values_of
+from gateway.config.reference import build_settings_schema, list_settings, values_of
 from gateway.config.settings import Settings
 from tests.config.sources import SCHEMA
 
@@ -66,7 +66,7 @@ def test_durations_and_sizes_are_shown_as_they_are_written(tmp_path: Path) -> No
 
 
 def test_the_schema_knows_every_setting_and_nothing_else() -> None:
-    schema = build_json_schema(SCHEMA)
+    schema = build_settings_schema(SCHEMA)
     assert same_shape(schema, SCHEMA.settings)
     assert schema["properties"]["logs"]["properties"]["level"] == {
         "description": "the least that is said",
@@ -90,7 +90,7 @@ def same_shape(schema: dict[str, Any], struct: type[Struct]) -> bool:
 
 
 def test_the_schema_takes_what_the_gateway_takes() -> None:
-    assert not list(wrong(yaml.safe_load(FULL), build_json_schema(SCHEMA), ""))
+    assert not list(wrong(yaml.safe_load(FULL), build_settings_schema(SCHEMA), ""))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_schema_takes_what_the_gateway_takes() -> None:
     ],
 )
 def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> None:
-    assert list(wrong(yaml.safe_load(text), build_json_schema(SCHEMA), "")) == [place]
+    assert list(wrong(yaml.safe_load(text), build_settings_schema(SCHEMA), "")) == [place]
 
 
 KINDS: dict[str, Any] = {

@@ -19,7 +19,7 @@ from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_hook_environment, list_sources
 from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.manifest import WrittenFor
+from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion

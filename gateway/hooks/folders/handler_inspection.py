@@ -11,7 +11,8 @@ from typing import get_args
 from gateway.events import OUTCOMES
 from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
-from gateway.hooks.folders.manifest import HookRight, Manifest
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest_keys import HookRight
 from gateway.hooks.outcomes import describe_refused_field
 from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source import Finding, SourceLocation

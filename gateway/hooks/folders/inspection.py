@@ -21,7 +21,8 @@ from pathlib import Path
 import msgspec
 
 from gateway.hooks.folders.handler_inspection import check_effects
-from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, WrittenFor, label_of
+from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
+from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.yaml_source import Finding, SourceLocation

@@ -14,7 +14,8 @@ import msgspec
 from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
 from gateway.events import OnError
-from gateway.hooks.folders.manifest import Manifest, Net, expand_path
+from gateway.hooks.folders.manifest import Manifest, expand_path
+from gateway.hooks.folders.manifest_keys import Net
 from gateway.hooks.folders.reach import describe_network
 from gateway.logs.text import to_one_line
 

@@ -12,24 +12,39 @@ import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.webhooks import WEBHOOK_NAME, WebhookKeys
+from gateway.config.fields import VARIABLE_PATTERN
+from gateway.config.webhooks import WEBHOOK_NAME
 from gateway.cron import parse_timetable
 from gateway.errors import HookError
-from gateway.events import OnError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
 from gateway.hooks.folders.dead_letters import can_be_durable
+from gateway.hooks.folders.manifest_keys import (
+    CALLED_BY,
+    DECIDE_TIMEOUT,
+    EVENT_PATTERN,
+    FOREIGN_KEYS,
+    IGNORED_KEYS,
+    MEANT_BESIDE,
+    OBSERVE_TIMEOUT,
+    OWN_KEYS,
+    REACH_KEYS,
+    REMOTE_TIMEOUT,
+    SHARED_KEYS,
+    WHOLE_PATH_PATTERN,
+    DeliveryMode,
+    ManifestKeys,
+    PluginRight,
+)
 from gateway.hooks.folders.requirement import parse_requirement
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
 from gateway.yaml_source import (
-    ONE_OR_MORE,
-    Duration,
     Finding,
     SourceLocation,
     YamlDocument,
@@ -48,78 +63,9 @@ HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
 MAX_NAME = 100
 
-ObserveMode = Literal["queued", "parallel"]
-DeliveryMode = Literal["memory", "durable"]
-WrittenFor = Literal["hermes", "gateway"]
-HookRight = Literal["emit", "send", "store", "submit"]
-PluginRight = HookRight | Literal["tool", "llm", "session"]  # plugins have these too
-
-OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
-
-# What hooks written for Hermes carry; Hermes reads the first three and passes over the rest, and so do we.
-HERMES_KEYS = frozenset({"name", "description", "events", "version", "enabled"})
-IGNORED_KEYS = frozenset({"author", "authors", "license", "homepage", "repository", "tags", "category", "metadata"})
-FOREIGN_KEYS = frozenset({"platforms", "capabilities", "requires_env", "priority"})
-
-_NAME = re.compile(r"[^\s:]+(?::[^\s:]+)*\Z")
-_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
-
-ShortText = Annotated[str, msgspec.Meta(max_length=1000)]
-Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
-Net = bool | tuple[Port, ...]
-TimeoutSeconds = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
-Words = Annotated[tuple[str, ...], ONE_OR_MORE]
-
-
-class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be there before the hook can work."""
-
-    bins: Words = ()
-    env: Words = ()
-    python: Words = ()
-    platforms: Words = ()
-
-
-class ReachKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """What it reaches of the machine; who says one of these reaches no more than all of them say."""
-
-    reads: Words = ()
-    writes: Words = ()
-    net: Net | None = None
-
-
-REACH_KEYS = ReachKeys.__struct_fields__
-
-
-class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
-    """The keys of `HOOK.yaml` and the types of their values; a list of one may be written as the one."""
-
-    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    description: ShortText = ""
-    version: Annotated[str, msgspec.Meta(max_length=100)] = ""
-    events: Words = ()
-    intercepts: Words = ()
-    when: dict[str, Any] = {}
-    order: float = 0
-    mode: ObserveMode = "queued"
-    max: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
-    timeout: TimeoutSeconds | None = None
-    on_error: OnError = "skip"
-    delivery: DeliveryMode = "memory"
-    isolation: Literal["process", "none"] = "process"
-    requires: ManifestRequires = ManifestRequires()
-    env: Words = ()
-    uses: Annotated[tuple[HookRight, ...], ONE_OR_MORE] = ()
-    schedule: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    webhook: WebhookKeys | None = None
-    options: dict[str, Any] = {}
-    command: Words = ()
-    protocol: Literal["lines", "oneshot"] = "lines"
-    url: Annotated[str, msgspec.Meta(max_length=2000)] = ""
-    dialect: Literal["gateway", "sherma"] = "gateway"
-    secret_env: str = ""
-    enabled: bool = True
-    written_for: WrittenFor | None = None
+_NAME = re.compile(EVENT_PATTERN)
+_ENV = re.compile(VARIABLE_PATTERN)
+_WHOLE_PATH = re.compile(WHOLE_PATH_PATTERN)
 
 
 class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,11 +86,6 @@ class UnknownVariables(msgspec.Struct, frozen=True, omit_defaults=True):
     names: tuple[str, ...] = ()
     beginnings: tuple[str, ...] = ()
     is_seen: bool = True
-
-
-OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
-# Those of ours that say how it decides; people write them into folders for Hermes too, which passes over them.
-SHARED_KEYS = frozenset({"timeout", "order", "on_error"})
 
 
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
@@ -360,7 +301,7 @@ def _read_guard(root: YamlMapping) -> Guard | None:
     """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
     if "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
         return None
-    names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.match(item.text))
+    names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.fullmatch(item.text))
     fields = to_plain(when) if isinstance(when := root.get("when"), YamlMapping) else {}
     order = as_float(node.text) if isinstance(node := root.get("order"), YamlScalar) else None
     return Guard(names, fields, order or 0) if names else None
@@ -411,7 +352,8 @@ def _scalars_at(root: YamlMapping, *path: str) -> Iterator[YamlScalar]:
 
 
 def _check_subscriptions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    if not (keys.schedule or any(_items_of(root.get(key)) for key in ("events", "intercepts", "webhook"))):
+    named = (_items_of(root.get(key)) for key in CALLED_BY if key != "schedule")
+    if not (keys.schedule or any(named)):
         place = _place_of(root, "events") if root.get("events") else root.place
         yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
     for key in ("events", "intercepts"):
@@ -425,7 +367,7 @@ def _check_subscription(key: str, item: YamlScalar) -> Finding | None:
     if not item.quoted and (as_bool(text) is not None or as_float(text) is not None):
         kind = "true or false" if as_bool(text) is not None else "a number"
         return Finding(item.place, f"`{to_printable(text)}` is {kind}, not the name of an event", "write noun:verb")
-    if not _NAME.match(text) or not text.isprintable():
+    if not _NAME.fullmatch(text) or not text.isprintable():
         return Finding(
             item.place, f"`{to_printable(text)}` is not the name of an event", "write noun:verb, or a glob: tool:*"
         )
@@ -491,7 +433,7 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     """How the hook is called: a handler, a command or a URL, and what belongs to each."""
     if keys.command and keys.url:
         yield Finding(_place_of(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
-    for key, of in (("protocol", "command"), ("dialect", "url"), ("secret_env", "url")):
+    for key, of in MEANT_BESIDE:
         if root.get(key) and not root.get(of):
             yield Finding(_place_of(root, key), f"`{key}` means nothing without `{of}`", f"add `{of}` or remove it")
     if root.get("max") and keys.mode != "parallel":
@@ -550,7 +492,7 @@ def _describe_url_error(url: str) -> str:
 def _check_environment(root: YamlMapping) -> Iterator[Finding]:
     for path in (("env",), ("secret_env",), ("requires", "env")):
         for item in _scalars_at(root, *path):
-            if not _ENV.match(item.text):
+            if not _ENV.fullmatch(item.text):
                 what = f"`{'.'.join(path)}` holds what is no name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
 
@@ -569,7 +511,7 @@ def check_reach(root: YamlMapping) -> Iterator[Finding]:
 
 
 def is_whole_path(path: str) -> bool:
-    return path.startswith(("/", "~/")) or path == "~"
+    return bool(_WHOLE_PATH.match(path))
 
 
 def expand_path(path: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.hooks.folders.manifest import Manifest, Net, expand_path
+from gateway.hooks.folders.manifest import Manifest, expand_path
+from gateway.hooks.folders.manifest_keys import Net
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")

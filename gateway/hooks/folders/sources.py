@@ -13,7 +13,8 @@ import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.events import Event
-from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest, WrittenFor
+from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest
+from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.reach import HookReach
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.manifest import Manifest, ManifestRequires
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest_keys import ManifestRequires
 from gateway.hooks.folders.readiness import find_missing_needs, list_missing_packages
 from gateway.hooks.folders.requirement import parse_requirement
 

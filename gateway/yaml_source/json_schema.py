@@ -1,0 +1,112 @@
+"""The same types as a JSON schema, for editors that complete and check while one types.
+
+It takes what `bind` takes, written as YAML 1.2 reads it, and refuses what is wrong by its type. What holds between
+fields stands in the types' own checks, and is not known here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import NODEFAULT, Struct, inspect
+
+from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+TEXT_KINDS = ["string", "number"]  # `version: 1.0` is text here, and a number to others
+
+Further = Mapping[type[Struct], type[Struct]]
+"""What stands under names of one's own beside the fields of a type."""
+
+
+def build_json_schema(wanted: type[Struct], title: str, further: Further | None = None) -> dict[str, Any]:
+    """The schema of a file that holds one value of this type."""
+    described = inspect.type_info(wanted)
+    assert isinstance(described, inspect.StructType)
+    return {"$schema": DIALECT, "title": title} | _schema_of_struct(described, further or {})
+
+
+def unit_of(kind: inspect.Type) -> str | None:
+    return (kind.extra or {}).get("unit") if isinstance(kind, inspect.Metadata) else None
+
+
+def description_of(kind: inspect.Type) -> str:
+    return str((kind.extra_json_schema or {}).get("description", "")) if isinstance(kind, inspect.Metadata) else ""
+
+
+def default_of(field: inspect.Field) -> Any:
+    """The value of a field that is left out; `NODEFAULT` where it may not be."""
+    made = field.default is NODEFAULT and field.default_factory is not NODEFAULT
+    return field.default_factory() if made else field.default
+
+
+def _schema_of(kind: inspect.Type, unit: str | None, further: Further) -> dict[str, Any]:
+    match kind:
+        case inspect.Metadata(type=inner, extra=extra):
+            described = {"description": text} if (text := description_of(kind)) else {}
+            schema = _schema_of(inner, unit_of(kind) or unit, further)
+            if (extra or {}).get("one_or_more"):
+                schema = {"anyOf": [schema["items"], {**schema, "type": "array"}]}
+            return described | schema
+        case inspect.StructType():
+            return _schema_of_struct(kind, further)
+        case inspect.DictType(value_type=value):
+            return {"type": ["object", "null"], "additionalProperties": _schema_of(value, None, further)}
+        case inspect.VarTupleType(item_type=item):
+            return {"type": ["array", "null"], "items": _schema_of(item, None, further)}
+        case inspect.UnionType(types=types):
+            return {"anyOf": [_schema_of(one, unit, further) for one in types]}
+        case inspect.LiteralType(values=choices):
+            return {"enum": sorted(choices, key=str)}
+        case inspect.NoneType():
+            return {"type": "null"}
+        case inspect.AnyType():
+            return {}
+        case _:
+            return _schema_of_scalar(kind, unit)
+
+
+def _schema_of_struct(struct: inspect.StructType, further: Further) -> dict[str, Any]:
+    others = further.get(struct.cls)
+    required = [field.encode_name for field in struct.fields if field.required]
+    schema: dict[str, Any] = {
+        "type": "object" if required else ["object", "null"],
+        "description": (struct.cls.__doc__ or "").strip().split("\n")[0],
+        "properties": {field.encode_name: _schema_of_field(field, further) for field in struct.fields},
+        "additionalProperties": _schema_of(inspect.type_info(others), None, further) if others else False,
+    }
+    return schema | ({"required": required} if required else {})
+
+
+def _schema_of_field(field: inspect.Field, further: Further) -> dict[str, Any]:
+    schema, default = _schema_of(field.type, None, further), default_of(field)
+    match default:
+        case "" | ():
+            return schema
+        case int() | float() if unit := unit_of(field.type):
+            return schema | {"default": format_duration(default) if unit == "duration" else format_size(int(default))}
+        case str() | int() | float():
+            return schema | {"default": default}
+        case tuple():
+            return schema | {"default": list(default)}
+        case _:
+            return schema
+
+
+def _schema_of_scalar(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
+    bounds = {word: bound for name, word in BOUNDS.items() if (bound := getattr(kind, name, None)) is not None}
+    match kind:
+        case _ if unit:
+            pattern = DURATION_PATTERN if unit == "duration" else SIZE_PATTERN
+            return {"type": TEXT_KINDS, "pattern": pattern, **bounds}
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.IntType():
+            return {"type": "integer", **bounds}
+        case inspect.FloatType():
+            return {"type": "number", **bounds}
+        case inspect.StrType(pattern=pattern, max_length=longest):
+            length = {} if longest is None else {"maxLength": longest}
+            return {"type": "string", "pattern": pattern, **length} if pattern else {"type": TEXT_KINDS, **length}
+        case _:
+            return {"type": "string"}
