@@ -6,6 +6,7 @@ a test fails as long as a page is not what would be written.
 
 import argparse
 import importlib
+import json
 import re
 import sys
 import tempfile
@@ -17,10 +18,11 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import build_command_parser
 from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.commands import Command
-from gateway.config.reference import SettingRow, list_settings
+from gateway.config.reference import SettingRow, build_settings_schema, list_settings
 from gateway.dispatcher import BUILT_IN
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
+from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, encode_index, make_listed
 from gateway.installer.source import parse_source
@@ -267,11 +269,21 @@ def samples() -> Iterator[str]:
     yield encode_index(HookIndex(hooks=hooks)).decode()
 
 
+def manifest_schema() -> Iterator[str]:
+    yield json.dumps(build_manifest_schema(), indent=1, ensure_ascii=False)
+
+
+def settings_schema() -> Iterator[str]:
+    yield json.dumps(build_settings_schema(load_settings_schema()), indent=1, ensure_ascii=False)
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "docs/configuration.md": configuration,
     "docs/events.md": events,
     "docs/commands.md": commands,
     "gateway/hooks/contexts.pyi": contexts,
+    "gateway/schemas/HOOK.schema.json": manifest_schema,
+    "gateway/schemas/config.schema.json": settings_schema,
     "sample_hooks/index.json": samples,
 }
 

@@ -100,7 +100,23 @@ def how_many(argument: str, usage: str) -> str:
 
 def configuration() -> Facts:
     """Every setting with its type, bounds, default and choices."""
-    return {name.lstrip("."): kind for name, kind in flat(json.loads(printed("config", "schema")), "") if name}
+    schema = as_told_in_0_1(json.loads(printed("config", "schema")))
+    return {name.lstrip("."): kind for name, kind in flat(schema, "") if name}
+
+
+def as_told_in_0_1(schema: Any) -> Any:
+    """A schema without what was taken all along and is said only since: no value, `yes`, bounds of durations."""
+    if isinstance(schema, list):
+        return [as_told_in_0_1(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    told = {key: as_told_in_0_1(value) for key, value in schema.items()}
+    match told.get("type"):
+        case [("object" | "array" | "boolean") as kind, "null" | "string"]:
+            told["type"] = kind
+        case ["string", "number"]:
+            told = {key: value for key, value in told.items() if "imum" not in key}
+    return told
 
 
 def variables() -> Facts:

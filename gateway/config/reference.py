@@ -11,7 +11,7 @@ from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformSettings
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
-from gateway.yaml_source.json_schema import build_json_schema, default_of, description_of, unit_of
+from gateway.yaml_source.json_schema import build_json_schema, initial_value_of, text_of, unit_of
 from gateway.yaml_source.scalars import format_value
 from gateway.yaml_source.units import format_duration, format_size
 
@@ -50,7 +50,7 @@ def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
 def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Iterator[SettingRow]:
     for field in struct.fields:
         name, bare = f"{prefix}{field.encode_name}", _unwrap_metadata(field.type)
-        does = f"{about}{description_of(field.type)}"
+        does = f"{about}{text_of(field.type)}"
         if isinstance(bare, inspect.StructType):
             yield from _list_settings(
                 bare, f"{name}.", f"{does}: " if does and issubclass(bare.cls, PlatformIds) else ""
@@ -147,7 +147,7 @@ def _unwrap_metadata(kind: inspect.Type) -> inspect.Type:
 
 
 def _format_default(field: inspect.Field) -> str:
-    default = default_of(field)
+    default = initial_value_of(field)
     if default is NODEFAULT:
         return "must be given"
     if default is None or default in ("", (), {}) or isinstance(default, Secret):

@@ -9,10 +9,12 @@ from typing import Any
 
 from msgspec import NODEFAULT, Struct, inspect
 
+from gateway.yaml_source.tree import FALSE_WORDS, TRUE_WORDS
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+BOOLEAN_PATTERN = f"^({'|'.join(sorted(TRUE_WORDS | FALSE_WORDS))})$"  # YAML 1.2 knows true and false alone
 TEXT_KINDS = ["string", "number"]  # `version: 1.0` is text here, and a number to others
 
 Further = Mapping[type[Struct], type[Struct]]
@@ -30,11 +32,11 @@ def unit_of(kind: inspect.Type) -> str | None:
     return (kind.extra or {}).get("unit") if isinstance(kind, inspect.Metadata) else None
 
 
-def description_of(kind: inspect.Type) -> str:
+def text_of(kind: inspect.Type) -> str:
     return str((kind.extra_json_schema or {}).get("description", "")) if isinstance(kind, inspect.Metadata) else ""
 
 
-def default_of(field: inspect.Field) -> Any:
+def initial_value_of(field: inspect.Field) -> Any:
     """The value of a field that is left out; `NODEFAULT` where it may not be."""
     made = field.default is NODEFAULT and field.default_factory is not NODEFAULT
     return field.default_factory() if made else field.default
@@ -43,10 +45,10 @@ def default_of(field: inspect.Field) -> Any:
 def _schema_of(kind: inspect.Type, unit: str | None, further: Further) -> dict[str, Any]:
     match kind:
         case inspect.Metadata(type=inner, extra=extra):
-            described = {"description": text} if (text := description_of(kind)) else {}
+            described = {"description": text} if (text := text_of(kind)) else {}
             schema = _schema_of(inner, unit_of(kind) or unit, further)
             if (extra or {}).get("one_or_more"):
-                schema = {"anyOf": [schema["items"], {**schema, "type": "array"}]}
+                schema = {"anyOf": [{**schema, "type": "array"}, schema["items"]]}
             return described | schema
         case inspect.StructType():
             return _schema_of_struct(kind, further)
@@ -79,7 +81,7 @@ def _schema_of_struct(struct: inspect.StructType, further: Further) -> dict[str,
 
 
 def _schema_of_field(field: inspect.Field, further: Further) -> dict[str, Any]:
-    schema, default = _schema_of(field.type, None, further), default_of(field)
+    schema, default = _schema_of(field.type, None, further), initial_value_of(field)
     match default:
         case "" | ():
             return schema
@@ -100,7 +102,7 @@ def _schema_of_scalar(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
             pattern = DURATION_PATTERN if unit == "duration" else SIZE_PATTERN
             return {"type": TEXT_KINDS, "pattern": pattern, **bounds}
         case inspect.BoolType():
-            return {"type": "boolean"}
+            return {"type": ["boolean", "string"], "pattern": BOOLEAN_PATTERN}
         case inspect.IntType():
             return {"type": "integer", **bounds}
         case inspect.FloatType():

@@ -12,8 +12,8 @@ from gateway.logs.text import to_one_line
 Severity = Literal["error", "warning"]
 
 # PyYAML's booleans, so that what is untyped means what it means to Hermes.
-_TRUE = frozenset({"true", "yes", "on"})
-_FALSE = frozenset({"false", "no", "off"})
+TRUE_WORDS = frozenset({"true", "yes", "on"})
+FALSE_WORDS = frozenset({"false", "no", "off"})
 _NULL = frozenset({"", "~", "null"})
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z|0o[0-7]{1,22}\Z")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?\Z")
@@ -104,7 +104,7 @@ class YamlDocument(Struct, frozen=True):
 
 def as_bool(text: str) -> bool | None:
     folded = text.lower()
-    return True if folded in _TRUE else False if folded in _FALSE else None
+    return True if folded in TRUE_WORDS else False if folded in FALSE_WORDS else None
 
 
 def as_int(text: str) -> int | None:

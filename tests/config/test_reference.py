@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from msgspec import Struct
 
@@ -87,55 +86,3 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
 
 def same_shape(schema: dict[str, Any], struct: type[Struct]) -> bool:
     return tuple(schema["properties"]) == struct.__struct_fields__
-
-
-def test_the_schema_takes_what_the_gateway_takes() -> None:
-    assert not list(wrong(yaml.safe_load(FULL), build_settings_schema(SCHEMA), ""))
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("logs: {levl: debug}", ".logs.levl"),
-        ("logs: {level: loud}", ".logs.level"),
-        ("gateway: {shutdown_timeout: [1]}", ".gateway.shutdown_timeout"),
-        ("access: {rate: many}", ".access.rate"),
-        ("routes: [{platform: x}]", ".routes.0"),
-    ],
-)
-def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> None:
-    assert list(wrong(yaml.safe_load(text), build_settings_schema(SCHEMA), "")) == [place]
-
-
-KINDS: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-}
-
-
-def wrong(data: Any, schema: dict[str, Any], place: str) -> Any:
-    """The places at which data does not follow a schema: the few words of JSON Schema that we use."""
-    if "anyOf" in schema:
-        tried = [list(wrong(data, choice, place)) for choice in schema["anyOf"]]
-        yield from () if [] in tried else [place]
-        return
-    wanted = schema.get("type", [])
-    wanted = [wanted] if isinstance(wanted, str) else wanted
-    fits = any(isinstance(data, KINDS[kind]) for kind in wanted if kind != "null") or (
-        data is None and "null" in wanted
-    )
-    if (wanted and not fits) or ("enum" in schema and data not in schema["enum"]):
-        yield place
-    elif isinstance(data, dict) and "properties" in schema | {"properties": schema.get("properties", {})}:
-        if set(schema.get("required", ())) - set(data):
-            yield place
-        for key, below in data.items():
-            further = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
-            yield from wrong(below, further, f"{place}.{key}") if further is not False else [f"{place}.{key}"]
-    elif isinstance(data, list):
-        for number, below in enumerate(data):
-            yield from wrong(below, schema.get("items", {}), f"{place}.{number}")

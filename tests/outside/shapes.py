@@ -48,7 +48,7 @@ def flat(schema: Mapping[str, Any], at: str, within: Mapping[str, Any] | None = 
     if "$ref" in schema:
         yield from flat(whole["$defs"][schema["$ref"].rpartition("/")[2]], at, whole)
         return
-    default = {"default": schema["default"]} if isinstance(schema.get("default"), int | float) else {}
+    default = {"default": schema["default"]} if isinstance(schema.get("default"), int | float | list) else {}
     for number, choice in enumerate(schema.get("anyOf", ())):  # the first is the one that the default is of
         yield from flat(choice if number else {**choice, **default}, f"{at} (or)" if number else at, whole)
     for choice in schema.get("enum", ()):

@@ -18,6 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "logs": ("logs", "what a hook printed"),
     "new": ("new", "make a hook that works at once, with a sample event and a test"),
     "check": ("check", "say everything that is wrong with hook folders; exit 1 if something is"),
+    "schema": ("check", "print the JSON schema of HOOK.yaml, for editors"),
     "test": ("test", "call a hook with samples of its events, in a process of its own"),
     "fire": ("test", "tell a hook of an event as if it had happened"),
     "enable": ("control", "switch a hook on"),

@@ -1,6 +1,10 @@
-"""`hooks check`: what is wrong with hook folders, without the gateway and without running anything of them."""
+"""`hooks check` and `hooks schema`: what is wrong with hook folders, and what can stand in a manifest.
+
+It takes no gateway, and nothing of a hook is run.
+"""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,6 +28,7 @@ from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
+from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.hooks.folders.reach import find_missing_paths
 from gateway.hooks.folders.readiness import check_filter, check_unknown_variables, find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -31,6 +36,13 @@ from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    if args.verb == "schema":
+        print(json.dumps(build_manifest_schema(), indent=2, ensure_ascii=False))
+        return int(ExitCode.OK)
+    return check_folders(args, home)
+
+
+def check_folders(args: argparse.Namespace, home: Home) -> int:
     places = list_places(home)
     folders = [find_folder(name, home, places) for name in args.names] or list_all(places)
     configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())

@@ -16,7 +16,7 @@ def is_path(name: str) -> bool:
 def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     """Give the parser of this verb what the verb takes."""
     OPTIONS.get(verb, _add_name_option)(parser)
-    if verb not in WITH_OWN_VERBS:
+    if verb not in WITHOUT_OBJECT:
         _add_json_option(parser)
 
 
@@ -149,13 +149,14 @@ def _add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
-WITH_OWN_VERBS = frozenset({"dead-letters", "index"})
+WITHOUT_OBJECT = frozenset({"dead-letters", "index", "schema"})  # verbs below these have one; a schema is one
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,
     "logs": _add_logs_options,
     "new": _add_new_options,
     "check": _add_check_options,
+    "schema": _add_nothing,
     "test": _add_test_options,
     "fire": _add_fire_options,
     "reload": _add_reload_options,
