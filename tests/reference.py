@@ -26,6 +26,7 @@ from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, encode_index, make_listed
 from gateway.installer.source import parse_source
+from tests import completions
 
 ROOT = Path(__file__).parent.parent
 
@@ -284,6 +285,9 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "gateway/hooks/contexts.pyi": contexts,
     "gateway/schemas/HOOK.schema.json": manifest_schema,
     "gateway/schemas/config.schema.json": settings_schema,
+    "gateway/cli/completions/hermes-gateway.bash": completions.bash,
+    "gateway/cli/completions/_hermes-gateway": completions.zsh,
+    "gateway/cli/completions/hermes-gateway.fish": completions.fish,
     "sample_hooks/index.json": samples,
 }
 

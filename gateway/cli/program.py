@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),
     "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
     "config": ("gateway.cli.config", "check, show and explain the configuration"),
+    "completions": ("gateway.cli.completions", "have a shell complete commands and options"),
 }
 """Each command with its module and what it does, in the order in which `--help` lists them."""
 

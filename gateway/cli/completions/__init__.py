@@ -1,0 +1,34 @@
+"""`hermes-gateway completions`: what makes a shell complete our commands and options when one presses Tab.
+
+The files beside this are made from the commands (`./x reference` writes them), so that nothing is looked up here.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.cli.output import print_note
+from gateway.config.home import Home
+
+FILES: Mapping[str, str] = {
+    "bash": "hermes-gateway.bash",
+    "zsh": "_hermes-gateway",
+    "fish": "hermes-gateway.fish",
+}
+PLACES: Mapping[str, str] = {
+    "bash": "~/.local/share/bash-completion/completions/hermes-gateway",
+    "zsh": "${fpath[1]}/_hermes-gateway",
+    "fish": "~/.config/fish/completions/hermes-gateway.fish",
+}
+"""Where each shell looks for them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=list(FILES), help="whose: bash, zsh or fish")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:  # noqa: ARG001 - it prints what is the same everywhere
+    print(Path(__file__).with_name(FILES[args.shell]).read_text("utf-8"), end="")
+    if sys.stdout.isatty():
+        print_note(f"to keep it: hermes-gateway completions {args.shell} > {PLACES[args.shell]}")
