@@ -173,14 +173,13 @@ def marks_of(wire: "SlackWire", asked: dict[str, Any]) -> list[str]:
 
 
 def about_thread(wire: "SlackWire", asked: dict[str, Any]) -> Any:
-    """Slack keeps what it is told of threads in its view of assistants, and of no others."""
+    """Slack keeps what it is told of threads in its view of assistants, and of no others; and of a channel alone."""
     if not wire.has_threads:
         raise Refused("missing_scope", needed="assistant:write")
-    if str(asked["thread_ts"]) not in wire.threads:
+    thread = str(asked.get("thread_ts") or asked["channel_id"])
+    if thread not in wire.threads:
         raise Refused("invalid_thread_ts")
-    wire.threads[str(asked["thread_ts"])] |= {
-        name: value for name, value in asked.items() if name in ("status", "title", "prompts")
-    }
+    wire.threads[thread] |= {name: value for name, value in asked.items() if name in ("status", "title", "prompts")}
     return {}
 
 

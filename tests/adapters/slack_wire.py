@@ -43,7 +43,7 @@ class SlackWire:
     names: dict[str, str] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     growing: set[str] = field(default_factory=set)
-    threads: dict[str, dict[str, Any]] = field(default_factory=dict)  # that people opened with the app as an assistant
+    threads: dict[str, dict[str, Any]] = field(default_factory=dict)  # that people opened with the app
     has_threads: bool = True
     tokens: tuple[str, ...] = (BOT_TOKEN, APP_TOKEN)
     given_tokens: tuple[str, str] = (BOT_TOKEN, APP_TOKEN)  # what the gateway is told; `tokens` are those that are good
@@ -164,6 +164,13 @@ class SlackWire:
     async def react(self, message: str, emoji: str, *, by: str = ANN) -> None:
         item = {"type": "message", "channel": self.messages[message]["channel"], "ts": message}
         self.event({"type": "reaction_added", "user": self.known_as(by), "reaction": NAMES[emoji], "item": item})
+
+    def open_app(self, by: str = ANN, tab: str = "messages") -> dict[str, Any]:
+        """A person opens the app, in Slack's view of agents; what is offered there."""
+        channel = self.place(by)
+        event = {"type": "app_home_opened", "user": self.known_as(by), "channel": channel, "tab": tab}
+        self.event({**event, "event_ts": self.stamp()})
+        return self.threads.setdefault(channel, {})
 
     def open_thread(self, by: str = ANN) -> str:
         """A person opens Slack's view of assistants."""

@@ -339,6 +339,9 @@ def test_the_manifest_has_all_that_slack_must_know() -> None:
     assert "/start" not in names
     assert about["settings"]["socket_mode_enabled"]
     assert len(names) <= 50
+    assert about["features"]["agent_view"]["agent_description"]
+    assert "assistant:write" in about["oauth_config"]["scopes"]["bot"]
+    assert {"app_home_opened", "message.im"} <= set(about["settings"]["event_subscriptions"]["bot_events"])
 
 
 async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: SlackWire) -> None:

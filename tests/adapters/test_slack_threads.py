@@ -41,6 +41,19 @@ async def test_a_thread_is_offered_prompts_and_named_and_says_that_somebody_is_a
         assert about["title"] == "tell me all about it"
 
 
+async def test_whoever_opens_the_app_is_offered_prompts_where_they_write(wire: SlackWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", {"text": "Yes."}, settings=PROMPTS) as house:
+        theirs, home, ours = wire.open_app(STRANGER), wire.open_app(tab="home"), wire.open_app()
+        await until(lambda: "prompts" in ours, "what may be asked")
+        await wire.write("hello")
+        await house.shows("Yes.")
+        assert home is ours
+        assert theirs == {}
+        asked = wire.asked("assistant.threads.setSuggestedPrompts")
+        assert len(asked) == 1, "the page of the app is no place to write"
+        assert "thread_ts" not in asked[0], "with one Slack passes over it there"
+
+
 async def test_strangers_are_offered_nothing(wire: SlackWire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", {"text": "Yes."}, settings=PROMPTS) as house:
         theirs, ours = wire.open_thread(STRANGER), wire.open_thread(ANN)

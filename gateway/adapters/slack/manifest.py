@@ -28,7 +28,9 @@ SCOPES: Final = (
     "reactions:write",
     "users:read",
 )
+VIEW_SCOPES: Final = ("assistant:write",)  # for Slack's view of agents alone: who is without it lacks nothing else
 EVENTS: Final = (
+    "app_home_opened",
     "app_mention",
     "message.channels",
     "message.groups",
@@ -43,19 +45,21 @@ MOST: Final = 50
 
 
 NAME: Final = "Hermes Gateway"
+ABOUT: Final = "An agent in your workspace"
 
 
 def build_manifest(table: "CommandTable", url: str = "") -> dict[str, Any]:
     """To be pasted at https://api.slack.com/apps, Create New App, From a manifest. `url`: where Slack calls us."""
     called = {"request_url": url} if url else {}
     return {
-        "display_information": {"name": NAME, "description": "An agent in your workspace"},
+        "display_information": {"name": NAME, "description": ABOUT},
         "features": {
+            "agent_view": {"agent_description": ABOUT},
             "app_home": {"messages_tab_enabled": True, "messages_tab_read_only_enabled": False},
             "bot_user": {"display_name": NAME, "always_online": True},
             "slash_commands": [build_command(one, url) for one in table.values() if not one.hidden][:MOST],
         },
-        "oauth_config": {"scopes": {"bot": list(SCOPES)}},
+        "oauth_config": {"scopes": {"bot": sorted((*SCOPES, *VIEW_SCOPES))}},
         "settings": {
             "event_subscriptions": {**called, "bot_events": list(EVENTS)},
             "interactivity": {"is_enabled": True, **called},

@@ -84,15 +84,17 @@ class SlackReceiver:
             await self._take(event, is_new=True)
         elif event["type"] in ("reaction_added", "reaction_removed"):
             await self._react(event)
+        elif event["type"] == "app_home_opened" and event.get("tab") == "messages":
+            self._open(event["user"], event["channel"])
         elif event["type"] == "assistant_thread_started":
-            self._begin_thread(event["assistant_thread"])
+            thread = event["assistant_thread"]
+            self._open(thread["user_id"], thread["channel_id"], thread["thread_ts"])
 
-    def _begin_thread(self, thread: Mapping[str, Any]) -> None:
-        """Strangers are offered nothing."""
-        user, account = str(thread["user_id"]), self._context.served_as.partition(":")[2]
-        address = Address(PLATFORM, str(thread["channel_id"]), "dm", str(thread["thread_ts"]), account)
-        if self._context.parts.access.find_role(Message("", address, user, "")) is not None:
-            self._threads.begin(thread)
+    def _open(self, user: object, channel: object, thread: object = "") -> None:
+        """A person has opened the app, or in the older view a thread with it. Strangers are offered nothing."""
+        address = Address(PLATFORM, str(channel), "dm", str(thread), self._context.served_as.partition(":")[2])
+        if self._context.parts.access.find_role(Message("", address, str(user), "")) is not None:
+            self._threads.begin(address)
 
     async def _take(self, event: Event, *, is_new: bool) -> None:
         if (arrival := self._reader.read(event)) is not None:

@@ -22,7 +22,7 @@ class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
     )
     prompts: Annotated[
         tuple[str, ...],
-        describe("what people are offered to ask when they open Slack's view of assistants", max_length=4),
+        describe("what people are offered to ask when they open the app, in Slack's view of agents", max_length=4),
     ] = ()
     base_url: Annotated[str, describe("another address of the Web API", pattern=HTTP_PATTERN)] = ""
 

@@ -1,14 +1,15 @@
-"""Threads in which a person speaks with the app alone, in Slack's view of assistants: what is offered at the beginning,
-what the thread is called, and that somebody is at work. An app without that view is refused, and lets it be.
+"""Threads in which a person speaks with the app alone, in Slack's view of agents, and in that of assistants, which it
+takes the place of: what is offered at the beginning, what the thread is called, and that somebody is at work. An app
+without either is refused, and lets it be.
 
 None of it is worth an error, and no message waits for it.
 """
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 from slack_sdk.errors import SlackApiError
@@ -53,13 +54,14 @@ class SlackThreads:
         self._calls.append((place, call))
         self._news.set()
 
-    def begin(self, thread: Mapping[str, Any]) -> None:
-        """A person has opened one."""
-        channel, stamp = place = str(thread["channel_id"]), str(thread["thread_ts"])
-        remember(self._unnamed, place, None, MOST)
+    def begin(self, address: Address) -> None:
+        """A person has opened one, or the app itself, in the view of agents; there nothing is said of a thread."""
+        channel, stamp = place = address.chat_id, address.thread_id
+        if stamp:
+            remember(self._unnamed, place, None, MOST)
         if self._prompts:
             offer = partial(self._web.assistant_threads_setSuggestedPrompts, prompts=self._prompts)
-            self._put(place, partial(offer, channel_id=channel, thread_ts=stamp))
+            self._put(place, partial(offer, channel_id=channel, thread_ts=stamp or None))
 
     def note(self, message: Message) -> None:
         """What is said first in such a thread names it."""
