@@ -105,7 +105,7 @@ from gateway.sessions.search import SessionSearch
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
-from gateway.voice import AnswerSpeaker, Transcriber
+from gateway.voice import AnswerSpeaker, Transcriber, VoicePrograms
 from gateway.web.logins import Logins
 from gateway.web.openai.calls import CallTransport
 from gateway.web.program_keys import ProgramKeys
@@ -154,8 +154,7 @@ class Gateway:
         self.engine, self.activity = engine, Activity(engine)
         self.registry = registry
         self.state: GatewayState = "starting"
-        self.since = time.time()
-        self.trouble = ""
+        self.since, self.trouble = time.time(), ""
         self.backups = ScheduledBackups(home, lambda: self.settings.backup)
         self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
@@ -171,11 +170,12 @@ class Gateway:
             engine, self.sessions, self.search, lambda: self.settings.journal, (home.files, home.unreadable)
         )
         self.keys, self.logins = ProgramKeys(engine), Logins(engine)
-        find_role = partial(find_program_role, self)
-        self.access = AccessControl(access_rules_from(configuration), Pairings(engine), find_program_role=find_role)
+        rules, find_role = access_rules_from(configuration), partial(find_program_role, self)
+        self.access = AccessControl(rules, Pairings(engine), find_program_role=find_role)
         self.skill_hooks, self.chats = SkillHooks(engine, self._find_hooks), ChatRules(ChatJournal(engine), settings)
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
+        self.voice_programs = build_voice_programs(configuration.environ, home, fork_server)
         self.context_files = ContextFiles(home.context_copies)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.traces = build_traces(self) if settings.traces.endpoint else None
@@ -491,23 +491,19 @@ def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
 
 
 def build_transcriber(gateway: Gateway) -> Transcriber:
-    """It goes by the settings as they are when it is asked; its programs get no secrets of ours."""
-    return Transcriber(
-        lambda: gateway.settings, pick_voice_environment(gateway), gateway.home.own_folder, mark_of(gateway.home.lock)
-    )
+    """It goes by the settings as they are when it is asked."""
+    return Transcriber(lambda: gateway.settings, gateway.voice_programs, gateway.home.own_folder)
 
 
 def build_speaker(gateway: Gateway) -> AnswerSpeaker:
     """Likewise."""
-    return AnswerSpeaker(
-        lambda: gateway.settings, pick_voice_environment(gateway), gateway.home.voice, mark_of(gateway.home.lock)
-    )
+    return AnswerSpeaker(lambda: gateway.settings, gateway.voice_programs, gateway.home.voice)
 
 
-def pick_voice_environment(gateway: Gateway) -> dict[str, str]:
-    """What programs that hear and speak find around them."""
-    environ = gateway.configuration.environ
-    return {name: environ[name] for name in SHELL_VARIABLES if name in environ}
+def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
+    """Programs that hear and speak get no secrets of ours."""
+    env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
+    return VoicePrograms(env, mark_of(home.lock), fork_server.start_program)
 
 
 def build_traces(gateway: Gateway) -> TraceSender:

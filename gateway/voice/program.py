@@ -1,34 +1,50 @@
-"""A program of this machine that is run once for a file, or for an answer, and prints what comes of it.
+"""Programs of this machine that are run once for a file, or for an answer, and print what comes of it.
 
-It leads a process group of its own, finds the usual variables around it and none of our secrets, and bears the mark of
-the home: whatever is left of it when the gateway is killed is ended by the next one.
+Each leads a process group of its own, finds the usual variables around it and none of our secrets, and ends with the
+gateway, however that ends: its process is one of the fork server's. It bears the mark of the home: what it has detached
+from itself, and outlives the gateway, is ended by the next one.
 """
 
+import errno
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import msgspec
 from anyio import to_thread
 
 from gateway.errors import VoiceError
 from gateway.hooks.wires.process_handle import describe_exit
-from gateway.hooks.wires.program import ProgramRun, ProgramSpec, describe_start_failure, limit_program, open_process
+from gateway.hooks.wires.program import (
+    ForkProgram,
+    ProgramRun,
+    ProgramSpec,
+    describe_start_failure,
+    limit_program,
+    open_process,
+)
+from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.process_marks import kill_marked, make_mark
 
 LONGEST_REMARK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceProgram:
-    """Which program, where it runs and what it finds there; `home` is the mark of ours."""
+class VoicePrograms:
+    """What they find around them, whose mark they bear, and who makes their processes."""
 
-    command: tuple[str, ...]
-    folder: Path
     env: Mapping[str, str]
-    home: str
+    mark: str
+    fork: ForkProgram
 
-    async def run(self, given: bytes = b"") -> bytes:
+    def find(self, name: str) -> str:
+        """The file that is meant by this name; empty: there is none."""
+        return shutil.which(name, path=self.env.get("PATH", os.defpath)) or ""
+
+    async def run(self, command: tuple[str, ...], folder: Path, given: bytes = b"") -> bytes:
         """What it prints, when it has ended; whoever is cancelled meanwhile leaves nothing of it behind.
 
         It can read what is `given` to it.
@@ -36,15 +52,18 @@ class VoiceProgram:
         Raises:
             VoiceError: it could not be started, or failed.
         """
-        name, mark = Path(self.command[0]).name, make_mark(self.home)
-        nothing = Path("/dev/null")
+        name, mark, nothing = Path(command[0]).name, make_mark(self.mark), Path("/dev/null")
         spec = ProgramSpec(
-            name=name, command=self.command, folder=self.folder, log=nothing, env=self.env, mark=mark, memory=None
+            name=name, command=command, folder=folder, log=nothing, env=self.env, mark=mark, memory=None, fork=self.fork
         )
         process = ProgramRun()
         try:
+            found = self._find_file(command[0], folder)
+            spec = msgspec.structs.replace(spec, command=(found, *command[1:]))
             with anyio.CancelScope(shield=True):  # one that was half started would be nobody's to end
                 transport = await open_process(spec, process)
+        except HookFailed as error:
+            raise VoiceError(f"{name}: {error}") from None
         except (OSError, ValueError) as error:
             raise VoiceError(describe_start_failure(spec, error), is_final=True) from None
         try:
@@ -62,3 +81,12 @@ class VoiceProgram:
             remark = process.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][-LONGEST_REMARK:]
             raise VoiceError(f"{name}: {describe_exit(status)}{f': {remark}' if remark else ''}")
         return bytes(process.stdout)
+
+    def _find_file(self, name: str, folder: Path) -> str:
+        """Raises OSError: there is no such program."""
+        path = self.find(str(folder / name) if "/" in name else name)
+        if not path:
+            is_there = "/" in name and (folder / name).exists()
+            number = errno.EACCES if is_there else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+        return path

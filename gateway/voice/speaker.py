@@ -5,10 +5,9 @@ them is there; else it is sent as the file that it is. The settings say who spea
 asks limits how long it may take, by cancelling; of a program nothing is left then.
 """
 
-import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from gateway.file_folders import read_whole, write_file
 from gateway.messages import Attachment
 from gateway.transcript import Usage
 from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
-from gateway.voice.program import VoiceProgram
+from gateway.voice.program import VoicePrograms
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes of what was spoken
@@ -38,11 +37,11 @@ OTHERS = (FFMPEG,)  # of what else there is
 
 
 class AnswerSpeaker:
-    """Speaks as the settings say now. `env` is all that programs find around them; `folder` is theirs, and passing."""
+    """Speaks as the settings say now. `folder` is that of the programs, and passing."""
 
-    def __init__(self, find_settings: Callable[[], Settings], env: Mapping[str, str], folder: Path, mark: str) -> None:
+    def __init__(self, find_settings: Callable[[], Settings], programs: VoicePrograms, folder: Path) -> None:
         self._find_settings = find_settings
-        self._env, self._folder, self._mark = env, folder, mark
+        self._programs, self._folder = programs, folder
 
     @property
     def is_on(self) -> bool:
@@ -120,13 +119,13 @@ class AnswerSpeaker:
     async def _convert(self, kind: str, data: bytes) -> bytes:
         """As a voice note; empty where nobody here can do that."""
         for command in CONVERTERS.get(kind, OTHERS):
-            if shutil.which(command[0], path=self._env.get("PATH", os.defpath)):
+            if self._programs.find(command[0]):
                 note = await self._run(command, data)
                 return note if infer_media_type(note) == NOTE_TYPE else b""
         return b""
 
     async def _run(self, command: tuple[str, ...], given: bytes) -> bytes:
-        return await VoiceProgram(command, self._folder.parent, self._env, self._mark).run(given)
+        return await self._programs.run(command, self._folder.parent, given)
 
     def _make_folder(self) -> Path:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

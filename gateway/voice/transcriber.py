@@ -4,7 +4,7 @@ The settings say which, and are asked each time: another model counts from the n
 long it may take, by cancelling; of a program nothing is left then.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -20,7 +20,7 @@ from gateway.errors import VoiceError
 from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
 from gateway.transcript import Usage
-from gateway.voice.program import VoiceProgram
+from gateway.voice.program import VoicePrograms
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes that an endpoint is sent
@@ -50,11 +50,11 @@ class _AudioAnswer(msgspec.Struct):
 
 
 class Transcriber:
-    """Makes words of audio, as the settings say that it is done now. `env` is all that a program finds around it."""
+    """Makes words of audio, as the settings say that it is done now. `folder` is where programs run."""
 
-    def __init__(self, find_settings: Callable[[], Settings], env: Mapping[str, str], folder: Path, mark: str) -> None:
+    def __init__(self, find_settings: Callable[[], Settings], programs: VoicePrograms, folder: Path) -> None:
         self._find_settings = find_settings
-        self._env, self._folder, self._mark = env, folder, mark
+        self._programs, self._folder = programs, folder
 
     @property
     def is_on(self) -> bool:
@@ -88,8 +88,8 @@ class Transcriber:
         if not command:
             raise VoiceError("nobody listens any more", is_final=True)
         (await anyio.to_thread.run_sync(_open_audio, file.path)).close()
-        program = VoiceProgram(_fill_in(command, file.path, language), self._folder, self._env, self._mark)
-        return AudioText((await program.run()).decode("utf-8", "replace").strip()[:LONGEST_TEXT])
+        printed = await self._programs.run(_fill_in(command, file.path, language), self._folder)
+        return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
 
     def _find_model(self) -> ModelSettings | None:
         settings = self._find_settings()

@@ -1,6 +1,8 @@
-"""How a process of the fork server becomes a program, and is held to what that may reach: a hook's, or a command.
+"""How a process of the fork server becomes a program, and is held to what that may reach: a hook's, what hears and
+speaks, or a command.
 
-A hook's has no keeper: it is told of and killed as a worker is, and what it leaves behind comes to the fork server.
+Only a command has a keeper: the others are told of and killed as a worker is, and what they leave behind comes to the
+fork server.
 """
 
 import os
@@ -13,7 +15,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from gateway.worker import kernel
-from gateway.worker.protocol import CANNOT_RESTRICT, OOM_SCORE, SandboxProgram
+from gateway.worker.protocol import CANNOT_RESTRICT, OOM_SCORE, ProgramRequest
 from gateway.worker.sandbox import restrict
 
 MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
@@ -34,13 +36,14 @@ def run_program(ends: ProgramDescriptors) -> NoReturn:
     """In a fresh process: be this program, the leader of a session."""
     with os.fdopen(os.dup(ends.spec), "rb") as file:
         file.seek(0)
-        spec = msgspec.json.decode(file.read(), type=SandboxProgram)
+        spec = msgspec.json.decode(file.read(), type=ProgramRequest)
     pipes = [os.dup(end) for end in ends[1:]]  # one of them may have a low number
     for place, descriptor in enumerate(pipes):
         os.dup2(descriptor, place)
     os.closerange(3, MOST_DESCRIPTORS)
     os.setsid()
-    run_as_program(spec.command, spec.folder, spec.env, partial(restrict, spec.sandbox))
+    enter = partial(restrict, spec.sandbox) if spec.sandbox else lambda: None
+    run_as_program(spec.command, spec.folder, spec.env, enter)
 
 
 def run_as_program(

@@ -87,13 +87,13 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: CommandSandbox | None = None
 
 
-class SandboxProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that is a hook, and what it reaches."""
+class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that the fork server makes a process for: a hook, or what hears and speaks."""
 
     command: tuple[str, ...]  # its file, which is not looked for, and its arguments
     folder: str
     env: dict[str, str]  # all of it: nothing else is there
-    sandbox: Sandbox
+    sandbox: Sandbox | None = None  # what it reaches; None: whatever its user does
 
 
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -126,6 +126,22 @@ async def test_what_programs_left_running_ends_with_them(tmp_path: Path) -> None
             assert not list_left(tmp_path)
 
 
+@pytest.mark.process
+@pytest.mark.timeout(240)
+async def test_a_program_ends_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
+    wire = TelegramWire()
+    program = Program(tmp_path, "setsid sleep 1000 & sleep 1000")
+    async with wire.serving():
+        with GatewayProcess(tmp_path / "home") as gateway:
+            gateway.script(*SCRIPT, settings=program.settings("transcribe"))
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            await to_thread.run_sync(gateway.start)
+            await wire.upload(("voice.ogg", b"milk"))
+            await until(lambda: len(list_left(tmp_path)) == 2, "the program at work")
+            gateway.kill()
+            await until(lambda: not list_left(tmp_path), "the end of all that it started")
+
+
 @pytest.mark.parametrize("data", [b"", b"\0" * 100_000, b"%PDF-1.4 no audio"])
 @pytest.mark.parametrize("listener", ["program", "endpoint"])
 async def test_what_is_no_audio_is_answered_all_the_same(data: bytes, listener: str, tmp_path: Path) -> None:

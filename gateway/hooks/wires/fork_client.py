@@ -48,7 +48,7 @@ from gateway.hooks.wires.program_process import ProgramProcess, connect_program
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
-from gateway.worker.protocol import CommandSpec, ForkServerSettings, SandboxProgram, WorkerSpec
+from gateway.worker.protocol import CommandSpec, ForkServerSettings, ProgramRequest, WorkerSpec
 
 ENDLESS = "it had {} processes and threads, and {} (three quarters of hooks.processes) are the most of one hook"
 ENDED = "the fork server ended, and its workers with it"
@@ -365,7 +365,7 @@ class ForkServerClient:
         return how
 
     async def start_program(
-        self, program: SandboxProgram, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
+        self, program: ProgramRequest, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
     ) -> asyncio.SubprocessTransport:
         """A program in a process of the fork server, as `subprocess_exec` gives one; `stderr` is where its errors go.
 

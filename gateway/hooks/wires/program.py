@@ -29,7 +29,7 @@ from gateway.hooks.wires.timeouts import ActiveCalls
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of, unused_part_of
 from gateway.worker.kernel import kill_group
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
-from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, SandboxProgram
+from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, ProgramRequest
 from gateway.worker.sandbox import Sandbox
 
 RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
@@ -38,9 +38,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 ForkProgram: TypeAlias = Callable[
-    [SandboxProgram, asyncio.SubprocessProtocol, int | None], Awaitable[asyncio.SubprocessTransport]
+    [ProgramRequest, asyncio.SubprocessProtocol, int | None], Awaitable[asyncio.SubprocessTransport]
 ]
-"""Starts a program in a process that can be restricted; its errors go where the number says, if it says."""
+"""Starts a program in a process that can be restricted, and ends with us; its errors go where the number says."""
 
 
 class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     mark: str = ""  # by which what it leaves behind is found
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
     memory: int | None
-    sandbox: Sandbox | None = None  # what it reaches; then its process is made by `fork`
-    fork: ForkProgram | None = None
+    sandbox: Sandbox | None = None  # what it reaches
+    fork: ForkProgram | None = None  # makes its process; None: we do, and nothing restricts it
 
     def environ(self) -> dict[str, str]:
         """HOOK_OPTIONS is how a program of any language comes by its options."""
@@ -74,8 +74,8 @@ async def open_process(
     spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
 ) -> asyncio.SubprocessTransport:
     """Its process, the leader of a group. OSError, ValueError or HookFailed: it cannot be started."""
-    if spec.sandbox is not None and spec.fork is not None:
-        program = SandboxProgram(
+    if spec.fork is not None:
+        program = ProgramRequest(
             command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
         )
         return await spec.fork(program, protocol, stderr)
@@ -100,6 +100,13 @@ def limit_program(pid: int, spec: ProgramSpec) -> None:
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
     with suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(OOM_SCORE)
+
+
+def kill_program(transport: asyncio.SubprocessTransport) -> None:
+    """And its group, which one that has only just begun does not lead yet."""
+    kill_group(transport.get_pid())
+    with suppress(ProcessLookupError):
+        transport.kill()
 
 
 def close_pipes(transport: asyncio.SubprocessTransport) -> None:
@@ -239,8 +246,8 @@ class LastingProgram:
 
     def kill(self, reason: str) -> None:
         self._why = self._why or reason
-        if self._pipes.is_running:
-            kill_group(self.pid)
+        if self._pipes.is_running and self._pipes.transport:
+            kill_program(self._pipes.transport)
 
     async def _begin(self) -> None:
         read, write = os.pipe()
@@ -298,7 +305,7 @@ class ProgramRun(asyncio.SubprocessProtocol):
 
     def kill(self) -> None:
         if not self.over.is_set():
-            kill_group(self._transport.get_pid())
+            kill_program(self._transport)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)
