@@ -44,6 +44,16 @@ if TYPE_CHECKING:
     from gateway.config.platform_settings import PlatformSpec as PlatformSpec
     from gateway.errors import AdapterError as AdapterError
     from gateway.logs.redaction import TokenShape as TokenShape
+    from gateway.message_parts import Contact as Contact
+    from gateway.message_parts import Location as Location
+    from gateway.message_parts import MessagePart as MessagePart
+    from gateway.message_parts import Poll as Poll
+    from gateway.message_parts import Sticker as Sticker
+    from gateway.message_parts import describe_parts as describe_parts
+    from gateway.message_parts import make_contact as make_contact
+    from gateway.message_parts import make_location as make_location
+    from gateway.message_parts import make_poll as make_poll
+    from gateway.message_parts import make_sticker as make_sticker
     from gateway.messages import Address as Address
     from gateway.messages import Attachment as Attachment
     from gateway.messages import Button as Button

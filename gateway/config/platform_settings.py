@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 
 from gateway.config.fields import Secret, describe
 from gateway.logs.redaction import TokenShape
+from gateway.message_parts import MessagePart
 from gateway.messages import ChatType, name_of_account
 
 ACCOUNT_NAME: Final = re.compile(rf"(?!({'|'.join(get_args(ChatType))})$)[a-z][a-z0-9_-]{{0,30}}")
@@ -37,9 +38,11 @@ class DisplaySettings(Struct, frozen=True, kw_only=True):
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):
-    """What all networks have. What is `SHARED` the bots of a network have from its section alone."""
+    """What all networks have. What is `SHARED` the bots of a network have from its section alone; `NATIVE_PARTS` are
+    what the network shows as what it is, of all that is neither text nor file, and not in words."""
 
     SHARED: ClassVar[tuple[str, ...]] = ()
+    NATIVE_PARTS: ClassVar[tuple[type[MessagePart], ...]] = ()
 
     enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
     home_channel: Annotated[

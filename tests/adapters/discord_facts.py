@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gateway.message_parts import MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import GROUP
 
 APP = "4242000"
@@ -125,3 +126,16 @@ def interaction(
 def keys(message: dict[str, Any]) -> dict[str, str]:
     rows = message.get("components") or []
     return {one["label"]: one["custom_id"] for row in rows for one in row["components"]}
+
+
+def said_of(part: MessagePart) -> dict[str, Any]:
+    """What a message is that is neither text nor file, where Discord has that."""
+    match part:
+        case Sticker():
+            return {"sticker_items": [{"id": "66", "name": part.name, "format_type": 1}]}
+        case Poll():
+            answers = [{"answer_id": at, "poll_media": {"text": name}} for at, name in enumerate(part.options, 1)]
+            until = {"expiry": "2040-01-01T00:00:00+00:00", "allow_multiselect": False, "layout_type": 1}
+            counts = {"results": {"is_finalized": False, "answer_counts": []}}
+            return {"poll": {"question": {"text": part.question}, "answers": answers, **until, **counts}}
+    raise AssertionError(f"nobody sends {part} there")

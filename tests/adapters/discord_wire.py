@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from gateway.message_parts import MessagePart
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.discord_facts import (
     BOT,
@@ -31,6 +32,7 @@ from tests.adapters.discord_facts import (
     member,
     passed_on,
     reaction,
+    said_of,
     thread,
     user,
 )
@@ -201,6 +203,9 @@ class DiscordWire:
                 where |= {"duration_secs": 1.0, "waveform": "AAAA"}
             found.append({"id": number, "filename": name, "size": len(data), "content_type": kind, **where})
         return self.told(self.message(by, self.place(by), caption, attachments=found))
+
+    async def send(self, part: MessagePart, *, by: str = ANN) -> None:
+        self.told(self.message(by, self.place(by), "", **said_of(part)))
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if label not in message.buttons:

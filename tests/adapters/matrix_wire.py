@@ -19,12 +19,14 @@ import anyio.abc
 from aiohttp import web
 from yarl import URL
 
+from gateway.message_parts import Location, MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Shown, media_type_of
 from tests.adapters.matrix_server import SERVER
 
 ADAPTERS = Path(__file__).parent.parent.parent / "docs" / "adapters"
 BOT, OTHER_BOT = "bot", "otherbot"
 NAMES = {ANN: "ann", BEN: "ben", STRANGER: "stranger", SECOND_STRANGER: "stranger2"}
+POLL = "org.matrix.msc3381.poll.start"
 API = "/_matrix/client/v3"
 LONG = {"room": {"timeline": {"limit": 1000}}}
 UNLIMITED = aiohttp.ClientTimeout(total=None)
@@ -102,6 +104,31 @@ class MatrixLine:
 def exact(url: str) -> URL:
     """The address as it was sent, sign by sign."""
     return URL(url, encoded=True)
+
+
+def said_of(part: MessagePart) -> tuple[str, dict[str, Any]]:
+    """As a client writes what is neither text nor file, where Matrix has that: the kind of event, and what it holds."""
+    match part:
+        case Sticker():
+            return "m.sticker", {"body": part.name, "url": "mxc://localhost/none", "info": {}}
+        case Location():
+            place = f"geo:{part.latitude},{part.longitude};u=35"
+            return "m.room.message", {"msgtype": "m.location", "body": f"Location {place}", "geo_uri": place}
+        case Poll():
+            answers = [{"id": name, "org.matrix.msc1767.text": name} for name in part.options]
+            asked = {"question": {"org.matrix.msc1767.text": part.question}, "answers": answers}
+            return POLL, {POLL: {**asked, "kind": "org.matrix.msc3381.poll.undisclosed", "max_selections": 1}}
+    raise AssertionError(f"nobody sends {part} there")
+
+
+def text_of(kind: str, content: Mapping[str, Any]) -> str:
+    """What people see of a message: of a place where it is, of a poll what it asks."""
+    if kind == POLL:
+        asked = content[POLL]
+        return "\n".join(one["org.matrix.msc1767.text"] for one in (asked["question"], *asked["answers"]))
+    if content["msgtype"] == "m.location":
+        return f"{content['org.matrix.msc3488.location']['description']} {content['geo_uri']}"
+    return str(content["body"])
 
 
 def calls_somebody(content: Mapping[str, Any]) -> bool:
@@ -201,6 +228,10 @@ class MatrixWire:
             content = {"msgtype": "m.file", "body": caption or name, "filename": name, "url": place, "info": info}
             sent = await self._send(by, "", content)
         return sent
+
+    async def send(self, part: MessagePart, *, by: str = ANN) -> None:
+        kind, content = said_of(part)
+        await self._send(by, "", content, kind)
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if before := self._pressed.get((message.id, label, by)):  # a second press takes the first one back
@@ -340,9 +371,9 @@ class MatrixWire:
             (message,) = [one for one in self.shown if one.id == related["event_id"]]
             message.text = content["m.new_content"]["body"]
             self.looks[message.id] = content["m.new_content"].get("formatted_body", "")
-        elif event["type"] == "m.room.message":
+        elif event["type"] in ("m.room.message", POLL):
             self.looks[event["event_id"]] = content.get("formatted_body", "")
-            self.shown.append(await self._read(who, chat, event["event_id"], content))
+            self.shown.append(await self._read(who, chat, event))
         elif event["type"] == "m.reaction" and (asked := self._of(related["event_id"])):
             asked.buttons[related["key"]] = related["key"]
             self._buttons[event["event_id"]] = (asked, related["key"])
@@ -354,11 +385,12 @@ class MatrixWire:
     def _of(self, message: str) -> Shown | None:
         return next((one for one in self.shown if one.id == message), None)
 
-    async def _read(self, who: str, chat: str, number: str, content: Any) -> Shown:
+    async def _read(self, who: str, chat: str, event: Any) -> Shown:
+        content = event["content"]
         related = content.get("m.relates_to", {})
         thread = next((name for name, root in self._threads.items() if root == related.get("event_id")), "")
         answered = related.get("m.in_reply_to", {}).get("event_id", "")
-        shown = Shown(number, chat, content["body"], thread, answered)
+        shown = Shown(event["event_id"], chat, text_of(event["type"], content), thread, answered)
         if "url" in content:
             shown.file_name = content["filename"]
             shown.text = content["body"] if content["body"] != content["filename"] else ""

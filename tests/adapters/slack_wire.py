@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from gateway.adapters.slack.manifest import SCOPES
+from gateway.message_parts import MessagePart
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.slack_web import BOT, METHODS, Refused, rich_texts
 
@@ -148,6 +149,9 @@ class SlackWire:
             if kind == "audio/ogg":
                 found[-1]["subtype"] = "slack_audio"
         return {**message, "subtype": "file_share", "files": found}
+
+    async def send(self, part: MessagePart, *, by: str = ANN) -> None:
+        raise AssertionError(f"{by} cannot send {part} there")
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if label not in message.buttons:

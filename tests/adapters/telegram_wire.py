@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import ANN, GROUP, Shown
 
 TOKEN = "4242:AAHfiqksKZ8WmR2zSjiQ7_v0pnWEvXyZabc"
@@ -116,6 +117,9 @@ class TelegramWire:
             said = {"caption": caption} if caption and not ids else {}
             ids.append(self.told(self.message(by, chat or by, **kind, **said, **album)))
         return ids[0]
+
+    async def send(self, part: MessagePart, *, by: str = ANN) -> None:
+        self.told(self.message(by, by, **said_of(part)))
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if label not in message.buttons:
@@ -390,6 +394,26 @@ class TelegramWire:
     def _as_message(self, shown: Shown) -> dict[str, Any]:
         about = {"message_id": int(shown.id), "date": int(time.time()), "from": BOT, "chat": chat_of(shown.chat)}
         return {**about, "text": shown.text}
+
+
+def said_of(part: MessagePart) -> dict[str, Any]:
+    """What a message is that is neither text nor file; a place with a title is told as a venue, too."""
+    match part:
+        case Sticker():
+            about = {"file_id": "1", "file_unique_id": "1", "type": "regular", "is_animated": False, "is_video": False}
+            return {"sticker": {**about, "width": 8, "height": 8, "emoji": part.emoji or None, "set_name": part.name}}
+        case Location():
+            place = {"latitude": part.latitude, "longitude": part.longitude}
+            named = {"location": place, "title": part.title, "address": part.address}
+            return {"location": place, **({"venue": named} if part.title else {})}
+        case Contact():
+            first, _, last = part.name.partition(" ")
+            return {"contact": {"phone_number": part.phone, "first_name": first, "last_name": last}}
+        case Poll():
+            options = [{"text": name, "voter_count": 0, "persistent_id": name} for name in part.options]
+            flags = ("is_closed", "is_anonymous", "allows_multiple_answers", "members_only", "allows_revoting")
+            about = {"id": "1", "type": "regular", "total_voter_count": 0, **dict.fromkeys(flags, False)}
+            return {"poll": {**about, "question": part.question, "options": options}}
 
 
 def caption_of(asked: dict[str, Any]) -> str:

@@ -426,22 +426,3 @@ async def test_a_thread_is_called_by_what_was_said_and_not_by_what_it_answers(
         await wire.write(f"<@{BOT['id']}> what is it?", chat=GROUP, reply_to=first)
         (shown,) = await home.shows("It is 42.")
         assert wire.channels[shown.thread]["name"] == "what is it?"
-
-
-async def test_stickers_and_polls_are_data_for_hooks_and_words_for_the_model(wire: DiscordWire, tmp_path: Path) -> None:
-    answers = [{"answer_id": at, "poll_media": {"text": text}} for at, text in enumerate(("yes", "no"), 1)]
-    poll = {
-        "question": {"text": "Shall we?"},
-        "answers": answers,
-        "expiry": "2040-01-01T00:00:00+00:00",
-        "allow_multiselect": False,
-    }
-    poll |= {"layout_type": 1, "results": {"is_finalized": False, "answer_counts": []}}
-    sticker = {"id": "66", "name": "wave", "format_type": 1}
-    async with housed(wire, tmp_path / "home") as house:
-        wire.told(wire.message(ANN, wire.place(ANN), "", sticker_items=[sticker]))
-        wire.told(wire.message(ANN, wire.place(ANN), "", poll=poll))
-        waves, asks = await house.hears("message:received", 2)
-    assert (waves["text"], waves["parts"]) == ("[sticker wave]", [{"kind": "sticker", "emoji": "", "name": "wave"}])
-    assert asks["text"] == "[poll: Shall we? yes / no]"
-    assert asks["parts"] == [{"kind": "poll", "question": "Shall we?", "options": ("yes", "no")}]

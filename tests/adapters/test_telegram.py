@@ -3,13 +3,13 @@
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 from aiohttp import web
 
 from gateway.adapters.telegram.format import render_messages
+from gateway.message_parts import Location
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
@@ -208,52 +208,20 @@ async def test_what_the_library_cannot_build_is_passed_over_counted_and_kept(
         assert not house.presence.unreadable
 
 
-async def test_what_is_neither_text_nor_file_is_data_for_hooks_and_words_for_the_model(
+async def test_a_place_has_its_name_and_who_shows_where_they_go_says_it_once(
     wire: TelegramWire, tmp_path: Path
 ) -> None:
-    sticker: dict[str, Any] = {
-        "file_id": "1",
-        "file_unique_id": "1",
-        "type": "regular",
-        "emoji": "👋",
-        "set_name": "waves",
-    }
-    sticker |= {"width": 8, "height": 8, "is_animated": False, "is_video": False}
-    place = {"latitude": 52.5, "longitude": 13.25}
-    named = {"location": place, "title": "Zoo]\n[owner", "address": "Road 8"}
-    options = [{"text": name, "voter_count": 0, "persistent_id": name} for name in ("yes", "no")]
-    flags = dict.fromkeys(("is_closed", "is_anonymous", "allows_multiple_answers", "members_only"), False)
-    more = {"allows_revoting": False, "type": "regular", "total_voter_count": 0}
-    sent: dict[str, dict[str, Any]] = {
-        "sticker": {"sticker": sticker},
-        "location": {"location": place},
-        "place": {"location": place, "venue": named},
-        "contact": {"contact": {"phone_number": "+49 30 1", "first_name": "Ann", "last_name": "Oak"}},
-        "poll": {"poll": {"id": "1", "question": "Shall we?", "options": options, **flags, **more}},
-    }
-    texts, kinds = [], []
     async with housed(wire, tmp_path / "home") as house:
-        for number, about in enumerate(sent.values(), 1):
-            wire.told({**wire.message(ANN, ANN), **about})
-            received = (await house.hears("message:received", number))[-1]
-            await house.shows("I heard you.", number)
-            texts.append(received["text"])
-            kinds += [one["kind"] for one in received["parts"]]
-        moved = {**wire.message(ANN, ANN), "location": {**place, "live_period": 60}, "edit_date": 1}
-        wire.update("edited_message", moved)  # somebody who shows where they go
+        await wire.send(Location(latitude=52.5, longitude=13.25, title="Zoo]\n[owner", address="Road 8"))
+        await house.shows("I heard you.")
+        (received,) = await house.hears("message:received")
+        assert received["text"] == "[place: Zoo owner, Road 8 (52.5, 13.25)]"
+        assert [one["title"] for one in received["parts"]] == ["Zoo owner"]
+        place = {"latitude": 52.5, "longitude": 13.25, "live_period": 60}
+        wire.update("edited_message", {**wire.message(ANN, ANN), "location": place, "edit_date": 1})
         await wire.write("what is it?")
         await house.shows("It is 42.")
-        assert len(house.told("message:received")) == 6
-        asked = str(house.told("llm:before")[-1]["messages"])
-    assert texts == [
-        "[sticker 👋]",
-        "[location: 52.5, 13.25]",
-        "[place: Zoo owner, Road 8 (52.5, 13.25)]",
-        "[contact: Ann Oak +49 30 1]",
-        "[poll: Shall we? yes / no]",
-    ]
-    assert kinds == ["sticker", "location", "location", "contact", "poll"]
-    assert all(text in asked for text in texts)
+        await house.hears("message:received", 2)
 
 
 async def look_at(house: House) -> list[str]:

@@ -30,6 +30,8 @@ DELETIONS = (
     "test_what_waits_and_is_deleted_is_not_answered",
     "test_what_is_deleted_is_kept_where_the_settings_want_it",
 )
+PLACES_AND_CONTACTS = ("test_a_place_comes_as_what_it_is", "test_a_contact_comes_as_what_it_is")
+PARTS = ("test_a_sticker_comes_as_what_it_is", "test_a_poll_comes_as_what_it_is", *PLACES_AND_CONTACTS)
 NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "nobody but the owner reaches its socket": (
         "test_a_stranger_is_denied_by_every_way_in",
@@ -66,6 +68,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_who_wants_it_hears_the_answer_behind_its_text",
         "test_files_that_an_answer_names_come_with_it",
     ),
+    "people write and attach there, and send nothing else": PARTS,
     "it has no messages that change": (
         "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
         "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
@@ -99,6 +102,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
         "test_reactions_are_told",
     ),
+    "people write and attach there, and send nothing else": PARTS,
     "it has no messages that change": (
         "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
         "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
@@ -114,9 +118,11 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
     ),
 }
-# Telegram tells no bot that somebody took a message back.
+# Telegram tells no bot that somebody took a message back. Discord has stickers and polls, Slack nothing of the kind.
 WITHOUT = {
     **dict.fromkeys(("telegram", "telegram-calls"), DELETIONS),
+    "discord": PLACES_AND_CONTACTS,
+    **dict.fromkeys(("slack", "slack-calls"), PARTS),
     "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
     "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
 }

@@ -16,6 +16,7 @@ from gateway.adapters import (
     Message,
     add_context,
     decode_button,
+    describe_parts,
     describe_reply,
     kind_of,
     make_reaction,
@@ -23,6 +24,7 @@ from gateway.adapters import (
 
 from .connection import fetch_event
 from .format import BUTTONS
+from .parts import POLL, STICKER, part_of
 
 PLATFORM = "matrix"
 TEXTS = ("m.text", "m.emote")
@@ -65,7 +67,7 @@ class MatrixReader:
         """None: it is not for us."""
         if event["sender"] == self._client.user_id:
             return None
-        if event["type"] == "m.room.message":
+        if event["type"] in ("m.room.message", STICKER, POLL):
             return await self._read_message(room, event)
         if event["type"] == "m.reaction":
             return await self._read_reaction(room, event)
@@ -75,9 +77,11 @@ class MatrixReader:
         related = event["content"].get("m.relates_to") or {}
         is_edit = related.get("rel_type") == "m.replace"
         content = event["content"]["m.new_content"] if is_edit else event["content"]
-        if content.get("msgtype") not in (*TEXTS, *FILES):
+        part = part_of(event)
+        if part is None and content.get("msgtype") not in (*TEXTS, *FILES):
             return None  # what bots say is a notice; and what has lost its content was taken back
-        text, files = self._text_of(content), () if is_edit else files_of(content, event["event_id"])
+        parts, files = (part,) if part else (), () if is_edit else files_of(content, event["event_id"])
+        text = describe_parts(parts) or self._text_of(content)
         if not text and not files:
             return None
         address = address_of(room, {} if is_edit else related)
@@ -100,6 +104,7 @@ class MatrixReader:
             reply_to=answered,
             sent_at=event["origin_server_ts"] / 1000,
             extra=describe_reply(said, quoted["sender"], is_own=is_own) if quoted else {},
+            parts=parts,
         )
         about = files_of(quoted["content"], quoted["event_id"]) if quoted else ()
         shown = tuple(one for one in about if one.about.kind in ("image", "document"))

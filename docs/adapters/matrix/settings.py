@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from gateway.adapters import PlatformSettings, PlatformSpec, Secret, TokenShape, describe
+from gateway.adapters import Location, PlatformSettings, PlatformSpec, Poll, Secret, TokenShape, describe
 
 
 class MatrixSettings(PlatformSettings, frozen=True, kw_only=True):
     """Matrix, by a homeserver of anybody's."""
+
+    NATIVE_PARTS = (Poll, Location)
 
     homeserver: Annotated[str, describe("its address, such as https://matrix.example.org")] = ""
     access_token: Annotated[Secret, describe("the token of the bot's account, `syt_...`")] = Secret()

@@ -27,6 +27,7 @@ from gateway.adapters import (
 
 from .connection import ERRORS, expect, find_room, post, take_buttons_away
 from .format import BUTTONS, LIMIT, MatrixText, render_messages, show_literals, write_content, write_edit
+from .parts import write_part
 from .reader import VOICE, MatrixFile
 from .settings import MatrixSettings
 
@@ -61,6 +62,9 @@ class MatrixTransport(NetworkTransport[MatrixText]):
         await self._pace.wait(reply.address.chat_id, POSTS)
         with self._pace.heeded(reply.address.chat_id), self.calling():
             room = await find_room(self._client, reply.address.chat_id)
+            if loaded.part:
+                kind, content = write_part(loaded.part)
+                return (await post(self._client, room, content | relate(reply, is_first=part == 0), nonce, kind),)
             contents = [await self._upload(file) for file in loaded.files]
             if contents and loaded.text is not None:
                 said = write_content(loaded.text)

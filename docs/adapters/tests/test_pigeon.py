@@ -46,6 +46,12 @@ LEFT_OUT = {
         "test_an_album_is_one_message",
         "test_files_go_out_and_come_in_whole_when_they_are_large",
     ),
+    "a letter is words": (
+        "test_a_sticker_comes_as_what_it_is",
+        "test_a_place_comes_as_what_it_is",
+        "test_a_contact_comes_as_what_it_is",
+        "test_a_poll_comes_as_what_it_is",
+    ),
     "a letter may be as long as it likes": (
         "test_a_long_answer_comes_in_whole_pieces",
         "test_an_answer_is_so_many_messages_and_the_rest_a_file",

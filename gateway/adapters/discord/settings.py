@@ -5,6 +5,7 @@ from typing import Annotated
 from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
+from gateway.message_parts import Poll
 
 SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one digit more was always taken
 
@@ -13,6 +14,7 @@ class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
     """Discord, by its gateway. The library keeps the addresses of one place for all bots."""
 
     SHARED = ("api_url", "gateway_url")
+    NATIVE_PARTS = (Poll,)
 
     token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
     allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()

@@ -56,6 +56,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         self.is_native = settings.streaming == "auto"  # what a network has for answers that grow is used, too
         self._render = render
         self._show = show
+        self._native_parts = settings.NATIVE_PARTS
         self._max_parts = settings.max_parts
         self._longest = settings.max_parts * limit
         self._errors = errors
@@ -76,9 +77,9 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         """Can this file go with these, in one message?"""
         return False
 
-    def can_show(self, _part: MessagePart) -> bool:
+    def can_show(self, part: MessagePart) -> bool:
         """Can this be shown as what it is, and not only in words?"""
-        return False
+        return isinstance(part, self._native_parts)
 
     def part(self, reply: Reply, number: int) -> tuple[TextT | FileMessage[TextT], tuple[Button, ...]]:
         """One message: a piece of the text, or files; and the buttons, which stand under the end of the text."""

@@ -5,10 +5,13 @@ from typing import Annotated, Literal
 from gateway.config.fields import HTTP_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
+from gateway.message_parts import Location, Poll
 
 
 class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
     """Telegram, by long polling, or by its calls to the port."""
+
+    NATIVE_PARTS = (Poll, Location)
 
     token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
     mode: Annotated[

@@ -95,9 +95,6 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     def can_caption(self, text: TelegramText) -> bool:
         return count_utf16_units(text.text) <= LONGEST_CAPTION
 
-    def can_show(self, part: MessagePart) -> bool:
-        return isinstance(part, Poll | Location)
-
     def can_join(self, files: Sequence[OutboundFile], more: OutboundFile) -> bool:
         kinds = {group_kind_of(one) for one in (*files, more)}
         return len(files) < MOST_IN_ALBUM and len(kinds) == 1 and "" not in kinds

@@ -10,11 +10,13 @@ from gateway.adapters.shared.adapter import PresenceFacts
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
+from gateway.config.platform_settings import list_accounts
 from gateway.config.schema import ending_of
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
+from gateway.message_parts import MessagePart
 from gateway.messages import name_of_account
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
@@ -44,6 +46,12 @@ class House:
     @property
     def part(self) -> PartStatus:
         return next(one.part.facts for one in self.gateway.platforms if one.name == self.name)
+
+    @property
+    def native_parts(self) -> tuple[type[MessagePart], ...]:
+        """What the network shows as what it is, of all that is neither text nor file."""
+        known = list_accounts(self.gateway.settings.platforms)
+        return next((type(one.settings).NATIVE_PARTS for one in known if one.name == self.name), ())
 
     def told(self, name: str) -> list[dict[str, Any]]:
         """The events of a name, of this network."""

@@ -20,10 +20,9 @@ from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_changes import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_parts import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
 
-ZOO = {"kind": "location", "latitude": 52.5, "longitude": 13.25, "title": "Zoo", "address": "Road 8"}
-POLL = {"kind": "poll", "question": "Shall we?", "options": ["yes", "no"]}
 LETTER = b"%PDF-1.4 a letter"
 pytestmark = pytest.mark.anyio
 
@@ -231,19 +230,6 @@ async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp
         assert not house.with_text("Did.")
         await wire.press(question, "Yes")
         await house.shows("Did.")
-
-
-async def test_a_poll_and_a_place_that_a_hook_sends_are_shown_once_as_the_network_can(house: House) -> None:
-    """As what they are, or in words."""
-    await house.wire.write("hello")
-    await house.shows("I heard you.")
-    (received,) = await house.hears("message:received")
-    asked: dict[str, Any] = {"to": received["session_key"], "text": "Lunch there?", "parts": [ZOO, POLL]}
-    await house.gateway.hook_requests("lunch", "send", asked, "")
-    for words in ("Lunch there?", "Zoo", "52.5", "Shall we?", "yes", "no"):
-        await until(lambda told=words: bool(house.with_text(told)), words)  # type: ignore[misc]
-    await house.hears("message:sent", 2)
-    assert len(house.with_text("Shall we?")) == len(house.with_text("Lunch there?")) == len(house.with_text("Zoo")) == 1
 
 
 async def test_commands_are_commands(house: House) -> None:

@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gateway.message_parts import MessagePart
+
 ANN, BEN, STRANGER, SECOND_STRANGER = "1001", "1002", "6666", "7777"
 GROUP = "-2001"
 
@@ -75,6 +77,10 @@ class Wire(Protocol):
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         """A person sends files, several as an album; what ends with `.ogg` is a voice note."""
+        ...
+
+    async def send(self, part: MessagePart, *, by: str = ANN) -> None:
+        """A person sends what is neither text nor file, of the kinds that the network has."""
         ...
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None: ...

@@ -1,0 +1,58 @@
+"""What is neither text nor file, on every chat network: data for hooks, and words for the model and for who has none.
+
+Like `suite`, of which its tests are a part.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker, describe_parts
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.house import House
+
+ZOO = Location(latitude=52.5, longitude=13.25, title="Zoo", address="Road 8")
+LUNCH = Poll(question="Shall we?", options=("yes", "no"))
+pytestmark = pytest.mark.anyio
+
+
+async def sees(house: House, part: MessagePart) -> None:
+    """A person sends it: hooks see what it is, and the model reads words for it, and both once."""
+    await house.wire.send(part)
+    await house.shows("I heard you.")
+    (received,) = await house.hears("message:received")
+    assert received["parts"] == [msgspec.to_builtins(part)]
+    (asked,) = await house.hears("llm:before")
+    assert received["text"] == asked["messages"][-1]["content"] == describe_parts([part])
+
+
+async def test_a_sticker_comes_as_what_it_is(house: House) -> None:
+    await sees(house, Sticker(name="waves"))
+
+
+async def test_a_place_comes_as_what_it_is(house: House) -> None:
+    await sees(house, Location(latitude=52.5, longitude=13.25))
+
+
+async def test_a_contact_comes_as_what_it_is(house: House) -> None:
+    await sees(house, Contact(name="Ben Oak", phone="+49301"))
+
+
+async def test_a_poll_comes_as_what_it_is(house: House) -> None:
+    await sees(house, LUNCH)
+
+
+async def test_a_poll_and_a_place_that_a_hook_sends_are_shown_once_as_the_network_can(house: House) -> None:
+    """As what they are, or in words."""
+    await house.wire.write("hello")
+    await house.shows("I heard you.")
+    (received,) = await house.hears("message:received")
+    parts = msgspec.to_builtins([ZOO, LUNCH])
+    asked: dict[str, Any] = {"to": received["session_key"], "text": "Lunch there?", "parts": parts}
+    await house.gateway.hook_requests("lunch", "send", asked, "")
+    for words in ("Lunch there?", "Zoo", "52.5", "Shall we?", "yes", "no"):
+        await until(lambda told=words: bool(house.with_text(told)), words)  # type: ignore[misc]
+    await house.hears("message:sent", 2)
+    assert len(house.wire.shown) == 2 + len(house.native_parts)
+    assert len(house.with_text("Shall we?")) == len(house.with_text("Lunch there?")) == len(house.with_text("Zoo")) == 1
