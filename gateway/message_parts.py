@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
-LONGEST_NAME, LONGEST_TEXT = 100, 300  # characters
+LONGEST_NAME, LONGEST_LINE = 100, 300  # characters
 MOST_OPTIONS = 20
 FEWEST_OPTIONS, MOST_SENT = 2, 10  # of a poll that we send
 
@@ -59,7 +59,7 @@ def make_location(latitude: object, longitude: object, title: object = "", addre
         latitude=float(latitude),
         longitude=float(longitude),
         title=to_one_line(title, LONGEST_NAME),
-        address=to_one_line(address, LONGEST_TEXT),
+        address=to_one_line(address, LONGEST_LINE),
     )
 
 
@@ -70,7 +70,7 @@ def make_contact(name: object, phone: object = "") -> Contact:
 def make_poll(question: object, options: Iterable[object]) -> Poll:
     """Of more options than networks let people give, the first."""
     found = [to_one_line(one, LONGEST_NAME) for one, _ in zip(options, range(MOST_OPTIONS), strict=False)]
-    return Poll(question=to_one_line(question, LONGEST_TEXT), options=tuple(found))
+    return Poll(question=to_one_line(question, LONGEST_LINE), options=tuple(found))
 
 
 def describe_parts(parts: Iterable[MessagePart]) -> str:
@@ -130,7 +130,7 @@ def check_part(part: Poll | Location) -> Poll | Location:
     poll = make_poll(part.question, part.options)
     if poll != part or not poll.question or not all(poll.options):
         raise ValueError(
-            f"a poll has a question of at most {LONGEST_TEXT} characters and options of at most {LONGEST_NAME}, each on"
+            f"a poll has a question of at most {LONGEST_LINE} characters and options of at most {LONGEST_NAME}, each on"
             " one line and without brackets"
         )
     if not FEWEST_OPTIONS <= len(set(poll.options)) == len(poll.options) <= MOST_SENT:

@@ -42,6 +42,7 @@ DEFAULTS = rules(**tools_by_role_from(AccessSettings().tools))
         (named("write_file"), ["owner", "admin", "operator", "user"]),
         (named("send_message"), ["owner", "admin", "operator", "user"]),
         (make_send_file(lambda _facts: Workspace(())), ["owner", "admin", "operator", "user"]),
+        (next(one for one in make_chat_tools() if one.name == "send_poll"), ["owner", "admin", "operator", "user"]),
         (named("schedule"), ["owner", "admin", "operator", "user"]),
         (named("recall"), ["owner", "admin", "operator", "user"]),
         (named("web_fetch"), [*ROLES]),

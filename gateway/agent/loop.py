@@ -56,9 +56,11 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
 
 
 async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
-    """Those of the agent and of its sources that the person has."""
+    """Those of the agent and of its sources that the person has, and that do something in this conversation."""
     further, state.missing = await gather_tools(state.agent.sources)
-    return _grant_tools(state, (*state.agent.tools, *further, *turn_tools))
+    found, chat = (*state.agent.tools, *further, *turn_tools), state.ports.chat
+    fit = (tool for tool in found if tool.sends is None or (chat is not None and chat.can_show(tool.sends)))
+    return _grant_tools(state, tuple(fit))
 
 
 def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

@@ -17,6 +17,7 @@ import msgspec
 from gateway.agent.json_schema import check_value
 from gateway.agent.model import ToolSpec
 from gateway.errors import AgentError
+from gateway.message_parts import Location, MessagePart, Poll
 
 AskPerson: TypeAlias = Callable[[str, str], Any]
 RAW_ARGS = "__raw__"  # the argument under which a model's text stands when it was no JSON object
@@ -30,6 +31,12 @@ class ChatPort(Protocol):
 
     async def send_file(self, path: Path, caption: str, key: str) -> str:
         """Send a file here; its path is the real one. Returns words about that for the model."""
+
+    async def send_part(self, part: Poll | Location, key: str) -> str:
+        """Send it here, as what it is. Returns words about that for the model."""
+
+    def can_show(self, kind: type[MessagePart]) -> bool:
+        """Are such parts shown here as what they are?"""
 
     async def remind(self, text: str, at: float, key: str) -> str:
         """Let it come as a message at that time. Returns its number."""
@@ -77,8 +84,9 @@ class Tool:
     first, always or for the arguments and people for whom it says so; `subject` says what a lasting approval covers
     (without it: every call of this tool). `suspect`: when the process died while it ran, that may have been its doing,
     and it is not run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without
-    being named. `narrow`: what somebody has of it who has not every tool. `read_only`: it changes nothing, so that it
-    need not wait while a person is asked about a call beside it.
+    being named. `sends`: it is for conversations where such a part can be shown. `narrow`: what somebody has of it who
+    has not every tool. `read_only`: it changes nothing, so that it need not wait while a person is asked about a call
+    beside it.
     """
 
     name: str
@@ -91,6 +99,7 @@ class Tool:
     accept: Callable[[dict[str, Any]], None] | None = None
     suspect: bool = False
     is_trusted: bool = False
+    sends: type[MessagePart] | None = None
     narrow: "Tool | None" = None
     read_only: bool = False
 

@@ -18,6 +18,7 @@ from gateway.config.platform_settings import (
 )
 from gateway.config.settings import MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
 from gateway.config.voice_settings import LANGUAGE_PATTERN
+from gateway.message_parts import MessagePart
 from gateway.messages import Address
 
 RuleName: TypeAlias = Literal["answer", "agent", "model", "language", "progress", "reactions", "typing"]
@@ -78,6 +79,11 @@ class ChatRules:
         rules = self.find(address)
         progress = next(one for one in PROGRESS if one == rules["progress"].value)
         return ChatDisplay(progress, rules["reactions"].value == "on", rules["typing"].value == "on")
+
+    def can_show(self, address: Address, kind: type[MessagePart]) -> bool:
+        """Does the network there show such parts as what they are?"""
+        bot = self._bots.get(address.served_as)
+        return bot is not None and issubclass(kind, type(bot.settings).NATIVE_PARTS)
 
     def is_answered(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether what was said there is for us; `is_called`: it mentions us, or replies to us.

@@ -1,5 +1,5 @@
-"""What tools of the agent may do in the chat of their turn: say something or send a file now, or set a reminder
-for later.
+"""What tools of the agent may do in the chat of their turn: say something, send a file, a poll or a place now, or set a
+reminder for later.
 
 A reminder is a record of the journal, and becomes a message to the agent when it is due.
 
@@ -26,6 +26,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
 from gateway.lanes import LaneTurn
+from gateway.message_parts import Location, MessagePart, Poll, add_words
 from gateway.messages import Address, Message, MessageKind, Reply, attachment_from
 from gateway.roles import Role
 
@@ -157,6 +158,15 @@ class TurnChat:
         reply = Reply(f"{self._turn.turn_id}:file:{key}", self._message.address, caption, (file,), role=self._role)
         await self._turn.say(reply)
         return f"{file.name} ({file.size:,} bytes) is being sent."
+
+    async def send_part(self, part: Poll | Location, key: str) -> str:
+        """Send it here; the same call sends it once, however often its turn runs."""
+        name, text = f"{self._turn.turn_id}:part:{key}", add_words("", (part,))
+        await self._turn.say(Reply(name, self._message.address, text, role=self._role, parts=(part,)))
+        return "It is being sent."
+
+    def can_show(self, kind: type[MessagePart]) -> bool:
+        return self._context.chats.can_show(self._message.address, kind)
 
     async def remind(self, text: str, at: float, key: str) -> str:
         number = record_subjects.token_of(f"{self._turn.turn_id}/{key}")[:6]

@@ -29,6 +29,14 @@ def calling(name: str, **args: Any) -> dict[str, Any]:
 
 SCRIPT = (
     {"user": "draw it", "answers": [calling("send_file", path="chart.csv", caption="The chart."), {"text": "Done."}]},
+    {
+        "user": "vote on it",
+        "answers": [
+            calling("send_file", path="chart.csv", caption="The chart."),
+            calling("send_poll", question="Shall we?", options=["yes", "no"]),
+            {"text": "Done."},
+        ],
+    },
     {"user": "show it", "chunks": ["Here it is.\n", "MED", "IA:chart", ".csv\n", "Look ", "at it."], "delay": "400ms"},
     {"user": "only it", "text": "MEDIA: `chart.csv`"},
     {"user": "all of it", "text": "All of it.\nMEDIA:chart.csv\nMEDIA:notes.txt\nMEDIA:barn.png\nMEDIA:roof.jpg"},
@@ -183,7 +191,7 @@ async def test_what_the_network_does_not_take_is_said_with_its_place(house: Hous
 
 
 @pytest.mark.parametrize("wire", NETWORKS, indirect=True)
-async def test_a_file_that_is_owed_survives_kills_and_is_sent_once(wire: Any, tmp_path: Path) -> None:
+async def test_a_file_and_a_poll_that_are_owed_survive_kills_and_are_sent_once(wire: Any, tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.script(*SCRIPT, settings=wire.own(ANN) + wire.settings)
         gateway.environ |= wire.environ
@@ -193,7 +201,7 @@ async def test_a_file_that_is_owed_survives_kills_and_is_sent_once(wire: Any, tm
         await anyio.to_thread.run_sync(gateway.start)
         await until(lambda: is_up(gateway), "the network", PATIENCE)
         wire.flood(3)
-        await wire.write("draw it")
+        await wire.write("vote on it")
         await until(lambda: not has_ills(wire), "the refusal", PATIENCE)
         await anyio.to_thread.run_sync(gateway.kill)
         assert not wire.shown
@@ -204,6 +212,8 @@ async def test_a_file_that_is_owed_survives_kills_and_is_sent_once(wire: Any, tm
         await wire.write("what is it?")
         await until(lambda: has_text(wire, "It is 42."), "the next answer", PATIENCE)
         assert [one.file for one in files_of(wire)] == [CHART]
+        polls = [one for one in wire.shown if "Shall we?" in one.text]
+        assert len(polls) == int(wire.network != "slack"), "which has none, and whose agents have no tool for it"
 
 
 async def is_up(gateway: GatewayProcess) -> bool:

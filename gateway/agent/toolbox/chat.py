@@ -1,27 +1,42 @@
-"""Tools that send messages: to the person before the work is done, to another chat, or later as a reminder."""
+"""Tools that send messages: to the person before the work is done, to another chat, or later as a reminder; and polls
+and places, where the network has them.
+"""
 
 from dataclasses import replace
 from datetime import datetime
 from time import time
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
 from gateway.agent.tools import ChatPort, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
+from gateway.message_parts import (
+    FEWEST_OPTIONS,
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_SENT,
+    Location,
+    Poll,
+    check_part,
+)
 from gateway.yaml_source.units import parse_duration
 
 LONGEST_TEXT = 4000
 MAX_AHEAD = 366 * 86_400.0
+Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 def make_chat_tools() -> tuple[Tool, ...]:
-    """`send_message`, which asks when it is to go elsewhere, and `schedule` with its list."""
+    """`send_message`, which asks when it is to go elsewhere; `send_poll`, `send_place`; `schedule` with its list."""
     send = tool_from(
         send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
     return (
         replace(send, narrow=tool_from(send_reply, name=send.name)),
+        # They say here what the agent could have said in words, so whoever has trusted tools has them.
+        replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
+        replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
         tool_from(schedule),
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
@@ -38,6 +53,26 @@ async def send_message(
 async def send_reply(text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], context: ToolContext) -> str:
     """Send a message now to the person you talk with."""
     return await _chat(context).say(text, "", context.call_id)
+
+
+async def send_poll(
+    question: Annotated[str, Meta(min_length=1, max_length=LONGEST_LINE)],
+    options: Annotated[tuple[Option, ...], Meta(min_length=FEWEST_OPTIONS, max_length=MOST_SENT)],
+    context: ToolContext,
+) -> str:
+    """Send a poll to this conversation, on which people there vote. You are not told how they do."""
+    return await _send_part(context, Poll(question=question, options=options))
+
+
+async def send_place(
+    latitude: Annotated[float, Meta(ge=-90, le=90)],
+    longitude: Annotated[float, Meta(ge=-180, le=180)],
+    context: ToolContext,
+    title: Annotated[str, Meta(max_length=LONGEST_NAME)] = "",
+    address: Annotated[str, Meta(max_length=LONGEST_LINE)] = "",
+) -> str:
+    """Send a place on earth to this conversation, which people there see on a map; in degrees."""
+    return await _send_part(context, Location(latitude=latitude, longitude=longitude, title=title, address=address))
 
 
 async def schedule(
@@ -74,6 +109,14 @@ def parse_time(when: str, now: float) -> float:
     if not 0 < ahead <= MAX_AHEAD:
         raise AgentError(f"{when!r} is past, or more than a year ahead")
     return now + ahead
+
+
+async def _send_part(context: ToolContext, part: Poll | Location) -> str:
+    try:
+        checked = check_part(part)
+    except ValueError as error:
+        raise AgentError(str(error)) from None
+    return await _chat(context).send_part(checked, context.call_id)
 
 
 def _chat(context: ToolContext) -> ChatPort:
