@@ -55,12 +55,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SlackTimings:
-    """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up."""
+    """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up. Where
+    Slack calls us there is none, and it is `asked` whether it still knows us."""
 
     look: float = 1.0
     ping: float = 3.0
     broken: float = 10.0
     given_up: float = 45.0
+    asked: float = 20.0
     alive: float = 60.0
 
 
@@ -147,7 +149,7 @@ class SlackAdapter:
         async def watch() -> None:
             presence.up(f"{name}, by its calls to {route_of(self._context.served_as)}")
             while True:
-                await anyio.sleep(self._times.alive)
+                await anyio.sleep(self._times.asked)
                 await web.auth_test()
                 presence.answered()
 
