@@ -46,6 +46,8 @@ PROVISIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("PlatformSpec", "Presence", "Rate", "RateLimiter", "Receipt", "Reply", "RouteAnswer", "Secret"),
             *("SetupQuestion", "TokenShape", "Transport", "add_context", "decode_button", "describe", "describe_reply"),
             *("encode_button", "fetch_file", "kind_of", "make_access_questions", "make_reaction"),
+            *("Contact", "Location", "MessagePart", "Poll", "Sticker", "describe_parts"),
+            *("make_contact", "make_location", "make_poll", "make_sticker"),
             *("split_markdown", "to_plain_name"),
         ),
         "gateway.testing.networks": ("ANN", "BEN", "GROUP", "STRANGER", "Shown", "Wire"),

@@ -62,7 +62,6 @@ SHORT = {
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
-    "gateway/adapters/shared/kit.py": "a table",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
     "gateway/cli/open.py": "a file is a verb that one types",

@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 VERBS, OTHERS = "Verbs", ("Nouns", "Other words")
-SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in ("suite", "suite_changes", "suite_media", "plugin"))
+SUITES = ("suite", "suite_accounts", "suite_changes", "suite_media", "suite_parts", "plugin")
+SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in SUITES)
 HERMES_NAMES = ("gateway/hermes/shim/", "gateway/hermes/modules.py")  # what handlers written for Hermes import
 
 ASKS = re.compile(r"(is|has|can|needs|wants)_")
