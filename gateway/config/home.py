@@ -5,6 +5,7 @@ Light on purpose: every command needs it, before anything else.
 
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from gateway.errors import ConfigError
 
 OWN_FOLDER = "hermes-gateway"
-LONGEST_SOCKET = 107  # sockaddr_un holds 108 bytes, the last of them a zero
+LONGEST_SOCKET = 107 if sys.platform == "linux" else 103  # what sockaddr_un holds, without the zero at its end
 SHARED_TEMPORARY = Path("/tmp")  # noqa: S108 - one place for all who look; what we use in it is 0700 and checked
 
 
