@@ -48,15 +48,12 @@ class Shell:
     it is shown to say may stand anywhere in what it says.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, folder: Path | None = None, **variables: str) -> None:
+        """In the folder of somebody's own, or else where the page finds what it names."""
         self._place = place
+        self._variables = variables
         self._said, self._behind = place / "said", place / "behind"
-        desk = place / "desk"
-        desk.mkdir()
-        (desk / "x").write_text(f'#!/bin/sh\nHERMES_GATEWAY_CALLED=$0 exec {ROOT}/x "$@"\n')
-        (desk / "x").chmod(0o755)
-        for name in ("sample_hooks", "docs"):
-            (desk / name).symlink_to(ROOT / name)
+        desk = folder or make_desk(place)
         self._port = f"127.0.0.1:{find_free_port()}"
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(place / "notify"))
@@ -79,7 +76,7 @@ class Shell:
             "GATEWAY_WEB_LISTEN": self._port,
             "NOTIFY_SOCKET": str(self._place / "notify"),
             "LANG": "C.UTF-8",
-            "NO_COLOR": "1",
+            **(self._variables or {"NO_COLOR": "1"}),
         }
 
     def run(self, command: str, shown: str) -> tuple[str, int]:
@@ -102,9 +99,13 @@ class Shell:
         while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
             pass
         wanted = f"...{shown.strip()}..."
-        wait_until(lambda: is_like(wanted, self._at_home(self._behind.read_text())), "", 5)
-        said = self._at_home(self._behind.read_text())
+        wait_until(lambda: is_like(wanted, self.read_behind()), "")
+        said = self.read_behind()
         return shown if is_like(wanted, said) else said
+
+    def read_behind(self) -> str:
+        """What the last command that goes on has said so far."""
+        return self._at_home(self._behind.read_text())
 
     def _at_home(self, text: str) -> str:
         return text.replace(str(self._place), "~").replace(self._port, PORT)
@@ -121,6 +122,17 @@ class Shell:
             os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.communicate()
         self._inbox.close()
+
+
+def make_desk(place: Path) -> Path:
+    """Where the pages are tried: as in a clone, but for what is not named there."""
+    desk = place / "desk"
+    desk.mkdir()
+    (desk / "x").write_text(f'#!/bin/sh\nHERMES_GATEWAY_CALLED=$0 exec {ROOT}/x "$@"\n')
+    (desk / "x").chmod(0o755)
+    for name in ("sample_hooks", "docs"):
+        (desk / name).symlink_to(ROOT / name)
+    return desk
 
 
 def find_free_port() -> int:

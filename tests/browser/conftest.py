@@ -3,21 +3,17 @@
 The tests here are not `async`: Playwright's loop is the one that runs in their thread.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from gateway.testing import GatewayProcess
 from tests.browser.busy_home import start_busy
-from tests.browser.screen import PICTURES, Screen, log_in, screens
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-QUIET = ("--disable-background-networking", "--disable-sync", "--disable-component-update", "--no-first-run")
+from tests.browser.screen import PICTURES, Screen, find_chromium, log_in, open_chromium, screens
 
 
 class OpenScreen(Protocol):
@@ -29,13 +25,11 @@ class OpenScreen(Protocol):
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Whichever this machine has; without one the page is not tried, which CI does not allow."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = find_chromium()
     if program is None:
         pytest.skip("the page is tried in a real browser: apt install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
+    with open_chromium(program) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What somebody sees of the page in a real browser, at one width, in light or dark; and all that goes wrong there."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,12 +9,24 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, StorageState, expect
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 from gateway.testing import GatewayProcess
 from tests.proof_table import ROOT
 
 PICTURES = ROOT / "build" / "pictures"
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = ("--disable-background-networking", "--disable-sync", "--disable-component-update", "--no-first-run")
 PATIENCE = 60_000  # milliseconds
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 WIDTHS = {"desk": DESK, "phone": PHONE}
@@ -112,6 +125,19 @@ class Screen:
     def _note_request(self, request: Request) -> None:
         if urlsplit(request.url).netloc != urlsplit(self._url).netloc:
             self.faults.append(f"asked elsewhere: {request.url}")
+
+
+def find_chromium() -> str | None:
+    """Whichever this machine has."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+@contextmanager
+def open_chromium(program: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
+        yield browser
+        browser.close()
 
 
 @contextmanager
