@@ -82,6 +82,16 @@ def attachment_from(path: Path) -> Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class HeardWords:
+    """What somebody said to others, in the chat of the message that is told it; `id` is that of what they said."""
+
+    id: str
+    user_id: str
+    user_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One thing that a person did in a chat. `id` is the network's own, and makes it unique on its platform."""
 
@@ -102,6 +112,9 @@ class Message:
     person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
     parts: tuple[MessagePart, ...] = ()  # what is neither text nor file; the text has words for it
     text_before: str = ""  # what was said before an edit, where that is known; set when it is answered
+    is_overheard: bool = False  # it was said to others in a quiet chat: remembered for a while, and not answered
+    has_heard: bool = False  # what was said to others before it stands beside it in the journal
+    heard: tuple[HeardWords, ...] = ()  # that; set when it is answered
 
     @property
     def payer(self) -> str:

@@ -3,6 +3,8 @@
 Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
 `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
 The words of a message's audio stand on `gw.audio.<conv>`, answers that are to be spoken on `gw.voice.<conv>`.
+What was said to others in a quiet chat stands on `gw.quiet.<chat>`, what of it a conversation was told on
+`gw.heard.<conv>`.
 What the page's chat shows of a conversation stands on `gw.page.<conv>`.
 Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`; those that
 are of none on `gw.ev.<name>`.
@@ -14,11 +16,15 @@ from typing import Literal, TypeAlias
 
 from gateway.messages import Address
 
-SessionSubject: TypeAlias = Literal["in", "audio", "voice", "turn", "bell", "sum", "dead.turns", "shown", "page"]
+SessionSubject: TypeAlias = Literal[
+    "in", "audio", "heard", "voice", "turn", "bell", "sum", "dead.turns", "shown", "page"
+]
 
 TURN_SUBJECTS = "gw.turn.*"
 IN_SUBJECTS = "gw.in.*"
 AUDIO_SUBJECTS = "gw.audio.*"
+HEARD_SUBJECTS = "gw.heard.*"
+QUIET_SUBJECTS = "gw.quiet.*"
 VOICE_SUBJECTS = "gw.voice.*"
 PAGE_SUBJECTS = "gw.page.*"
 WAKEUP_SUBJECTS = "gw.bell.*"
@@ -126,6 +132,11 @@ def send_subject_of(where: str, stream: str = "") -> str:
 def chat_subject_of(chat: str) -> str:
     """Returns where it stands what was set in a chat."""
     return f"gw.chat.{token_of(chat)}"
+
+
+def quiet_subject_of(chat: str) -> str:
+    """Returns where it stands what was said to others in a quiet chat."""
+    return f"gw.quiet.{token_of(chat)}"
 
 
 def call_subject_of(key_name: str, call_id: str) -> str:

@@ -32,6 +32,7 @@ from gateway.steps import TurnRecord as TurnRecord
 from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
 from gateway.voice_records import AudioTranscription as AudioTranscription
+from gateway.voice_records import HeardMessage as HeardMessage
 from gateway.voice_records import VoiceAnswer as VoiceAnswer
 
 RecordT = TypeVar("RecordT", bound=JournalRecord)

@@ -1,11 +1,12 @@
-"""Records of what is said and heard: the words of people's audio, and answers that are to be spoken.
+"""Records of what is said and heard: the words of people's audio, answers that are to be spoken, and what was said to
+others in quiet chats.
 
 They stand in the journal with all others, which `gateway.records` reads and writes.
 """
 
 from typing import Literal
 
-from gateway.messages import Reply
+from gateway.messages import Message, Reply
 from gateway.steps import JournalRecord
 
 
@@ -42,3 +43,13 @@ class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
     error: str = ""
     person: str = ""  # whom it answers, as `telegram:1002`
     cause: tuple[str, int] | None = None
+
+
+class HeardMessage(JournalRecord, tag="heard", frozen=True, kw_only=True):
+    """What somebody said to others in a quiet chat: remembered there for a while, under the chat's name (`place`); or
+    told to a conversation with a message of it that came later (`before`: that one's id)."""
+
+    message: Message
+    place: str = ""
+    session_key: str = ""
+    before: str = ""

@@ -30,7 +30,7 @@ def test_every_entry_is_whole(known) -> None:
 @pytest.mark.parametrize(
     ("name", "writable", "outcomes"),
     [
-        ("message:received", {"text"}, {"end", "deny"}),
+        ("message:received", {"text", "heard"}, {"end", "deny"}),
         ("message:sending", {"text", "attachments"}, {"deny"}),
         ("message:sent", set(), set()),
         ("command:new", {"command", "args", "result"}, {"deny"}),

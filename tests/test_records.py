@@ -22,6 +22,10 @@ WRITTEN = {
     b'"chat_type":"dm","thread_id":""},"text":"hi","attachments":[],"buttons":[],"reply_to":"7","silent":false,'
     b'"literals":[],"role":"user","is_spoken":false},"turn_id":"t","state":"begun","tries":1,"path":"/f/a","error":"",'
     b'"person":"net:ann","cause":null}': records.VoiceAnswer,
+    b'{"kind":"heard","v":1,"at":2.5,"message":{"id":"7","address":{"platform":"net","chat_id":"-1","chat_type":"group"},'
+    b'"user_id":"ann","text":"hi","user_name":"Ann","sent_at":2.0},"place":"net:-1","session_key":"","before":""}': (
+        records.HeardMessage
+    ),
     b'{"kind":"chat","v":1,"at":0.0,"chat":"net:-1:7","values":{"answer":"always"}}': records.ChatRuleRecord,
     b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.LaneWakeup,
     b'{"kind":"claim","v":1,"at":0.0,"turn_id":"t","by":"n","on":3,"attempt":1}': records.Claim,

@@ -95,6 +95,10 @@ class ChatRules:
         answer = self.find(address)["answer"].value
         return answer == "always" or (is_called and answer != "never")
 
+    def is_heard(self, address: Address) -> bool:
+        """Whether what is said there to others is remembered for a while, for whoever calls us then."""
+        return address.chat_type != "dm" and self.find(address)["answer"].value == "quiet"
+
     def wants_all(self, served_as: str) -> bool:
         """Whether this bot has to see what is said in a group to others."""
         accounts = tuple(f"{name}:" for name in self._bots if name.startswith(f"{served_as}:"))
@@ -106,7 +110,7 @@ class ChatRules:
         named = [one.answer for chat, one in self._settings.chats.items() if is_own(chat)]
         bot = self._bots.get(served_as)
         is_free = bot is not None and (bot.settings.free_response_channels or not bot.settings.require_mention)
-        return bool(is_free) or any(answer == "always" for answer in (*kept, *named))
+        return bool(is_free) or any(answer in ("always", "quiet") for answer in (*kept, *named))
 
     def list_choices(self, name: RuleName) -> tuple[str, ...]:
         """What the rule can be; empty: any language."""

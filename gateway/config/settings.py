@@ -17,7 +17,7 @@ from gateway.yaml_source import ONE_OR_MORE, Duration, Size
 
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
-AnswerRule: TypeAlias = Literal["mention", "always", "never"]
+AnswerRule: TypeAlias = Literal["mention", "quiet", "always", "never"]
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 
 
@@ -106,7 +106,10 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
 
     answer: Annotated[
         AnswerRule | None,
-        describe("in groups: `mention` when it is spoken to, `always`, or `never` but for commands"),
+        describe(
+            "in groups: `mention` when it is spoken to, `quiet` likewise but it listens to the rest, `always`, or "
+            "`never` but for commands"
+        ),
     ] = None
     agent: Annotated[str, describe("who answers there, a name under `agents`")] = ""
     model: Annotated[str, describe("a name under `models`")] = ""

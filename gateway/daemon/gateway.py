@@ -31,7 +31,7 @@ from gateway.agent.context_files import HELD, ContextFiles
 from gateway.agent.mcp import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.chats import ChatJournal, ChatRules
+from gateway.chats import ChatJournal, ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
@@ -182,7 +182,7 @@ class Gateway:
         self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.plugins, self.tool_journal = Plugins(self.folder_hooks.plugin_tools), ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
-        self.agents = self._build_agents(configuration)
+        self.agents, self.heard = self._build_agents(configuration), HeardMessages(engine, self.chats.is_heard)
         self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
 
         self.context = self._build_dispatcher_context()
@@ -361,6 +361,7 @@ class Gateway:
             activity=self.activity,
             usage=self.usage,
             chats=self.chats,
+            heard=self.heard,
             transcriber=build_transcriber(self),
             speaker=build_speaker(self),
         )
@@ -402,6 +403,7 @@ async def open_gateway(
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
         await gateway.chats.kept.load()
+        await gateway.heard.load()
         await gateway.keys.load()
         await gateway.logins.load()
         await gateway.usage.load()
@@ -446,7 +448,8 @@ async def delete_message(gateway: Gateway, name: MessageName, by: str = "") -> b
     if gateway.settings.sessions.deletions == "keep":
         return False
     found = DeletedMessages(gateway.engine, gateway.sessions, gateway.search.find_message, gateway.lanes.list_live)
-    return await found.delete(name, by)
+    was_heard = await gateway.heard.delete(name, by)
+    return await found.delete(name, by) or was_heard
 
 
 def find_time(clock: JournalClock) -> float:
@@ -460,6 +463,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
     yield Part("voice", gateway.dispatcher.voice_answers.run)
+    yield Part("quiet chats", gateway.heard.run)
     yield Part("journal alerts", gateway.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))

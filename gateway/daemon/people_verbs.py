@@ -73,6 +73,7 @@ def _role_of(gateway: Gateway, person: Person) -> str:
 
 async def _show(gateway: Gateway, params: PersonParams) -> Any:
     person, traces = parse_person(params.person), _traces_of(gateway)
+    await gateway.heard.flush()
     found = await traces.find_conversations(person)
     kinds: dict[str, int] = {}
     async for _, kept in traces.read_records(person):
@@ -100,6 +101,7 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     remover = PersonRemoval(
         _traces_of(gateway), gateway.access.pairings, gateway.activity, gateway.usage, gateway.home.unreadable
     )
+    await gateway.heard.forget(str(person))
     gone = await remover.forget(person)
     await gateway.chats.kept.load()  # what was set in their direct chats is gone
     for login in gateway.logins.logins:

@@ -12,7 +12,7 @@ from gateway.activity import Activity
 from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
-from gateway.chats import ChatRules
+from gateway.chats import ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
@@ -108,6 +108,7 @@ class DispatcherContext:
     usage: UsageJournal
     media: MediaReader
     chats: ChatRules
+    heard: HeardMessages
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
     transcriber: Transcriber | None = None  # makes words of audio

@@ -30,7 +30,7 @@ from gateway.dispatcher.question_rights import as_answer, find_rights, is_approv
 from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
-from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, message_id_of
+from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
 from gateway.message_pieces import SAID_KINDS, name_of
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.records import ActivityRecord, ApprovalRequest
@@ -80,6 +80,8 @@ class Ingress:
         if message.address.platform not in OWN_PLATFORMS and message.kind != "internal":
             self._context.engine.clock.learn(message.sent_at)  # what a network says with a message is its own time
         role = self._context.access.find_role(message)
+        if message.is_overheard:
+            return await self._hear(message, complete, is_known=role is not None)
         async with self._holding(message, is_known=role is not None):
             if role is None:
                 return await self._turn_away(message)
@@ -87,6 +89,15 @@ class Ingress:
             if receipt.decision == "forbidden":
                 await write_activity(self._context, message, FORBIDDEN)
             return receipt
+
+    async def _hear(self, message: Message, complete: CompleteMessage | None, *, is_known: bool) -> Receipt:
+        """What was said to others: nobody is answered, and of a stranger's nothing is kept."""
+        if not is_known:
+            return Receipt("", settled="", decision="stranger")
+        if complete:
+            message, _ = await complete(message)
+        self._context.heard.add(message)
+        return Receipt("", settled="", decision="settled")
 
     @asynccontextmanager
     async def _holding(self, message: Message, *, is_known: bool) -> AsyncIterator[None]:
@@ -183,8 +194,19 @@ class Ingress:
         if typed and command and command.urgent:
             call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)
+        if heard := self._list_heard(message, session):
+            message = dataclasses.replace(message, has_heard=True)
+            extra = (*extra, *(make_heard_put(one, key, message) for one in heard))
         seq = await self._lanes.accept(message, key, *extra, bot=bot)
         return Receipt(key, seq or 0)
+
+    def _list_heard(self, message: Message, session: Session) -> list[Message]:
+        """What was said to others before it in a quiet chat: by people who still may speak, and news to the session."""
+        if message.kind not in ("text", "edit") or not self._context.chats.is_heard(message.address):
+            return []
+        told = {piece.name for turn in session.pieces for piece in turn} | {*session.deleted}
+        found = self._context.heard.list_before(message)
+        return [one for one in found if name_of(one) not in told and self._context.access.find_role(one) is not None]
 
     async def _settle(self, call: CommandCall, command: Command) -> Receipt:
         """An urgent command, here and now."""

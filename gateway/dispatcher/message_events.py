@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +22,8 @@ from gateway.hooks.cause import use_cause
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn, TurnStart
-from gateway.messages import Attachment, Message, Reply
+from gateway.message_pieces import list_heard
+from gateway.messages import Attachment, HeardWords, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
 from gateway.roles import Role, pick_low_role, scope_of
@@ -103,7 +104,17 @@ def build_received_fields(message: Message) -> dict[str, Any]:
         "reply_to": message.reply_to,
         "sent_at": message.sent_at,
         "extra": message.extra,
+        "heard": [
+            {"message_id": one.id, "user_id": one.user_id, "user_name": one.user_name, "text": one.text}
+            for one in message.heard
+        ],
     }
+
+
+def keep_heard(message: Message, left: Sequence[Mapping[str, Any]]) -> tuple[HeardWords, ...]:
+    """What hooks have left of what others said before it: less, or in other words, but by nobody else."""
+    texts = {str(one.get("message_id")): str(one.get("text", "")) for one in left}
+    return tuple(dataclasses.replace(one, text=texts[one.id]) for one in message.heard if texts.get(one.id))
 
 
 def build_started_fields(session: Session) -> dict[str, Any]:
@@ -136,6 +147,7 @@ def join_messages(messages: Sequence[Message]) -> Message:
         text="\n\n".join(message.text for message in messages if message.text),
         attachments=tuple(one for message in messages for one in message.attachments),
         parts=tuple(one for message in messages for one in message.parts),
+        heard=list_heard(messages),
     )
 
 
@@ -183,7 +195,8 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
             case Deny(text=text):
                 text = text or REFUSED
             case _:
-                left.append(dataclasses.replace(message, text=event["text"]))
+                heard = keep_heard(message, event["heard"])
+                left.append(dataclasses.replace(message, text=event["text"], heard=heard))
                 continue
         if text:
             replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))

@@ -16,6 +16,7 @@ from gateway.agent.media import MediaReader, find_shown_picture, keep_picture, r
 from gateway.agent.pictures import NOT_READABLE, is_picture
 from gateway.errors import AgentError
 from gateway.file_folders import find_shown_path, open_received_file
+from gateway.message_pieces import quote_heard
 from gateway.messages import Attachment, Message
 from gateway.transcript import Entry, Picture
 
@@ -34,7 +35,9 @@ class ShownFile:
 
 
 async def make_entry(message: Message, media: MediaReader) -> Entry:
-    """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures."""
+    """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures; before
+    it what others said to each other, as far as the message was told that."""
+    before, _ = quote_heard(message.address, message.heard)
     lines = [message.text] if message.text else []
     parts: list[Picture] = []
     room = MOST_TEXT
@@ -45,7 +48,7 @@ async def make_entry(message: Message, media: MediaReader) -> Entry:
         lines.append(describe_file(one, shown.about))
         if shown.text:
             lines += [shown.text, f"[end of {one.name or 'it'}]"]
-    return Entry("user", "\n".join(lines), parts=tuple(parts))
+    return Entry("user", before + "\n".join(lines), parts=tuple(parts))
 
 
 def describe_file(one: Attachment, about: str) -> str:

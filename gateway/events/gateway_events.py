@@ -33,6 +33,10 @@ _SEND = (
 )
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size, is_quoted")
 _PARTS = "stickers, locations, contacts and polls, each with its kind; in the text stand words for them"
+_HEARD = (
+    "of a quiet chat: what was said there to others before, which the model is told first; each with message_id, "
+    "user_id, user_name and text. It can be made less, or put in other words"
+)
 _REACTION = (
     PLATFORM,
     ACCOUNT,
@@ -112,6 +116,7 @@ GATEWAY_EVENTS = (
             EventField("reply_to", "string", "the message that it answers, by the network's own id, or empty"),
             EventField("sent_at", "number", "when it was written, in seconds since 1970; 0: the network does not say"),
             EventField("extra", "object", "what else the network says, such as chat_topic, reply_to_text and raw"),
+            make_writable_field("heard", "object[]", _HEARD),
         ),
         END | DENY,
     ),

@@ -61,6 +61,7 @@ from gateway.lanes.edits import (
     read_open,
     read_pending,
 )
+from gateway.lanes.heard import put_heard
 from gateway.lanes.turn import (
     LaneResult,
     LaneTurn,
@@ -117,7 +118,8 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | Non
     if not waiting:
         return None
     folded = fold_edits(waiting)[: context.settings.folded]
-    found = [(one.seq, put_words_before(session, one.message)) for one in folded]
+    said = [(one.seq, put_words_before(session, one.message)) for one in folded]
+    found = await _put_heard(context, session, said)
     if any(message.has_audio for _, message in found):
         job = await _find_spoken(context, session, found)
     else:
@@ -147,10 +149,17 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     return replace(job, unheard=tuple(unheard), is_stopped=is_stopped)
 
 
+async def _put_heard(context: LaneContext, session: Session, found: FoundMessages) -> FoundMessages:
+    """The messages, with what those of quiet chats are told of others."""
+    is_told = any(message.has_heard for _, message in found)
+    return await put_heard(context.engine, session, found) if is_told else found
+
+
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
     """The open turn once more, with the very messages that it was begun with."""
-    found = await read_open(context.engine, session, turn)
+    found: FoundMessages = await read_open(context.engine, session, turn)
     if found:
+        found = await _put_heard(context, session, found)
         if any(message.has_audio for _, message in found):
             known = await read_transcriptions(context.engine, session.key, found)
             found = [(seq, put_words(seq, message, known)) for seq, message in found]
@@ -482,7 +491,7 @@ def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:
-    message = job.messages[at]
+    message = replace(job.messages[at], heard=())
     inbound = records.encode(records.InboundMessage(session_key=key, message=message, at=now))
     dead = records.DeadLetterRecord(
         what=f"message {message.id} of {key}",

@@ -7,6 +7,7 @@ sums keep a pseudonym. Last, hooks are told, which may keep something of their o
 
 import logging
 import shutil
+from collections.abc import AsyncIterator, Collection
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +15,15 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.access.pairing import Pairings
 from gateway.activity import Activity
+from gateway.engine.interface import Engine, Record
 from gateway.errors import SessionError
 from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
 from gateway.people.traces import PersonTraces, remove_turns
+from gateway.sessions.deleted_messages import has_text
 from gateway.sessions.removal import forget_sessions, remove_audio, remove_received_file, rewrite_sessions
 from gateway.usage import UsageJournal
 
@@ -74,7 +77,7 @@ class PersonRemoval:
                 turns += sum(str(person) in people for people in spoken)
             else:
                 busy.append(key)
-        purged = await self._purge_records(person)
+        purged = await self._purge_heard_events(person) + await self._purge_records(person)
         notes = await traces.memory.forget(str(person))
         unreadable = await anyio.to_thread.run_sync(self._remove_files, person)
         await self._activity.rename(str(person), pseudonym)
@@ -106,6 +109,24 @@ class PersonRemoval:
                     await anyio.sleep(PAUSE)
         return False
 
+    async def _purge_heard_events(self, person: Person) -> int:
+        """What hooks are owed of turns of others that were told what they said to others, and dead letters with it."""
+        engine, marks = self._traces.engine, dict[str, set[str]]()
+        found = records.read_all(engine, record_subjects.HEARD_SUBJECTS, records.HeardMessage)
+        async for _, told in found:
+            if told.message.sender == str(person):
+                marks.setdefault(told.session_key, set()).add(
+                    f"({person.user_id}): {told.message.text.splitlines()[0]}"
+                )
+        purged = 0
+        for key, texts in marks.items():
+            conv = record_subjects.token_of(key)
+            for pattern in (record_subjects.owed_event_pattern_of_token(conv), record_subjects.DEAD_SUBJECTS):
+                async for record in read_records(engine, pattern):
+                    if has_words_of(records.decode(record.data), key, person, texts):
+                        purged += await engine.purge(record.subject, record.seq, after=record.seq - 1)
+        return purged
+
     async def _purge_records(self, person: Person) -> int:
         purged = 0
         async for record, kept in self._traces.read_records(person):
@@ -126,6 +147,24 @@ class PersonRemoval:
                 path.unlink(missing_ok=True)
                 count += 1
         return count
+
+
+def has_words_of(kept: records.JournalRecord, key: str, person: Person, texts: Collection[str]) -> bool:
+    """Is it an event of this conversation that has one of these words of theirs, or a dead letter with one in it?"""
+    if isinstance(kept, records.DeadLetterRecord) and kept.data:
+        return has_words_of(records.decode(kept.data), key, person, texts)
+    if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_key") != key:
+        return False
+    heard = kept.fields.get("heard") or ()
+    return any(one.get("user_id") == person.user_id for one in heard) or has_text(kept.fields, texts)
+
+
+async def read_records(engine: Engine, pattern: str) -> AsyncIterator[Record]:
+    after = 0
+    while page := await records.read_readable(engine, pattern, after, records.PAGE):
+        after = page[-1].seq
+        for record in page:
+            yield record
 
 
 def _remove_tree(folder: Path) -> None:

@@ -6,7 +6,7 @@ journal says who spoke: what was written by an older version does not.
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -25,11 +25,14 @@ from gateway.messages import ChatType
 from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
+from gateway.transcript import Entry
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
 SUBJECTS = (
     record_subjects.IN_SUBJECTS,
     record_subjects.AUDIO_SUBJECTS,
+    record_subjects.HEARD_SUBJECTS,
+    record_subjects.QUIET_SUBJECTS,
     record_subjects.VOICE_SUBJECTS,
     record_subjects.UPDATE_SUBJECTS,
     record_subjects.OUT_SUBJECTS,
@@ -43,6 +46,7 @@ SUBJECTS = (
     record_subjects.hook_store_subject_of(REMINDERS),
 )
 
+SessionTurn: TypeAlias = tuple[tuple[Entry, ...], tuple[str, ...], tuple[MessagePiece, ...]]
 CHAT_TYPES = get_args(ChatType)
 SHARED_CHATS = tuple(kind for kind in CHAT_TYPES if kind != "dm")
 
@@ -81,13 +85,14 @@ class PersonTraces:
                 if person.user_id in begun_by or is_direct_with(key, person):
                     own.append(key)
                 continue  # else it is with somebody else
-            turns = [people for old in (await self.sessions.read_all(key)).values() for people in old.speakers]
+            past = await self.read_sessions(key)
+            turns = [people for old in past for people in old.speakers]
             heard = {one for people in turns for one in people}
             # Where each has a conversation of their own, its key ends so; a thread may be called so by chance.
             if key.endswith(f":{person.user_id}") and begun_by <= {person.user_id, ""} and heard <= {str(person)}:
                 own.append(key)
                 continue
-            if any(str(person) in people for people in turns):
+            if any(is_in_turn(person, turn) for old in past for turn in split_turns(old)):
                 shared.append(key)
             if lost := turns.count(()):
                 unclear[key] = lost
@@ -135,7 +140,7 @@ def is_direct(key: str) -> bool:
 def is_of(kept: records.JournalRecord, person: Person) -> bool:
     """Whether this record is of that person alone."""
     match kept:
-        case records.InboundMessage(message=message):
+        case records.InboundMessage(message=message) | records.HeardMessage(message=message):
             return str(person) in (message.sender, message.person)
         case (
             records.OwedReply(person=whose)
@@ -163,8 +168,9 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
 
 
 def remove_turns(session: Session, person: Person) -> Session:
-    """The session without the turns that answered them; what was summed up of it goes too, for it may quote them."""
-    kept = [turn for turn in split_turns(session) if str(person) not in turn[1]]
+    """The session without the turns that answered them, or were told what they said to others; what was summed up of it
+    goes too, for it may quote them."""
+    kept = [turn for turn in split_turns(session) if not is_in_turn(person, turn)]
     is_theirs = person == (session.platform, session.user_id)
     return replace(
         session,
@@ -179,14 +185,30 @@ def remove_turns(session: Session, person: Person) -> Session:
 
 
 def pick_turns(session: Session, person: Person) -> Session:
-    """The session with the turns alone that answered them."""
-    kept = [turn for turn in split_turns(session) if str(person) in turn[1]]
-    entries = tuple(entry for entries, _, _ in kept for entry in entries)
-    return replace(session, entries=entries, turns=tuple(len(entries) for entries, _, _ in kept), bag={}, settings={})
+    """The session with the turns alone that answered them, and without what others said in these to each other; of
+    others their own words."""
+    kept = [_pick_words(turn, person) for turn in split_turns(session) if is_in_turn(person, turn)]
+    entries = tuple(entry for turn in kept for entry in turn)
+    return replace(session, entries=entries, turns=tuple(map(len, kept)), bag={}, settings={})
 
 
-def split_turns(session: Session) -> Iterator[tuple[tuple[Any, ...], tuple[str, ...], tuple[MessagePiece, ...]]]:
-    """The entries of each turn, those whose messages it answered, and what of it came from which of these."""
+def _pick_words(turn: SessionTurn, person: Person) -> tuple[Entry, ...]:
+    entries, people, pieces = turn
+    if str(person) in people:
+        return entries
+    theirs = [one for one in pieces if one.by == str(person) and one.entry < len(entries)]
+    said = [entries[one.entry].content[begin:end] for one in theirs for begin, end in one.spans]
+    return (Entry("user", "\n\n".join(said)),)
+
+
+def is_in_turn(person: Person, turn: SessionTurn) -> bool:
+    """Did it answer them, or was it told what they said to others?"""
+    _, people, pieces = turn
+    return str(person) in people or any(one.by == str(person) for one in pieces)
+
+
+def split_turns(session: Session) -> Iterator[SessionTurn]:
+    """The entries of each turn, those whose messages it answered, and what of it came from which message."""
     first = 0
     for size, people, pieces in zip(session.turns, session.speakers, session.pieces, strict=True):
         yield session.entries[first : first + size], people, pieces

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine
+from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict
 from gateway.message_pieces import SAID_KINDS, MessageName, name_of
 from gateway.messages import Message
@@ -54,7 +54,9 @@ class DeletedMessages:
     async def _delete_from(self, key: str, name: MessageName, by: str) -> bool:
         while True:
             session, past = await self._sessions.open(key), await self._sessions.read_all(key)
-            authors = {person async for _, person in find_inbound(self._engine, record_subjects.token_of(key), name)}
+            conv = record_subjects.token_of(key)
+            authors = {person async for _, person in find_inbound(self._engine, conv, name)}
+            authors |= {kept.message.sender async for _, kept in find_heard(self._engine, conv, name)}
             authors |= {
                 piece.by for one in past.values() for turn in one.pieces for piece in turn if piece.name == name
             }
@@ -76,6 +78,16 @@ async def find_inbound(engine: Engine, conv: str, name: MessageName) -> AsyncIte
     async for record, kept in records.read_all(engine, subject, records.InboundMessage):
         if is_message(kept.message, name):
             yield record.seq, kept.message.sender
+
+
+async def find_heard(
+    engine: Engine, conv: str, name: MessageName
+) -> AsyncIterator[tuple[Record, records.HeardMessage]]:
+    """The records by which a conversation was told it, as something that was said to others."""
+    subject = record_subjects.session_subject_of_token("heard", conv)
+    async for record, kept in records.read_all(engine, subject, records.HeardMessage):
+        if name_of(kept.message) == name:
+            yield record, kept
 
 
 def is_message(message: Message, name: MessageName) -> bool:
@@ -100,6 +112,9 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
         if heard.on in seqs:
             texts.add(heard.text)
             await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    async for record, told in find_heard(engine, conv, gone.name):
+        texts.add(told.message.text)
+        await engine.purge(record.subject, record.seq, after=record.seq - 1)
     await _purge_copies(engine, gone.name, conv, {text for text in texts if text})
 
 
@@ -142,13 +157,13 @@ def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[s
     where = (fields.get("platform"), fields.get("chat_id"), str(fields.get("message_id") or "").partition(":")[0])
     if kept.name == "message:received" and where == (name.platform, name.chat, name.id):
         return True
-    return fields.get("turn_id") in turns and _holds(fields, texts)
+    return fields.get("turn_id") in turns and has_text(fields, texts)
 
 
-def _holds(value: Any, texts: Collection[str]) -> bool:
+def has_text(value: Any, texts: Collection[str]) -> bool:
     """Whether one of these texts stands anywhere in it."""
     if isinstance(value, str):
         return any(text in value for text in texts)
     if isinstance(value, dict):
-        return any(_holds(one, texts) for one in value.values())
-    return isinstance(value, list) and any(_holds(one, texts) for one in value)
+        return any(has_text(one, texts) for one in value.values())
+    return isinstance(value, list) and any(has_text(one, texts) for one in value)

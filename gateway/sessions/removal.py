@@ -182,6 +182,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await purge_turns(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
     await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
+    await engine.purge(record_subjects.session_subject_of_token("heard", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("voice", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("bell", conv), seq)
     await engine.purge(record_subjects.session_subject_of_token("page", conv), seq)

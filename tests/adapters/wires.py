@@ -29,6 +29,11 @@ DELETIONS = (
     "test_what_its_author_deletes_is_shown_nowhere_and_to_no_model",
     "test_what_waits_and_is_deleted_is_not_answered",
     "test_what_is_deleted_is_kept_where_the_settings_want_it",
+    "test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody",
+)
+QUIET_CHATS = (
+    "test_in_a_quiet_chat_who_calls_tells_what_was_said_before_and_nothing_else_is_answered",
+    "test_what_was_heard_in_a_quiet_chat_is_there_after_a_start",
 )
 PLACES_AND_CONTACTS = ("test_a_place_comes_as_what_it_is", "test_a_contact_comes_as_what_it_is")
 PARTS = ("test_a_sticker_comes_as_what_it_is", "test_a_poll_comes_as_what_it_is", *PLACES_AND_CONTACTS)
@@ -42,6 +47,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     ),
     "it has one chat, without edits, deletions, reactions and buttons": (
         *DELETIONS,
+        *QUIET_CHATS,
         "test_a_question_is_answered_by_a_button_that_then_is_dead",
         "test_a_button_can_allow_for_longer_than_once",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
@@ -93,6 +99,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
     ),
     "it has no groups, no bots, no reactions, no answers to a message, and nothing said is taken back": (
         *DELETIONS,
+        *QUIET_CHATS,
         "test_a_picture_that_a_message_answers_is_shown_too",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",

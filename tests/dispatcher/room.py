@@ -17,7 +17,7 @@ from gateway.agent import Agent, Tool
 from gateway.agent.media import DocumentText
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.chats import ChatJournal, ChatRules
+from gateway.chats import ChatJournal, ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
@@ -202,7 +202,7 @@ async def chat(
     chats = ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
-    given |= {"media": WithoutMedia()} | house_facts
+    given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard)} | house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,

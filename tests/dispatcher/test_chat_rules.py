@@ -105,12 +105,21 @@ async def test_routes_are_rules_of_their_chats() -> None:
     assert rules.find(Address("discord", "-3"), "6")["agent"][::2] == ("main", False)
 
 
-async def test_a_chat_that_is_answered_always_wants_a_bot_that_sees_all() -> None:
-    assert not (await make_rules({})).wants_all("telegram")
-    assert (await make_rules({}, **{"telegram:-1": {"answer": "always"}})).wants_all("telegram")
+async def test_a_chat_that_is_answered_always_or_quiet_wants_a_bot_that_sees_all() -> None:
+    for answer, wants in {"mention": False, "never": False, "quiet": True, "always": True}.items():
+        assert (await make_rules({}, **{"telegram:-1": {"answer": answer}})).wants_all("telegram") is wants
     settings: dict[str, Any] = {"platforms": {"telegram": {"accounts": {"work": {}}}}}
     rules = await make_rules(settings, **{"telegram:work:-1": {"answer": "always"}})
     assert (rules.wants_all("telegram"), rules.wants_all("telegram:work")) == (False, True)
+
+
+async def test_a_quiet_chat_is_answered_as_by_mention_and_heard_besides() -> None:
+    rules = await make_rules({}, **{"telegram:-1": {"answer": "quiet"}, "telegram:-1:7": {"answer": "mention"}})
+    heard = {address: rules.is_heard(address) for address in (GROUP, TOPIC, WORK, Address("telegram", "-1"))}
+    assert list(heard.values()) == [True, False, False, False]
+    assert not rules.is_answered(GROUP, is_called=False, is_command=False)
+    assert rules.is_answered(GROUP, is_called=True, is_command=False)
+    assert rules.is_answered(GROUP, is_called=False, is_command=True)
 
 
 async def test_what_was_set_is_there_after_a_start_and_goes_when_it_is_taken_back() -> None:

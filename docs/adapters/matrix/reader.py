@@ -91,20 +91,23 @@ class MatrixReader:
         quoted = await fetch_event(self._client, room.room_id, answered) if answered else None
         is_own = quoted is not None and quoted["sender"] == self._client.user_id
         is_command = self._host.is_command(text)
-        if not self._host.is_for_us(address, is_called=is_own or self._is_called(content), is_command=is_command):
+        is_called = is_own or self._is_called(content)
+        is_overheard = not self._host.is_for_us(address, is_called=is_called, is_command=is_command)
+        if is_overheard and not (text and self._host.is_heard(address)):
             return None
         said = str((quoted or {}).get("content", {}).get("body", ""))
         message = Message(
             f"{related['event_id']}:edit:{event['event_id']}" if is_edit else event["event_id"],
             address,
             event["sender"],
-            text if is_own or is_command else add_context(text, quoted=said),
+            text if is_own or is_command or is_overheard else add_context(text, quoted=said),
             user_name=str(room.user_name(event["sender"]) or ""),
             kind="edit" if is_edit else "command" if is_command else "text",
             reply_to=answered,
             sent_at=event["origin_server_ts"] / 1000,
             extra=describe_reply(said, quoted["sender"], is_own=is_own) if quoted else {},
             parts=parts,
+            is_overheard=is_overheard,
         )
         about = files_of(quoted["content"], quoted["event_id"]) if quoted else ()
         shown = tuple(one for one in about if one.about.kind in ("image", "document"))

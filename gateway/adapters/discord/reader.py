@@ -6,7 +6,7 @@ which it happened.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.adapter import IsForUs
+from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import (
     IncomingMessage,
     add_context,
@@ -43,6 +43,7 @@ class DiscordReader:
     is_command: Callable[[str], bool]
     is_ours: Callable[[str], bool]
     is_for_us: IsForUs
+    is_heard: IsHeard
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
@@ -57,11 +58,14 @@ class DiscordReader:
         is_command = word is not None and self.is_command(word.word) and not message.message_snapshots
         is_mentioned = self._mentions_us(message)
         is_called = is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
+        kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         if not self.is_for_us(address, is_called=is_called, is_command=is_command):
-            return None
+            is_own = bool(text) and not message.message_snapshots
+            if not (is_own and self.is_heard(address)):
+                return None
+            return IncomingMessage(replace(self._message(message, address, text, kind), is_overheard=True))
         if is_mentioned and self.settings.auto_thread and address.chat_type == "group" and not is_command:
             address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
-        kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         text = text if is_command else context_of(message, text, self.me.id)
         raw = partial(describe_message, message)
         return IncomingMessage(self._message(message, address, text, kind), files, raw, files_of_reply(message))

@@ -54,8 +54,8 @@ class DiscordReceiver:
         self._presence = presence
         self._bot = str(client.user.id)
         self._marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
-        is_command, is_for_us = context.parts.commands.__contains__, context.is_for_us
-        self._reader = DiscordReader(client.user, settings, is_command, self._marks.knows, is_for_us)
+        about = context.parts.commands.__contains__, self._marks.knows, context.is_for_us, context.is_heard
+        self._reader = DiscordReader(client.user, settings, *about)
         self._since = self._marks.since()
         self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access, presence)
         self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch_file)

@@ -38,6 +38,12 @@ class IsForUs(Protocol):
     def __call__(self, address: Address, *, is_called: bool, is_command: bool) -> bool: ...
 
 
+class IsHeard(Protocol):
+    """Whether what is said there to others is listened to."""
+
+    def __call__(self, address: Address) -> bool: ...
+
+
 class ReceiveMessage(Protocol):
     """The dispatcher's `Ingress.receive`: when it returns, the message is in the journal, or settled."""
 
@@ -78,6 +84,10 @@ class AdapterContext:
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
         return self.parts.chats.is_answered(self._here(address), is_called=is_called, is_command=is_command)
+
+    def is_heard(self, address: Address) -> bool:
+        """Whether what is not for us is remembered there for a while, by the rules of its chat; fills `IsHeard`."""
+        return self.parts.chats.is_heard(self._here(address))
 
     async def suggest(
         self, message: Message, word: str, option: str, given: Mapping[str, object]

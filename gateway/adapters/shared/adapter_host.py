@@ -54,6 +54,10 @@ class AdapterHost(Generic[FileT]):
         """Whether a message is answered there, by the rules of its chat; fills `IsForUs`."""
         return self._context.is_for_us(address, is_called=is_called, is_command=is_command)
 
+    def is_heard(self, address: Address) -> bool:
+        """Whether what is not for us is to be taken there as overheard, by the rules of its chat; fills `IsHeard`."""
+        return self._context.is_heard(address)
+
     async def open_cursor(self) -> str:
         """How far the network was read, as `keep` was told last; empty: never. Whoever else read stops.
 
@@ -101,6 +105,8 @@ class AdapterHost(Generic[FileT]):
                 message = await add_files(message, incoming, fetch, self._context)
             return message, ()
 
+        if message.is_overheard:
+            return await self._context.receive(message, bot=self._bot)
         return await self._context.receive(message, bot=self._bot, asked=asked, complete=complete)
 
     async def delete(self, address: Address, message_id: str, user_id: str = "") -> None:

@@ -75,6 +75,9 @@ class Inbox(Generic[FileT]):
         """
         identity = (channel, incoming.message.id)
         async with self._order.hold(channel):
+            if incoming.message.is_overheard:  # and moves no mark
+                await self._context.receive(incoming.message, bot=self._bot, complete=self._name)
+                return
             if identity in self._taken:
                 return
             await self._receive(incoming, channel)
@@ -85,6 +88,9 @@ class Inbox(Generic[FileT]):
         await self.is_caught_up.wait()
         async with self._order.hold(channel):
             await append_until_written(partial(self._context.delete, name, by), "what was taken back")
+
+    async def _name(self, message: Message) -> tuple[Message, tuple[()]]:
+        return await self._add_names(message) if self._add_names else message, ()
 
     async def _receive(self, incoming: IncomingMessage[FileT], channel: str) -> None:
         marks = [] if incoming.message.kind == "edit" else self._marks_of(incoming.message, channel)

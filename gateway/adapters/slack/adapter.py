@@ -105,6 +105,7 @@ class SlackAdapter:
             parts.commands.__contains__,
             marks.knows,
             context.is_for_us,
+            context.is_heard,
             partial(list_parent_files, web),
         )
         presses = SlackInteractions(web, context, recent, bot)

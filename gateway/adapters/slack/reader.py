@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from gateway.adapters.shared.adapter import IsForUs
+from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.settings import SlackSettings
@@ -45,6 +45,7 @@ class SlackReader:
     is_command: Callable[[str], bool]
     is_ours: Callable[[str, str], bool]
     is_for_us: IsForUs
+    is_heard: IsHeard
     list_parent_files: Callable[[str, str], Awaitable[tuple[Event, ...]]]
 
     def read(self, event: Event) -> SlackIncoming | None:
@@ -97,11 +98,13 @@ class SlackReader:
         is_called = is_mentioned or self._is_in_ours(event)
         if not (text or files or shared):
             return None
-        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
+        is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
+        if is_overheard and not (text and self.is_heard(address)):
             return None
-        if address.chat_type == "group" and not is_command:
+        if address.chat_type == "group" and not (is_command or is_overheard):
             address = replace(address, chat_type="thread", thread_id=str(event["ts"]))
-        text = "\n".join([*([text] if text else []), *(add_context(said, forwarded_from=by) for by, said in shared)])
+        passed_on = [] if is_overheard else [add_context(said, forwarded_from=by) for by, said in shared]
+        text = "\n".join([*([text] if text else []), *passed_on])
         message = Message(
             number,
             address,
@@ -115,6 +118,7 @@ class SlackReader:
                 **({"team": str(event["team"])} if event.get("team") else {}),
                 **({"is_bot": True} if event.get("bot_id") else {}),
             },
+            is_overheard=is_overheard,
         )
         parent = "" if kind == "edit" else self._unread_parent_of(event)
         find = partial(self.list_parent_files, str(event["channel"]), parent) if parent else None

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
-from gateway.adapters.shared.adapter import IsForUs
+from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
@@ -37,6 +37,7 @@ class TelegramReader:
 
     me: User
     is_for_us: IsForUs
+    is_heard: IsHeard
 
     def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
         """The message in a unit; None for what is not for us, or not of a kind that we know."""
@@ -64,10 +65,12 @@ class TelegramReader:
         if not (said or files) or (is_command and self._is_for_another(said[0])):
             return None
         is_called = any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
-        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
+        is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
+        is_own = bool(said) and first.forward_origin is None
+        if is_overheard and not (is_own and self.is_heard(address)):
             return None
         text = "\n".join(said) if not any(one.text for one in parts) else "".join(said)
-        text = text if is_command else self._with_context(first, text)
+        text = text if is_command or is_overheard else self._with_context(first, text)
         reply_to = str(first.reply_to_message.message_id) if first.reply_to_message else ""
         message = messages.Message(
             f"{first.message_id}{suffix}",
@@ -80,6 +83,7 @@ class TelegramReader:
             sent_at=(first.edit_date or first.date).timestamp(),
             extra={**extra_of(first, is_own=self._is_reply_to_us(first)), "update_id": update_id},
             parts=tuple(part for one in parts for part in parts_of(one)),
+            is_overheard=is_overheard,
         )
         return IncomingMessage(message, files, first.to_dict, files_of_reply(first))
 

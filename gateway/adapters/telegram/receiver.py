@@ -59,7 +59,7 @@ class TelegramReceiver:
         self._presence = presence
         self._bot_id = str(bot.id)
         self._fetch = partial(fetch_file, bot=bot)
-        self._reader = TelegramReader(bot.bot, context.is_for_us)
+        self._reader = TelegramReader(bot.bot, context.is_for_us, context.is_heard)
         self._source = source
         self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}", 0)
         self._next = 0
@@ -173,7 +173,10 @@ class TelegramReceiver:
             await self._react(reaction)
         elif (arrival := self._reader.read(unit.updates)) is not None:
             check_message(arrival.message)
-            await self._receive(arrival, unit, tasks)
+            if arrival.message.is_overheard:
+                await self._context.receive(arrival.message, bot=self._bot_id)
+            else:
+                await self._receive(arrival, unit, tasks)
 
     def _after(self, unit: UpdateGroup) -> int:
         """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""

@@ -20,6 +20,7 @@ from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_changes import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_groups import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_parts import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
 
@@ -268,59 +269,6 @@ async def test_reactions_are_told(house: House) -> None:
         message,
         house.wire.known_as(ANN),
     )
-
-
-async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place(house: House) -> None:
-    wire = house.wire
-    await wire.write("what is it, Ben?", chat=GROUP)
-    mention = await wire.mention("what is it?", chat=GROUP)
-    (shown,) = await house.shows("It is 42.")
-    assert (shown.chat, shown.reply_to) == (GROUP, mention)
-    await wire.write("and you?", chat=GROUP, reply_to=shown.id)
-    await house.shows("I heard you.")
-    await wire.write("/whoami", chat=GROUP, by=BEN, thread="5")
-    (shown,) = await house.shows(f"user {wire.known_as(BEN)}")
-    assert shown.thread == "5"
-    assert len(wire.shown) == 3
-
-
-async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_path: Path) -> None:
-    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
-    async with housed(wire, tmp_path / "home", settings=admins) as house:
-        await wire.write("/settings answer always", by=BEN, chat=GROUP)
-        await house.shows("no command /settings for you")
-        await wire.write("/settings answer always", chat=GROUP)
-        await house.shows("always, by /settings")
-        await wire.write("what is it?", by=BEN, chat=GROUP)
-        (shown,) = await house.shows("It is 42.")
-        assert shown.chat == GROUP
-        await wire.write("/settings answer never", chat=GROUP)
-        await house.shows("never, by /settings")
-        await wire.mention("what is it?", by=BEN, chat=GROUP)
-        await wire.write("/settings answer default", chat=GROUP)
-        await house.shows("mention, by config.yaml")
-        await wire.mention("and you?", by=BEN, chat=GROUP)
-        await house.shows("I heard you.")
-        assert len(house.with_text("It is 42.")) == 1
-
-
-async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wire: Wire, tmp_path: Path) -> None:
-    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\nagents: {{science: {{}}}}\n"
-    async with housed(wire, tmp_path / "home", settings=admins) as house:
-        await wire.write("/settings", chat=GROUP)
-        (shown,) = await house.shows("What holds in")
-        await wire.press(shown, "agent")
-        (offer,) = await house.shows("It can be: main, science")
-        await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)
-        await wire.write("/whoami", by=BEN, chat=GROUP)
-        await house.shows(f"user {wire.known_as(BEN)}")
-        assert not house.gateway.chats.kept.chats
-        await wire.press(offer, "science")
-        await house.shows("science, by /settings")
-        await wire.mention("what is it?", by=BEN, chat=GROUP)
-        await house.shows("It is 42.")
-        (received,) = [one for one in house.told("message:received") if "what is it" in one["text"]]
-        assert received["agent"] == "science"
 
 
 @pytest.mark.row("T34")

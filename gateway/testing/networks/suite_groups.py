@@ -1,0 +1,170 @@
+"""What holds for every chat network in groups: what is answered there, who may change that, and what is heard.
+
+It is a part of the suite that `gateway.testing.networks.suite` is.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from gateway import record_subjects, records
+from gateway.message_pieces import DELETED
+from gateway.sessions.export import as_json
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
+
+
+def admitting(wire: Wire) -> str:
+    """The settings by which one of our people is an admin."""
+    return f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
+
+
+async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place(house: House) -> None:
+    wire = house.wire
+    await wire.write("what is it, Ben?", chat=GROUP)
+    mention = await wire.mention("what is it?", chat=GROUP)
+    (shown,) = await house.shows("It is 42.")
+    assert (shown.chat, shown.reply_to) == (GROUP, mention)
+    await wire.write("and you?", chat=GROUP, reply_to=shown.id)
+    await house.shows("I heard you.")
+    await wire.write("/whoami", chat=GROUP, by=BEN, thread="5")
+    (shown,) = await house.shows(f"user {wire.known_as(BEN)}")
+    assert shown.thread == "5"
+    assert len(wire.shown) == 3
+
+
+async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
+        await wire.write("/settings answer always", by=BEN, chat=GROUP)
+        await house.shows("no command /settings for you")
+        await wire.write("/settings answer always", chat=GROUP)
+        await house.shows("always, by /settings")
+        await wire.write("what is it?", by=BEN, chat=GROUP)
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == GROUP
+        await wire.write("/settings answer never", chat=GROUP)
+        await house.shows("never, by /settings")
+        await wire.mention("what is it?", by=BEN, chat=GROUP)
+        await wire.write("/settings answer default", chat=GROUP)
+        await house.shows("mention, by config.yaml")
+        await wire.mention("and you?", by=BEN, chat=GROUP)
+        await house.shows("I heard you.")
+        assert len(house.with_text("It is 42.")) == 1
+
+
+async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings=f"{admitting(wire)}agents: {{science: {{}}}}\n") as house:
+        await wire.write("/settings", chat=GROUP)
+        (shown,) = await house.shows("What holds in")
+        await wire.press(shown, "agent")
+        (offer,) = await house.shows("It can be: main, science")
+        await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)
+        await wire.write("/whoami", by=BEN, chat=GROUP)
+        await house.shows(f"user {wire.known_as(BEN)}")
+        assert not house.gateway.chats.kept.chats
+        await wire.press(offer, "science")
+        await house.shows("science, by /settings")
+        await wire.mention("what is it?", by=BEN, chat=GROUP)
+        await house.shows("It is 42.")
+        (received,) = [one for one in house.told("message:received") if "what is it" in one["text"]]
+        assert received["agent"] == "science"
+
+
+async def make_quiet(house: House) -> None:
+    await house.wire.write("/settings answer quiet", chat=GROUP)
+    await house.shows("quiet, by /settings")
+
+
+async def list_heard(house: House) -> list[str]:
+    """What is remembered of quiet chats."""
+    await house.gateway.heard.flush()
+    found = records.read_all(house.gateway.engine, record_subjects.QUIET_SUBJECTS, records.HeardMessage)
+    return [kept.message.text async for _, kept in found]
+
+
+async def remembers(house: House, *texts: str) -> None:
+    """Wait until just this is remembered."""
+
+    async def is_so() -> bool:
+        return await list_heard(house) == list(texts)
+
+    await until(is_so, f"that {texts} are remembered")
+
+
+def get_last_question(house: House) -> str:
+    """What the model was asked last."""
+    content: str = house.told("llm:before")[-1]["messages"][-1]["content"]
+    return content
+
+
+async def test_in_a_quiet_chat_who_calls_tells_what_was_said_before_and_nothing_else_is_answered(
+    wire: Wire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
+        await make_quiet(house)
+        await wire.write("the stranger's word", by=STRANGER, chat=GROUP)
+        wrong = await wire.write("the word is melon", by=BEN, chat=GROUP)
+        await remembers(house, "the word is melon")
+        await wire.edit(wrong, "the word is mellon", by=BEN)
+        await remembers(house, "the word is mellon")
+        await wire.write("I knew that", chat=GROUP)
+        await remembers(house, "the word is mellon", "I knew that")
+        await wire.mention("what is it?")
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == GROUP
+        (received,) = [one for one in house.told("message:received") if "what is" in one["text"]]
+        assert received["text"] == "what is it?"
+        said = [(one["user_id"], one["text"]) for one in received["heard"]]
+        assert said == [(wire.known_as(BEN), "the word is mellon"), (wire.known_as(ANN), "I knew that")]
+        asked = get_last_question(house)
+        assert f"({wire.known_as(BEN)}): the word is mellon\n" in asked
+        assert asked.endswith("what is it?")
+        assert "stranger" not in asked
+        assert len(wire.shown) == 2
+
+
+async def test_what_was_heard_in_a_quiet_chat_is_there_after_a_start(wire: Wire, tmp_path: Path) -> None:
+    settings = admitting(wire)
+    async with housed(wire, tmp_path / "home", settings=settings) as house:
+        await make_quiet(house)
+        await wire.write("the word is mellon", by=BEN, chat=GROUP)
+        await remembers(house, "the word is mellon")
+    async with housed(wire, tmp_path / "home", settings=settings) as house:
+        await wire.mention("what is it?")
+        await house.shows("It is 42.")
+        assert "the word is mellon" in get_last_question(house)
+        await wire.write("/settings answer default", chat=GROUP)
+        await house.shows("mention, by")
+        await wire.mention("and you?")
+        await house.shows("I heard you.")
+        assert not house.told("message:received")[-1]["heard"]
+
+
+async def test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
+        await make_quiet(house)
+        early = await wire.write("the word is melon", by=BEN, chat=GROUP)
+        late = await wire.write("the word is mellon", by=BEN, chat=GROUP)
+        await remembers(house, "the word is melon", "the word is mellon")
+        await wire.delete(early, by=BEN)
+        await remembers(house, "the word is mellon")
+        await wire.mention("what is it?")
+        await house.shows("It is 42.")
+        key = house.told("agent:end")[-1]["session_key"]
+
+        async def read_conversation() -> str:
+            session = await house.gateway.sessions.open(key)
+            return "" if session.turn else as_json(session)
+
+        async def is_gone() -> bool:
+            said = await read_conversation()
+            return DELETED in said and "mellon" not in said
+
+        async def is_told() -> bool:
+            return "mellon" in await read_conversation()
+
+        await until(is_told, "the end of the turn")
+        await wire.delete(late, by=BEN)
+        await until(is_gone, "the deletion")
+        assert "what is it?" in await read_conversation()
+        assert not await list_heard(house)
