@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import anyio
+
 from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict, SessionError
@@ -15,6 +17,7 @@ class ChatJournal:
         self._engine = engine
         self._seqs: dict[str, int] = {}
         self.chats: dict[str, Mapping[str, str]] = {}  # by `telegram:-2001` or `telegram:-2001:7`, values by rule
+        self.news = anyio.Event()  # set, and another one, when something was changed
 
     async def load(self) -> None:
         self.chats, self._seqs = {}, {}
@@ -37,6 +40,8 @@ class ChatJournal:
             raise SessionError("somebody else changed this at the same moment; try again") from None
         self.chats[chat], self._seqs[chat] = kept.values, seq
         await self._engine.purge(subject, seq - 1)
+        self.news.set()
+        self.news = anyio.Event()
 
 
 def list_keys(address: Address) -> list[str]:

@@ -163,6 +163,16 @@ async def test_what_hides_in_groups_is_complained_of(wire: TelegramWire, tmp_pat
         assert "/setprivacy" in house.presence.complaints[0]
 
 
+async def test_what_hides_is_complained_of_as_soon_as_an_admin_wants_it_heard(
+    wire: TelegramWire, tmp_path: Path
+) -> None:
+    wire.bot = {**BOT, "can_read_all_group_messages": False}
+    async with housed(wire, tmp_path / "home", settings=f"access: {{admins: {{telegram: ['{ANN}']}}}}\n") as house:
+        for answer, complaints in {"quiet": 1, "default": 0}.items():
+            await wire.write(f"/settings answer {answer}", chat=GROUP)
+            await until(lambda: len(house.presence.complaints) == complaints, f"what is complained of with {answer}")  # noqa: B023
+
+
 @pytest.mark.parametrize(
     ("markdown", "text", "kinds"),
     [

@@ -5,6 +5,7 @@ least every quarter of a minute, and a line that is silent for longer is given u
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
 from gateway.adapters.telegram.updates import FetchedUpdates
 from gateway.adapters.telegram.webhook import TelegramWebhook
+from gateway.chats import ChatJournal
 from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
@@ -74,13 +76,19 @@ class TelegramAdapter:
             tasks.start_soon(reactions.run, self._context.parts.registry)
             show = partial(menu.send_menu, bot, self._context)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
-            complaints = self._complaints(bot)
-            presence.complain(*complaints)
+            polled = list[str]()
+
+            def complain() -> None:
+                presence.complain(*self._complaints(bot), *polled)
+
+            complain()
+            tasks.start_soon(report_changed_chats, self._context.parts.chats.kept, complain)
             presence.probe = partial(probe, bot)
             presence.way_in = f"https://t.me/{bot.username}?start={{code}}"
             if is_called:
                 why_not = await webhook.serve(receiver)
-                presence.complain(*complaints, POLLED_INSTEAD.format(why=why_not, name=presence.name))
+                polled.append(POLLED_INSTEAD.format(why=why_not, name=presence.name))
+                complain()
                 receiver = await self._begin_polls(bot, webhook, context, presence)
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()
@@ -100,6 +108,13 @@ class TelegramAdapter:
             what = f"@{bot.username} does not see all that is said in groups"
             return [f"{what}: turn its privacy mode off (@BotFather, /setprivacy), then add it to the group anew"]
         return []
+
+
+async def report_changed_chats(chats: ChatJournal, complain: Callable[[], None]) -> None:
+    """Whether the bot sees enough changes with the rules of chats."""
+    while True:
+        await chats.news.wait()
+        complain()
 
 
 async def show_typing(bot: Bot, address: Address) -> None:
