@@ -15,16 +15,24 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
     "openai": ("openai", "httpx2"),
+    "otel": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),
     "web": ("aiohttp", "yarl"),
 }
 
 # Those that are not installed with the gateway itself, and the packages that bring them.
-EXTRAS: Mapping[str, tuple[str, ...]] = {"anthropic": ("anthropic",), "media": ("pillow", "pypdfium2")}
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("anthropic",),
+    "media": ("pillow", "pypdfium2"),
+    "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
+}
 
 
 def is_installed(name: str) -> bool:
     """Can it probably be loaded? Nothing is, to find out."""
-    return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
+    try:
+        return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
+    except ModuleNotFoundError:  # the package around it is not there
+        return False
 
 
 def load_library(name: str) -> tuple[Any, ...]:
@@ -36,10 +44,9 @@ def load_library(name: str) -> tuple[Any, ...]:
     try:
         return tuple(importlib.import_module(module) for module in LIBRARIES[name])
     except ImportError as error:
-        missing, extra = LIBRARIES[name][0], f"[{name}]" if name in EXTRAS else ""
-        raise ConfigError(
-            f"{missing} is needed and cannot be loaded ({error}): install hermes-gateway{extra}"
-        ) from error
+        what = f"{LIBRARIES[name][0]} is needed and cannot be loaded ({error})"
+        remedy = describe_install(name) if name in EXTRAS else "install hermes-gateway anew"
+        raise ConfigError(f"{what}: {remedy}") from error
 
 
 def describe_install(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.agent import Agent, Model, Tool, TurnLimits
 from gateway.agent.context_files import ContextFiles
-from gateway.agent.libraries import is_installed
+from gateway.agent.libraries import EXTRAS, describe_install, is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.fallback import RetryPolicy
@@ -237,19 +237,10 @@ class Agents:
 
 
 def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
-    """What the factory is told of a model.
-
-    Raises:
-        ConfigError: the library for that provider is not installed.
-    """
+    """What the factory is told of a model. Whether its library is here, it finds out at the first use."""
     if model.provider == DEMO_PROVIDER:
         return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
-    kind = "anthropic" if model.provider == "anthropic" else "openai"
-    if not is_installed(kind):
-        raise ConfigError(
-            f"model.provider: {model.provider} needs a library that is not installed\n"
-            f"install hermes-gateway[{kind}], for instance: pip install 'hermes-gateway[{kind}]'"
-        )
+    kind = choose_library(model)
     kwargs: dict[str, Any] = {
         "base_url": model.base_url or PROVIDERS[model.provider].base_url,
         "stall": model.timeout,
@@ -257,6 +248,21 @@ def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
         **({} if model.pictures else {"pictures": False}),
     }
     return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, find_price(model))
+
+
+def list_missing_libraries(settings: Settings) -> list[str]:
+    """What the models need that is not installed; all else goes on without."""
+    models = {"model": settings.model} | {f"models.{name}": one for name, one in settings.models.items()}
+    return [
+        f"{key}.provider is {model.provider}: {describe_install(library)}"
+        for key, model in models.items()
+        if (library := choose_library(model)) in EXTRAS and not is_installed(library)
+    ]
+
+
+def choose_library(model: ModelSettings) -> str:
+    """Anthropic's own; every other provider speaks as OpenAI does."""
+    return "anthropic" if model.provider == "anthropic" else "openai"
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":

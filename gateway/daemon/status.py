@@ -14,6 +14,7 @@ from gateway.agent.mcp import McpServers
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
+from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import why_not_served
@@ -65,6 +66,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
             *list_gateway_problems(gateway),
+            *list_missing_libraries(gateway.settings),
             *hooks.list_hook_problems(known, gateway.folder_hooks.trouble),
             *check_agent_hooks(gateway.settings, known),
             *list_server_problems(gateway.tool_servers),

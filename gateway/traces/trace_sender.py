@@ -12,6 +12,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from gateway.agent.libraries import describe_install, is_installed
 from gateway.engine import Engine
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookCall
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.traces.collector import Collector
 
 LAST_SECONDS = 3.0  # for what waits to be sent when the gateway ends
-MISSING = "traces need what is not installed: pip install 'hermes-gateway[otel]', or take `traces.endpoint` away"
+EXTRA = "otel"
 
 
 class TraceSender:
@@ -55,10 +56,10 @@ class TraceSender:
 
 def open_collector(endpoint: str) -> "Collector":
     """Raises GatewayError: the library is not there."""
-    try:
-        from gateway.traces.collector import Collector  # noqa: PLC0415 - the library is an extra
-    except ImportError as error:
-        raise GatewayError(f"{MISSING} ({error})") from None
+    if not is_installed(EXTRA):
+        raise GatewayError(f"traces.endpoint is set: {describe_install(EXTRA)}")
+    from gateway.traces.collector import Collector  # noqa: PLC0415 - the library is an extra
+
     return Collector(endpoint)
 
 

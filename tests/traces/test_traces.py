@@ -12,6 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from gateway.agent.libraries import describe_install
 from gateway.testing import GatewayProcess
 from tests.http_server import QuietHandler, serving
 
@@ -163,12 +164,12 @@ def test_a_collector_that_is_away_or_hangs_delays_nobody_and_is_said_once(gatewa
 
 def test_without_the_library_the_rest_runs_and_the_remedy_is_said() -> None:
     code = (
-        "import sys; sys.modules['opentelemetry.exporter.otlp.proto.http.trace_exporter'] = None\n"
+        "import sys; sys.modules['opentelemetry.exporter.otlp.proto.http'] = None\n"
         "from gateway.traces.trace_sender import open_collector\n"
         "open_collector('http://127.0.0.1:9')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "GatewayError: traces need what is not installed: pip install 'hermes-gateway[otel]'" in done.stderr
+    assert f"GatewayError: traces.endpoint is set: {describe_install('otel')}" in done.stderr
 
 
 def test_a_gateway_without_a_collector_loads_no_library_of_traces(gateway: GatewayProcess) -> None:

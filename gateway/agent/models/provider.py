@@ -28,7 +28,7 @@ from gateway.agent.pictures import load_pictures
 from gateway.agent.tools import RAW_ARGS
 from gateway.config.providers import list_other_urls
 from gateway.config.settings import ModelSettings
-from gateway.errors import ModelError
+from gateway.errors import ConfigError, ModelError
 from gateway.logs.redaction import REPLACEMENT
 from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
@@ -332,6 +332,8 @@ def as_model_error(error: Exception) -> ModelError:
     """The error of a provider's library as one of ours; the libraries' own classes are known by name and status."""
     if isinstance(error, ModelError):
         return error
+    if isinstance(error, ConfigError):  # the library is not installed
+        return ModelError(str(error), kind="missing")
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return ModelError(_text_of(error), kind=_kind(status, error), retry_after=_retry_after(error))
