@@ -183,7 +183,7 @@ async def test_whoever_is_forgotten_is_forgotten_with_every_bot(tmp_path: Path) 
         with GatewayProcess(tmp_path / "home") as gateway:
             gateway.script(*({"text": "I heard."},) * 9)
             gateway.environ |= {
-                **variables_of(second, "work"),
+                **variables_of(second, "work", gateway.home),
                 **first.environ,
                 "TELEGRAM_ALLOWED_USERS": f"{ANN},{BEN}",
             }
@@ -207,7 +207,7 @@ async def test_a_bot_with_a_name_goes_on_where_a_kill_cut_it_off(tmp_path: Path)
     async with wire.serving():
         with GatewayProcess(tmp_path / "home") as gateway:
             gateway.script({"text": "It is 42.", "delay": "1s"}, *({"text": "I heard."},) * 5)
-            gateway.environ |= {**variables_of(wire, "work"), "TELEGRAM_ALLOWED_USERS": ANN}
+            gateway.environ |= {**variables_of(wire, "work", gateway.home), "TELEGRAM_ALLOWED_USERS": ANN}
             await to_thread.run_sync(gateway.start)
             await wire.write("what is it?")
             await until(lambda: wire.signs(ANN) > 0, "the turn")

@@ -13,13 +13,17 @@ from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_media import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import ANN, GROUP
 from tests.adapters.matrix_server import serving_matrix
 from tests.adapters.matrix_wire import MatrixWire
 from tests.hermes.test_plugins_beside_hermes import install
 
 LEFT_OUT = {
-    "Matrix has no albums": ("test_an_album_is_one_message",),
+    "Matrix has no albums": (
+        "test_an_album_is_one_message",
+        "test_pictures_of_an_album_are_shown_to_the_model_with_their_words",
+    ),
     "Matrix has no contacts": ("test_a_contact_comes_as_what_it_is",),
 }
 pytestmark = pytest.mark.timeout(600)  # the homeserver is installed within the first test

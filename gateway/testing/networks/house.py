@@ -8,7 +8,8 @@ from typing import Any
 
 from gateway.adapters.shared.adapter import PresenceFacts
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.config.loading import load_configuration
+from gateway.config.home import Home
+from gateway.config.loading import find_schema, load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.config.platform_settings import list_accounts
 from gateway.config.schema import ending_of
@@ -85,9 +86,9 @@ class House:
         return fields.get("platform") == self.wire.network
 
 
-def variables_of(wire: Wire, account: str) -> dict[str, str]:
+def variables_of(wire: Wire, account: str, home: Home) -> dict[str, str]:
     """The variables of a wire, for a bot that has this name beside the network's own."""
-    schema = load_settings_schema()
+    schema = find_schema(load_settings_schema(), home, wire.environ)
     shared, ending = schema.platforms[wire.network].settings.SHARED, ending_of(account)
     named = schema.list_account_variables(wire.network, account)
     theirs = {one.variable for one in named if one.path[-1] not in shared}
@@ -118,7 +119,7 @@ async def housed(
     served = dict(started.environ)
     for one in (wire, *beside):
         people = ",".join(one.known_as(person) for person in (ANN, BEN))
-        found = variables_of(one, account) if account and one is wire else one.environ
+        found = variables_of(one, account, started.home) if account and one is wire else one.environ
         served |= {f"{one.network.upper()}_ALLOWED_USERS": people, **found}
     configuration = load_configuration(load_settings_schema(), started.home, {**served, **(environ or {})})
     prepare_home(started.home)

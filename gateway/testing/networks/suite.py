@@ -19,6 +19,7 @@ from gateway.errors import AdapterError
 from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite_accounts import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_changes import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_groups import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_parts import *  # noqa: F403 - each test of it is one of this file
