@@ -4,7 +4,8 @@ It is spared the way to another process, and can disturb everything: what it blo
 ends what awaits. All else is as in a process of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,16 @@ class InProcessWire:
         call.equip(self._options, gateway, str(self._data))
         try:
             with anyio.fail_after(timeout), bind_context(hook=self._name):
-                answer = await call.run(self._handlers.bind(meta.target, call.context))
+                answer = await call.run(partial(self.begin, self._handlers.bind(meta.target, call.context)))
         except TimeoutError:
             raise HookFailed(f"{self._name} took more than {timeout:g} s", kind="timeout") from None
         except (Exception, SystemExit) as error:  # calling a hook
             raise HookFailed(f"{type(error).__name__}: {error}", kind="raised") from error
         return codec.answer_from(codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **answer})), meta)
+
+    def begin(self, handler: Callable[[], Any]) -> Any:
+        """What a plain function answers, or the coroutine of another one."""
+        return handler()
 
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for
         self.gone.tell("it was stopped")

@@ -45,11 +45,11 @@ class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[dict[str, Any], ...] = ()
 
 
-def make_event(name: str, fields: Mapping[str, Any] | None) -> Event:
-    """Such an event: a sample, with these fields over it. Questions are asked, and stay unanswered."""
+def make_event(name: str, fields: Mapping[str, Any] | None, answers: Mapping[str, Any] | None = None) -> Event:
+    """Such an event: a sample, with these fields over it. Questions are asked; others than these stay unanswered."""
     known = get_event_spec(name)
     given = {**make_sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
-    return Event(name, given, known.writable if known else None, Bags(answers={}))
+    return Event(name, given, known.writable if known else None, Bags(answers=dict(answers or {})))
 
 
 def make_answer(verb: str, params: Mapping[str, Any]) -> Any:
@@ -88,7 +88,7 @@ async def run_trials(
         wire = await version.source.open_wire(version, services, serve, log)
         try:
             names = [name] if name else list_matching_events(manifest.subscriptions)
-            fitting = {**_fit_fields(manifest), **(fields or {})}
+            fitting = {**fit_fields(manifest), **(fields or {})}
             return [
                 await _run_trial(wire, version, make_event(each, fitting), log, asked, services.redact)
                 for each in names
@@ -105,24 +105,30 @@ async def _run_trial(
     asked: list[dict[str, Any]],
     redact: Callable[[str], str],
 ) -> HookTrial:
-    manifest = version.manifest
-    assert manifest
-    handlers, printed = HandlerTargets(wire), len(_read_log(log))
-    targets = handlers.of(event.name)
-
-    async def call(remark: Remark) -> Any:
-        if verb_of(manifest, event.name) == "observe":
-            return await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout, remark)
-        return await ask_version(version, wire, targets, event, remark)
-
+    printed = len(_read_log(log))
     asked.clear()
-    trial = await try_call(version, event, call, redact)
-    if not version.source.needs_start:
-        unnamed = tuple(describe_unused_mark(name) for name in handlers.find_unused(manifest))
-        trial = msgspec.structs.replace(trial, remarks=(*trial.remarks, *unnamed))
+    trial = await try_event(version, wire, event, redact)
     await anyio.sleep(OUTPUT_DELAY)
     output = _read_log(log)[printed:].decode("utf-8", "replace")
     return msgspec.structs.replace(trial, output=output, asked=tuple(asked))
+
+
+async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Callable[[str], str] = str) -> HookTrial:
+    """What comes of this event when the hook at the other end of the wire is told of it."""
+    manifest, handlers = version.manifest, HandlerTargets(wire)
+    assert manifest
+    limit, targets = manifest.observe_timeout, handlers.of(event.name)
+
+    async def call(remark: Remark) -> Any:
+        if verb_of(manifest, event.name) == "observe":
+            return await notify_handlers(wire, targets, event.name, event, limit, remark)
+        return await ask_version(version, wire, targets, event, remark)
+
+    trial = await try_call(version, event, call, redact)
+    if version.source.needs_start:
+        return trial
+    unnamed = tuple(describe_unused_mark(name) for name in handlers.find_unused(manifest))
+    return msgspec.structs.replace(trial, remarks=(*trial.remarks, *unnamed))
 
 
 async def try_call(
@@ -175,7 +181,7 @@ def _judge_answer(event: Event, answer: Any, remark: Remark) -> None:
     OutcomeCollector(event, known.outcomes if known else None).take(hook, answer)
 
 
-def _fit_fields(manifest: Manifest) -> dict[str, Any]:
+def fit_fields(manifest: Manifest) -> dict[str, Any]:
     """Such values of its `when` that it would be told."""
     return {
         field: wanted[0] if isinstance(wanted, list) else wanted

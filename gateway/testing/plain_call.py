@@ -1,0 +1,193 @@
+"""A hook called plainly, for tests of what its handler makes of an event: in this process, with no gateway.
+
+Nothing around it is real: a handler runs in the test's own process, with its rights, modules and environment, as long
+as it likes; what it asks of the gateway is written down and not done. What it raises comes out of `call` as it is, so
+that a debugger stops where it should. Its answer is judged as the gateway judges it.
+"""
+
+import asyncio
+import math
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.config.home import get_process_environment
+from gateway.errors import HookError, unwrap_error
+from gateway.events import Event
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.in_process import InProcessWire
+from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
+from gateway.hooks.folders.services import check_request
+from gateway.hooks.folders.sources import HookVersion, describe_first_error
+from gateway.hooks.folders.trial import HookTrial, fit_fields, make_answer, make_event, try_event
+from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
+from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
+from gateway.worker.loader import load_handler
+from gateway.worker.protocol import CallMeta
+
+STOP_TIMEOUT = 1.0
+LOG_FILE = "hook.log"
+
+
+def call(
+    folder: Path | str,
+    event: str,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    answers: Mapping[str, Any] | None = None,
+    store: MutableMapping[str, Any] | None = None,
+) -> HookTrial:
+    """What the hook in this folder makes of a sample of this event with these fields over it.
+
+    `options` go over those of HOOK.yaml, `answers` are what the person said to questions, by their names; `store` is
+    what the hook finds in its store, and what it writes there is in it afterwards.
+
+    Raises:
+        HookError: there is no such hook, or its answer means nothing.
+        Exception: whatever its handler raises.
+    """
+    version = _read_hook(Path(folder).resolve(), options or {})
+    assert version.manifest
+    given = {**fit_fields(version.manifest), **(fields or {})}
+    told = make_event(event, given, answers)
+    requests = PlainRequests(version.manifest, {} if store is None else store)
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            trial = anyio.run(partial(_call, version, told, requests, Path(place)))
+        except BaseExceptionGroup as group:
+            raise unwrap_error(group) from None
+        log = Path(place) / LOG_FILE  # a program's; what a handler prints is the test's own output
+        return msgspec.structs.replace(trial, output=log.read_text("utf-8", "replace") if log.exists() else "")
+
+
+class PlainRequests:
+    """What the hook asks of the gateway: written down in `asked`; its store is a mapping."""
+
+    def __init__(self, manifest: Manifest, store: MutableMapping[str, Any]) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.is_in_plain_code = False
+        self._manifest = manifest
+        self._store = store
+
+    def serve(self, verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG002 - the wire's
+        """The answer itself in a plain function, what is to be awaited in a coroutine.
+
+        Raises:
+            RuntimeError: the manifest does not allow it, as the handler would be told.
+        """
+        try:
+            check_request(self._manifest, verb, params)
+        except HookError as refused:
+            raise RuntimeError(str(refused)) from None
+        answer = self._answer(verb, params)
+        if self.is_in_plain_code:
+            return answer
+        reply = asyncio.get_running_loop().create_future()
+        reply.set_result(answer)
+        return reply
+
+    async def serve_program(self, verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG002 - the wire's
+        """The same for a program."""
+        check_request(self._manifest, verb, params)
+        return self._answer(verb, params)
+
+    def _answer(self, verb: str, params: dict[str, Any]) -> Any:
+        key = params.get("key")
+        match verb:
+            case "facts":
+                return {}
+            case "store.get":
+                return self._store.get(str(key), params.get("default"))
+            case "store.keys":
+                return sorted(self._store)
+            case "store.set":
+                self._store[str(key)] = params.get("value")
+            case "store.delete":
+                self._store.pop(str(key), None)
+        self.asked.append({"verb": verb, **params})
+        return make_answer(verb, params)
+
+
+class PlainWire(InProcessWire):
+    """The wire to a handler in the test's process: without a limit, and `raised` is what the handler raised."""
+
+    requests: PlainRequests
+    raised: BaseException | None = None
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:  # noqa: ARG002 - it has none
+        try:
+            return await super().call(name, fields, meta, math.inf)
+        except HookFailed as failed:
+            self.raised = failed.__cause__
+            raise
+
+    def begin(self, handler: Callable[[], Any]) -> Any:
+        self.requests.is_in_plain_code = True
+        try:
+            return handler()
+        finally:
+            self.requests.is_in_plain_code = False
+
+
+def _read_hook(folder: Path, options: Mapping[str, Any]) -> HookVersion:
+    source = HermesFolderSource(folder.parent, "path")
+    version = source.find(folder.name)
+    if version is None:
+        raise HookError(f"{folder} is no hook: it needs HOOK.yaml, and {HANDLER_FILE} or a command")
+    version = source.inspect(version)
+    if version.manifest is None or not version.is_ready:
+        raise HookError(f"{folder.name}: {describe_first_error(version.findings) or version.reason}")
+    if version.manifest.url:
+        raise HookError(f"{folder.name} runs behind {version.manifest.url}: call it where it is served")
+    return replace(version, options={**version.manifest.options, **options})
+
+
+async def _call(version: HookVersion, event: Event, requests: PlainRequests, place: Path) -> HookTrial:
+    async with _open_wire(version, requests, place) as wire:
+        trial = await try_event(version, wire, event)
+    if isinstance(wire, PlainWire) and wire.raised:
+        raise wire.raised
+    if trial.error:
+        raise HookError(f"{version.name}: {trial.error}")
+    return msgspec.structs.replace(trial, asked=tuple(requests.asked))
+
+
+@asynccontextmanager
+async def _open_wire(version: HookVersion, requests: PlainRequests, place: Path) -> AsyncIterator[Wire]:
+    manifest, source = version.manifest, version.source
+    assert manifest
+    assert isinstance(source, HermesFolderSource)
+    if not manifest.command:
+        handlers, show = load_handler(manifest.folder, version.path / manifest.entry), source.show_fields_of(manifest)
+        wire = PlainWire(manifest.folder, handlers, version.options, requests.serve, place, show)
+        wire.requests = requests
+        yield wire
+        return
+    spec = ProgramSpec(
+        name=manifest.folder,
+        command=manifest.command,
+        folder=version.path,
+        log=place / LOG_FILE,
+        env={**get_process_environment(), "HOOK_DATA": str(place)},
+        options=version.options,
+        is_guard=manifest.on_error == "deny",
+        memory=None,
+    )
+    async with anyio.create_task_group() as tasks:
+        if manifest.protocol == "oneshot":
+            yield OneshotProgram(spec)
+            return
+        program = await LastingProgram.start(spec, requests.serve_program, tasks)
+        try:
+            yield program
+        finally:
+            await program.stop(STOP_TIMEOUT)
+            tasks.cancel_scope.cancel()
