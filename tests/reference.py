@@ -7,7 +7,6 @@ a test fails as long as a page is not what would be written.
 import argparse
 import importlib
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.commands import Command
 from gateway.config.reference import SettingRow, build_settings_schema, list_settings
 from gateway.dispatcher import BUILT_IN
-from gateway.events.catalogue import EVENT_SPECS
+from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
 from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
@@ -231,7 +230,7 @@ def contexts() -> Iterator[str]:
     yield CONTEXTS
     for point in EVENT_SPECS.values():
         listed = [field for field in point.all_fields if not field.live]
-        yield f"class {''.join(map(str.capitalize, re.findall('[a-z]+', point.name)))}(Context):"
+        yield f"class {context_name_of(point.name)}(Context):"
         yield f'    """`{point.name}`: {sentence(point.doc)}"""\n'
         yield from overloads("__getitem__(self, field: {names}, /) -> {kind}", listed)
         yield from overloads("__setitem__(self, field: {names}, value: {kind}, /) -> None", writable(listed))

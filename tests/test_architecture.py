@@ -87,6 +87,7 @@ LOADED_BY_NAME = {
     "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
+    "gateway/testing/__init__.py": "what a test imports of it; pytest loads the package in every run",
     "gateway/public.py": "what an old name is called now, for the program that asks for it",
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules.py": "a name of Hermes's, for the handler that asks for it",

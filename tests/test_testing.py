@@ -97,7 +97,7 @@ def test_what_a_handler_raises_comes_out_of_a_plain_call_with_its_line(tmp_path)
     folder = put(tmp_path / "greet", GREET)
     with pytest.raises(RuntimeError, match=r"may not submit: add `uses: \[submit\]`") as raised:
         call(folder, "agent:end")
-    assert "handler.py" in [frame.path.name for frame in raised.traceback]
+    assert any(str(frame.path).endswith("handler.py") for frame in raised.traceback)
     (folder / "handler.py").write_text("def handle(event_type, context):\n    return object()\n")
     with pytest.raises(TypeError, match="no JSON"):
         call(folder, "message:received")

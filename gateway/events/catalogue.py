@@ -15,6 +15,7 @@ from gateway.events.fields import EventField, EventSpec
 from gateway.events.gateway_events import GATEWAY_EVENTS
 from gateway.events.turn_events import TURN_EVENTS
 
+_WORD = re.compile(r"[a-z]+")
 _SAID = "Please look at the weather in Paris."
 _ARGS = {"command": "ls"}
 _CALL = {"id": "call_1", "name": "shell", "args": _ARGS}
@@ -134,6 +135,11 @@ def get_event_spec(name: str) -> EventSpec | None:
     """What the catalogue says of an event; the members of a family share its entry."""
     domain, colon, _ = name.partition(":")
     return EVENT_SPECS.get(name) or (EVENT_SPECS.get(domain + ":*") if colon else None)
+
+
+def context_name_of(event: str) -> str:
+    """The class of its context, for type checkers."""
+    return "".join(map(str.capitalize, _WORD.findall(event)))
 
 
 def remove_live_fields(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,10 @@ def call(
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
         log = Path(place) / LOG_FILE  # a program's; what a handler prints is the test's own output
-        return msgspec.structs.replace(trial, output=log.read_text("utf-8", "replace") if log.exists() else "")
+        output = log.read_text("utf-8", "replace") if log.exists() else ""
+    if trial.error:
+        raise HookError(f"{trial.error}\n{output}".rstrip())
+    return msgspec.structs.replace(trial, output=output)
 
 
 class PlainRequests:
@@ -155,8 +158,6 @@ async def _call(version: HookVersion, event: Event, requests: PlainRequests, pla
         trial = await try_event(version, wire, event)
     if isinstance(wire, PlainWire) and wire.raised:
         raise wire.raised
-    if trial.error:
-        raise HookError(f"{version.name}: {trial.error}")
     return msgspec.structs.replace(trial, asked=tuple(requests.asked))
 
 

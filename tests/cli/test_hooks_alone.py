@@ -90,7 +90,9 @@ def test_the_test_that_new_writes_passes(gateway: GatewayProcess, lang: str) -> 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["Greet/er"], "is no name for a hook"),
+        (["Greeter"], "is no name for a hook"),
+        (["./Greeter"], "is no name for a hook"),
+        (["./nowhere/greet"], "there is no folder"),
         (["greet", "--event", "tool:befor"], "did you mean 'tool:before'?"),
         (["greet", "--intercept", "agent:step"], "observe it: --event agent:step"),
     ],

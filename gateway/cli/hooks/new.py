@@ -1,18 +1,28 @@
-"""`hooks new`: a folder that works at once, with a sample event and a test."""
+"""`hooks new`: a folder that works at once, with a sample event and tests; in the home or in one's own repository."""
 
 import argparse
 import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from gateway.cli.hooks import templates
+from gateway.cli.hooks.options import is_path
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.errors import HookError
-from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
+from gateway.events.catalogue import (
+    context_name_of,
+    get_event_spec,
+    list_matching_events,
+    make_sample,
+    suggest_event,
+)
 from gateway.events.fields import COMMON_FIELDS, EventSpec
+from gateway.hooks.folders.manifest_schema import SCHEMA_FILE, build_manifest_schema
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
 PREFERRED_FIELDS = (
@@ -27,87 +37,89 @@ PREFERRED_FIELDS = (
     "hook",
     "session_id",
 )
-
-PYTHON_TEMPLATE = '''"""What this hook does, in one sentence."""
-{imports}
-
-def handle(event_type, context):
-    # {comment}
-    print(event_type, context.get("{field}"))
-'''
-SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
-WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md"
-NODE_TEMPLATE = """// Each line on stdin is a request: {{"id", "method": event name, "params": its fields}}.
-// Each line on stdout is an answer.
-// {comment}
-const readline = require("node:readline");
-
-readline.createInterface({{ input: process.stdin }}).on("line", (line) => {{
-  const {{ id, method, params }} = JSON.parse(line);
-  if (id === undefined) return;
-  console.error(method, params.{field});
-  process.stdout.write(JSON.stringify({{ jsonrpc: "2.0", id, result: null }}) + "\\n");
-}});
-"""
-SHELL_TEMPLATE = """#!/bin/sh
-# The event is one JSON object on stdin, its name in the field hook_event_name.
-# {comment}
-event=$(cat)
-echo "$event" >&2
-"""
-TEST_TEMPLATE = '''"""Run it with `pytest test_hook.py`, where hermes-gateway and pytest are installed."""
-
-import json
-from pathlib import Path
-
-import pytest
-
-from gateway.testing import GatewayProcess
-
-HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def gateway(tmp_path):
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.add_hook("{name}", HERE)
-        gateway.start()
-        yield gateway
-
-
-def test_it_takes_an_event_of_every_kind(gateway):
-    trials = gateway.call("hooks.test", {{"name": "{name}"}})["trials"]
-    assert [trial["error"] for trial in trials if not trial["ok"]] == []
-
-
-def test_it_takes_its_sample(gateway):
-    sample = json.loads((HERE / "sample.json").read_text())
-    trial = gateway.call("hooks.fire", {{"name": "{name}", "event": "{event}", "payload": sample}})
-    assert trial["ok"], trial["error"]
-'''
+# The kinds of the catalogue, in TypeScript.
+TYPESCRIPT_TYPES = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "object": "Record<string, unknown>",
+    "any": "unknown",
+}
+PROGRAMS = {"python": "handler.py", "node": "hook.js", "typescript": "hook.ts", "sh": "hook.sh"}
+SOURCES = {
+    "python": templates.PYTHON,
+    "node": templates.NODE,
+    "typescript": templates.TYPESCRIPT,
+    "sh": templates.SHELL,
+}
+STARTED_BY = {
+    "python": [],
+    "node": ["command: [node, hook.js]", "requires: {bins: [node]}"],
+    "typescript": ["command: [node, hook.ts]", "requires: {bins: [node]}"],
+    "sh": ['command: ["./hook.sh"]', "protocol: oneshot"],
+}
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    if not NAME_PATTERN.match(args.name):
-        raise HookError(f"{args.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
+    is_own = is_path(args.name)
+    folder = Path(args.name).resolve() if is_own else home.hooks / args.name
+    if not NAME_PATTERN.match(folder.name):
+        raise HookError(f"{folder.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
     events = args.event or ([] if args.intercept else ["agent:end"])
     check_names(events, args.intercept)
-    folder = home.hooks / args.name
+    written = render_files(folder.name, events, args.intercept, args.lang)
+    if is_own:
+        around = render_repository_files(folder, args.lang)
+        write_in_repository(folder, {**written, **around})
+    else:
+        write_in_home(home, folder, written)
+    if args.json:
+        show_json({"name": folder.name, "path": str(folder), "files": sorted(written)})
+        return
+    print(folder)
+    print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks test {args.name}")
+
+
+def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:
+    """Whole at once, so that the running gateway never sees half of it."""
     if folder.exists():
         raise HookError(f"{folder} is there already\nchoose another name, or remove it")
-    beside = home.hooks / f".{args.name}.new"
+    beside = home.hooks / f".{folder.name}.new"
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    written = render_files(args.name, events, args.intercept, args.lang)
     for file, text in written.items():
         (beside / file).write_text(text)
         (beside / file).chmod(0o700 if file.endswith(".sh") else 0o600)
-    os.rename(beside, folder)  # noqa: PTH104 - whole at once, so that the running gateway never sees half of it
-    if args.json:
-        show_json({"name": args.name, "path": str(folder), "files": sorted(written)})
-    else:
-        print(folder)
-        print_note(f"write what it does into {next(iter(written))}; try it: hermes-gateway hooks test {args.name}")
+    os.rename(beside, folder)  # noqa: PTH104 - of a folder
+
+
+def write_in_repository(folder: Path, written: Mapping[str, str]) -> None:
+    """Beside what is there; nothing of that is touched. HookError: it would be."""
+    if not folder.parent.is_dir():
+        raise HookError(f"there is no folder {folder.parent}\nmake it first")
+    places = {Path(os.path.normpath(folder / file)): text for file, text in written.items()}
+    if there := [str(place) for place in places if place.exists() or place.is_symlink()]:
+        raise HookError(f"{there[0]} is there already\nchoose another folder, or remove it")
+    for place, text in places.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+        if place.suffix == ".sh":
+            place.chmod(0o755)
+
+
+def render_repository_files(folder: Path, lang: str) -> Mapping[str, str]:
+    """What a hook that is shared has besides, by where it lies from its folder on."""
+    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+    place, up = folder.relative_to(root).as_posix(), os.path.relpath(root, folder)
+    subfolder = "" if place == "." else f"#{place}"
+    more = templates.WITH_NODE if lang in ("node", "typescript") else ""
+    return {
+        "README.md": templates.README.format(name=folder.name, place=subfolder),
+        f"{up}/.github/workflows/{folder.name}.yml": templates.WORKFLOW.format(
+            name=folder.name, place=json.dumps(place), more=more
+        ),
+    }
 
 
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
@@ -128,7 +140,8 @@ def find_points(name: str) -> list[EventSpec]:
 
 def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> Mapping[str, str]:
     """The texts of a new hook by their files, that of the program first."""
-    event = list_matching_events([*intercepts, *events])[0]
+    heard = list_matching_events([*intercepts, *events])
+    event = heard[0]
     fields = {
         key: value for key, value in make_sample(event).items() if key not in {field.name for field in COMMON_FIELDS}
     }
@@ -143,24 +156,37 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         "field": next((field for field in PREFERRED_FIELDS if field in fields), "id"),
         "comment": describe_answer(bool(intercepts), outcomes, lang),
         "imports": f"\nfrom gateway.hooks import {', '.join(outcomes)}  # noqa: F401\n" if outcomes else "",
+        "context": context_name_of(event) if len(heard) == 1 and get_event_spec(event) else "Context",
+        "fields": "\n".join(list_field_types(event, fields)),
     }
-    program, template, reached = {
-        "python": ("handler.py", PYTHON_TEMPLATE, []),
-        "node": ("hook.js", NODE_TEMPLATE, ["command: [node, hook.js]", "requires: {bins: [node]}"]),
-        "sh": ("hook.sh", SHELL_TEMPLATE, ['command: ["./hook.sh"]', "protocol: oneshot"]),
-    }[lang]
-    manifest = [f"name: {name}", "description: What this hook does, in one sentence", "version: 0.1.0"]
-    called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE}
-    observed = [each for each in events if each not in called]
-    manifest += [f"events: [{format_names(observed)}]"] if observed else []
-    manifest += [line for each, line in called.items() if each in events]
-    manifest += [f"intercepts: [{format_names(intercepts)}]"] if intercepts else []
     return {
-        program: template.format(**given),
-        "HOOK.yaml": "\n".join([*manifest, *reached]) + "\n",
+        PROGRAMS[lang]: SOURCES[lang].format(**given),
+        "HOOK.yaml": render_manifest(name, events, intercepts, lang),
+        SCHEMA_FILE: json.dumps(build_manifest_schema(), separators=(",", ":"), ensure_ascii=False) + "\n",
         "sample.json": json.dumps(fields, indent=2, ensure_ascii=False) + "\n",
-        "test_hook.py": TEST_TEMPLATE.format(**given),
+        "test_hook.py": templates.TEST.format(**given),
     }
+
+
+def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> str:
+    lines = [templates.SCHEMA_LINE.format(schema=SCHEMA_FILE), f"name: {name}"]
+    lines += ["description: What this hook does, in one sentence", "version: 0.1.0"]
+    called = {f"schedule:{name}": templates.SCHEDULE_LINE, f"webhook:{name}": templates.WEBHOOK_LINE}
+    observed = [each for each in events if each not in called]
+    lines += [f"events: [{format_names(observed)}]"] if observed else []
+    lines += [line for each, line in called.items() if each in events]
+    lines += [f"intercepts: [{format_names(intercepts)}]"] if intercepts else []
+    return "\n".join([*lines, *STARTED_BY[lang]]) + "\n"
+
+
+def list_field_types(event: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    """What the event has, a line each."""
+    known = get_event_spec(event)
+    listed = [(field.name, field.type) for field in known.all_fields if not field.live] if known else []
+    for field, kind in listed or [(field, "any") for field in (*fields, "id")]:
+        bare = kind.removesuffix("?").removesuffix("[]")
+        many = "[]" if "[]" in kind else ""
+        yield f"  {field}: {TYPESCRIPT_TYPES[bare]}{many}{' | null' if kind.endswith('?') else ''};"
 
 
 def describe_answer(decides: bool, outcomes: Sequence[str], lang: str) -> str:
@@ -169,7 +195,7 @@ def describe_answer(decides: bool, outcomes: Sequence[str], lang: str) -> str:
         return "It observes: what it answers counts for nothing."
     if lang == "sh":
         return "Exit 0 lets it pass; 2 refuses it, with what stands on stderr."
-    if lang == "node":
+    if lang in ("node", "typescript"):
         words = ", ".join(f'{{decision: "{outcome.lower()}", ...}}' for outcome in outcomes)
         return f"A result of null lets it pass, an object changes fields{' or decides: ' + words if words else ''}."
     decide = f"; to decide, raise {' or '.join(outcomes)}" if outcomes else ""

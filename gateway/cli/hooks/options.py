@@ -117,11 +117,14 @@ def add_yes_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help=FOLDER_HELP)
+    says = "its name, for one in this home; or the path of a folder in a repository of yours, as ./greet"
+    parser.add_argument("name", help=says)
     wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
     parser.add_argument("--intercept", help="an event to decide on; likewise", **wanted)
-    parser.add_argument("--lang", choices=("python", "sh", "node"), default="python", help="its language (python)")
+    parser.add_argument(
+        "--lang", choices=("python", "sh", "node", "typescript"), default="python", help="its language (python)"
+    )
 
 
 def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
