@@ -41,7 +41,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("gateway/agent/libraries.py",),
     "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
-    "nats": (),
+    "nats": ("gateway/engine/nats/",),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
@@ -54,6 +54,7 @@ for network, spec in load_settings_schema().platforms.items():
 # Classes that do more than fifteen things, and why they are one thing all the same.
 CROWDED = {
     ("gateway/engine/interface.py", "Engine"): "the journal's contract",
+    ("gateway/engine/nats/engine.py", "NatsEngine"): "fills the contract",
     ("gateway/testing/memory_engine.py", "MemoryEngine"): "fills the contract",
     ("gateway/testing/networks/wire.py", "Wire"): "all that people and networks can do to an adapter",
 }

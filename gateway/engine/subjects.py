@@ -1,9 +1,9 @@
 """The grammar of subjects and patterns, and patterns made fast. `matches` defines what they mean."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from gateway.engine.interface import ConsumerSpec, NewRecord
+from gateway.engine.interface import MAX_APPENDED, ConsumerSpec, NewRecord
 
 SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
 SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
@@ -27,10 +27,15 @@ def check_pattern(pattern: str) -> None:
         )
 
 
-def check_new_record(put: NewRecord) -> None:
-    check_subject(put.subject)
-    if put.ttl is not None and put.ttl <= 0:
-        raise ValueError(f"a time to live of {put.ttl:g} s on {put.subject!r}: it must be above 0, or None for ever")
+def check_new_records(puts: Sequence[NewRecord]) -> None:
+    if len(puts) > MAX_APPENDED:
+        raise ValueError(f"an append of {len(puts)} records: it takes at most {MAX_APPENDED}")
+    for put in puts:
+        check_subject(put.subject)
+        if put.ttl is not None and put.ttl <= 0:
+            raise ValueError(
+                f"a time to live of {put.ttl:g} s on {put.subject!r}: it must be above 0, or None for ever"
+            )
 
 
 def check_consumer_spec(spec: ConsumerSpec) -> None:

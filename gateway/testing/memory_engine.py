@@ -12,7 +12,7 @@ from gateway.engine.live_messages import LiveConsumer, LiveDelivery, LiveMessage
 from gateway.engine.subjects import (
     SubjectMatcher,
     check_consumer_spec,
-    check_new_record,
+    check_new_records,
     check_pattern,
     check_subject,
     compile_patterns,
@@ -34,8 +34,7 @@ class MemoryEngine(LiveMessages):
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self._expire()
-        for put in puts:
-            check_new_record(put)
+        check_new_records(puts)
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids) or not self._ids.keys().isdisjoint(ids):
             raise Duplicate(f"one of {ids} is in the journal already, or twice in one append")

@@ -1,16 +1,22 @@
-"""Two engines under one suite, and a clock that a test may set."""
+"""All engines under one suite, and a clock that a test may set; on a server's clock it has to wait."""
 
+import math
 import stat
 import time
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import anyio
 import pytest
 
 from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
 from gateway.engine.interface import Delivery
 from gateway.engine.journal_clock import read_machine_time
+from gateway.engine.nats.engine import open_nats
 from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.nats_servers import run_servers
 
 HOUR, DAY = 3600.0, 86400.0
 JUMPS = [3 * HOUR, -3 * HOUR, 2 * DAY, 400 * DAY, 3650 * DAY, 7300 * DAY, -3650 * DAY]  # of the wall clock
@@ -32,10 +38,31 @@ class SetClock:
         """Somebody sets the wall clock."""
         self.wall_ahead += seconds
 
-    def pass_by(self, seconds: float) -> None:
+    def span(self, seconds: float) -> float:
+        """So long on the clock of the test."""
+        return seconds
+
+    async def pass_by(self, seconds: float) -> None:
         """Time passes for both clocks."""
         self.wall_ahead += seconds
         self.steady_ahead += seconds
+
+    async def outlast(self, seconds: float) -> None:
+        """A little more than a span of so long passes."""
+        await self.pass_by(seconds + 1)
+
+
+class ServerClock(SetClock):
+    """Nobody sets the clock of a server: what takes a minute takes some seconds, and they are waited for."""
+
+    def span(self, seconds: float) -> float:
+        return max(1.0, math.ceil(seconds / 20))
+
+    async def pass_by(self, seconds: float) -> None:
+        await anyio.sleep(seconds / 20)
+
+    async def outlast(self, seconds: float) -> None:
+        await anyio.sleep(self.span(seconds) + 1.5)  # the server looks once a second
 
 
 def subjects_of(records: list[Record]) -> list[str]:
@@ -51,19 +78,55 @@ async def filled(engine: Engine, *subjects: str) -> list[int]:
     return [(await engine.append(NewRecord(subject, subject.encode())))[0] for subject in subjects]
 
 
+KINDS = ["sqlite", "memory", "nats", "nats-3"]
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with run_servers(tmp_path_factory.mktemp("nats"), 1) as (server,):
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def nats_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with run_servers(tmp_path_factory.mktemp("nats-3"), 3) as servers:
+        yield ",".join(server.url for server in servers)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def time_of_day() -> SetClock:
-    return SetClock()
+def time_of_day(request: pytest.FixtureRequest) -> SetClock:
+    is_server = "engine" in request.fixturenames and request.getfixturevalue("kind").startswith("nats")
+    return ServerClock() if is_server else SetClock()
 
 
 @pytest.fixture(params=["sqlite", "memory"])
-async def engine(request: pytest.FixtureRequest, tmp_path: Path, time_of_day: SetClock) -> AsyncIterator[Engine]:
-    if request.param == "memory":
-        async with MemoryEngine(time_of_day.clock) as memory:
-            yield memory
-    else:
-        async with await open_sqlite(tmp_path / "journal.db", clock=time_of_day.clock) as sqlite:
-            yield sqlite
+async def own_engine(request: pytest.FixtureRequest, tmp_path: Path, time_of_day: SetClock) -> AsyncIterator[Engine]:
+    """One that goes by the clock of this machine, which somebody may set."""
+    async with AsyncExitStack() as stack:
+        yield await open_engine(request.param, tmp_path, time_of_day, stack)
+
+
+@pytest.fixture
+async def engine(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, time_of_day: SetClock
+) -> AsyncIterator[Engine]:
+    async with AsyncExitStack() as stack:
+        if kind.startswith("nats"):
+            url = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
+            yield await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}"))
+        else:
+            yield await open_engine(kind, tmp_path, time_of_day, stack)
+
+
+async def open_engine(kind: str, folder: Path, time_of_day: SetClock, stack: AsyncExitStack) -> Engine:
+    if kind == "memory":
+        return await stack.enter_async_context(MemoryEngine(time_of_day.clock))
+    return await stack.enter_async_context(await open_sqlite(folder / "journal.db", clock=time_of_day.clock))
 
 
 def content_of(path: Path) -> bytes:

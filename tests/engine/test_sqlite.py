@@ -240,7 +240,7 @@ class TestLoop:
                 appending = asyncio.ensure_future(engine.append(NewRecord("a.x", b"")))
                 while engine._writer.busy_since is None:  # noqa: ASYNC110 - a thread sets it
                     await anyio.sleep(0.002)
-                time_of_day.pass_by(30)
+                await time_of_day.pass_by(30)
                 health = await engine.health()
                 assert not health.ok
                 assert "has not answered for 30 s" in health.detail

@@ -63,7 +63,7 @@ class TestRoom:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
             await engine.append(*(NewRecord("a.x", b"", ttl=60) for _ in range(1200)), NewRecord("b.x", b""))
             assert (await engine.health()).records == 1201
-            time_of_day.pass_by(61)
+            await time_of_day.pass_by(61)
             with anyio.fail_after(60):
                 while (await engine.health()).records > 1:
                     await engine.purge("nothing")

@@ -1,12 +1,14 @@
 """Subjects and patterns: what `matches` says holds for every way of asking."""
 
 import asyncio
+import uuid
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, matches, open_sqlite
+from gateway.engine.nats.engine import open_nats
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix
 from gateway.testing.memory_engine import MemoryEngine
 
@@ -69,7 +71,7 @@ def test_what_matches_begins_with_the_literal_prefix(pattern: str, subject: str)
         assert subject.startswith(get_literal_prefix(pattern))
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+@pytest.mark.parametrize("kind", ["sqlite", "memory", "nats"])
 @settings(max_examples=40, deadline=None)
 @example(subjects=["a", "b.b.a"], patterns=["*.a"])
 @given(
@@ -77,7 +79,7 @@ def test_what_matches_begins_with_the_literal_prefix(pattern: str, subject: str)
     patterns=st.lists(PATTERNS, min_size=1, max_size=3),
 )
 def test_every_engine_agrees_with_the_definition(
-    kind: str, tmp_path_factory: pytest.TempPathFactory, subjects: list[str], patterns: list[str]
+    kind: str, tmp_path_factory: pytest.TempPathFactory, nats_server: str, subjects: list[str], patterns: list[str]
 ) -> None:
     """read, consumers, tails and purge."""
 
@@ -99,6 +101,9 @@ def test_every_engine_agrees_with_the_definition(
         if kind == "memory":
             async with MemoryEngine() as memory:
                 await ask(memory)
+        elif kind == "nats":
+            async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as nats:
+                await ask(nats)
         else:
             async with await open_sqlite(tmp_path_factory.mktemp("journal") / "journal.db") as sqlite:
                 await ask(sqlite)

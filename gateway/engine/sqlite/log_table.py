@@ -15,7 +15,7 @@ from zlib import crc32
 
 from gateway.engine.interface import NewRecord, Record, SettledRecords
 from gateway.engine.sqlite import subject_index
-from gateway.engine.subjects import SubjectMatcher, check_new_record, compile_patterns, get_literal_prefix
+from gateway.engine.subjects import SubjectMatcher, check_new_records, compile_patterns, get_literal_prefix
 from gateway.errors import Conflict, Duplicate, RecordDamage
 
 
@@ -59,7 +59,7 @@ SLICE_ROWS = 5000  # that are looked through without a match
 
 def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[SettledRecords] = ()) -> list[int]:
     """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
-    over = _check_new_records(tx, puts)
+    over = _find_hindrances(tx, puts)
     while over:
         _, reached = remove(tx, over)  # all of them, however long that takes: their ids are needed now
         over = [] if reached is None else over[over.index(reached) + 1 :]
@@ -77,12 +77,12 @@ def _settle(tx: Transaction, done: SettledRecords) -> None:
     tx.expiries.update(dict.fromkeys(seqs, tx.wall + done.ttl))
 
 
-def _check_new_records(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
+def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
     """Refuse, or tell which records whose time is over still occupy a message id."""
     over: list[int] = []
     ids: set[str] = set()
+    check_new_records(puts)
     for put in puts:
-        check_new_record(put)
         if put.msg_id is not None:
             if put.msg_id in ids:
                 raise Duplicate(f"{put.msg_id!r} stands twice in one append")

@@ -1,0 +1,208 @@
+"""One connection to the servers: what is asked of them, and what becomes of it when they do not answer."""
+
+import asyncio
+import base64
+import itertools
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from gateway.backoff import Attempts, Backoff
+from gateway.errors import EngineError
+
+ANSWER_SECONDS = 5.0
+PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
+OLDEST_SERVER = (2, 12)
+NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
+UNAVAILABLE = 503
+
+log = logging.getLogger(__name__)
+
+
+class ServerRefusal(Exception):
+    """The server understood, and says no. `number` says what is wrong, in its own list, and `seq` what stands there."""
+
+    def __init__(self, error: dict[str, Any], seq: int = 0) -> None:
+        super().__init__(error.get("description", "no reason given"))
+        self.seq = seq
+        self.status = int(error.get("code", 0))
+        self.number = int(error.get("err_code", 0))
+
+
+class NoAnswer(Exception):
+    """Nobody knows whether it was done."""
+
+
+class NotSent(NoAnswer):
+    """It was not done."""
+
+
+@dataclass
+class _NumberedMessage(Msg):
+    number: int = field(default_factory=itertools.count().__next__)
+
+
+class _OrderedClient(Client):
+    msg_class = _NumberedMessage
+
+
+def sequence_of(message: Msg) -> int:
+    """The messages of all subscriptions came in the order of these."""
+    assert isinstance(message, _NumberedMessage)
+    return message.number
+
+
+class Answers(Protocol):
+    """Takes the messages that come to one inbox."""
+
+    def note(self, message: Msg) -> None: ...
+
+
+class Connection:
+    """Made by `open_connection`."""
+
+    def __init__(self, client: Client, url: str) -> None:
+        self.client = client
+        self.url = url
+        self.lost_at: float | None = None
+        self.on_return: list[Callable[[], None]] = []
+        self._inbox = client.new_inbox()
+        self._listeners: dict[str, Answers] = {}
+        self._number = 0
+
+    async def start(self) -> None:
+        await self.listen(f"{self._inbox}.*", self._hear)
+
+    def open_inbox(self, listener: Answers) -> str:
+        """A subject of its own; what comes there is given to the listener until the inbox is closed."""
+        self._number += 1
+        self._listeners[str(self._number)] = listener
+        return f"{self._inbox}.{self._number}"
+
+    def close_inbox(self, inbox: str) -> None:
+        self._listeners.pop(inbox.rpartition(".")[2], None)
+
+    async def _hear(self, message: Msg) -> None:
+        if listener := self._listeners.get(message.subject.rpartition(".")[2]):
+            listener.note(message)
+
+    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """However much comes: what is slow here must not lose what it was sent."""
+        try:
+            return await self.client.subscribe(subject, cb=hear, pending_msgs_limit=-1, pending_bytes_limit=-1)
+        except NatsError as error:
+            raise EngineError(f"the NATS server at {self.url} is not there: {error}") from error
+
+    async def publish(self, subject: str, data: bytes, headers: dict[str, str] | None = None, reply: str = "") -> None:
+        self._check_connected()
+        try:
+            await self.client.publish(subject, data, reply=reply, headers=headers)
+        except (NatsError, OSError) as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+
+    async def ask(
+        self, subject: str, data: bytes, headers: dict[str, str] | None = None, seconds: float = ANSWER_SECONDS
+    ) -> bytes:
+        """Raises NoAnswer."""
+        self._check_connected()
+        try:
+            return (await self.client.request(subject, data, timeout=seconds, headers=headers)).data
+        except (NatsError, OSError, TimeoutError) as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+
+    def _check_connected(self) -> None:
+        if not self.client.is_connected:
+            raise NotSent("it is not there")
+
+    async def ask_stored(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """Ask what answers in JSON. Raises NoAnswer, ServerRefusal."""
+        data = await self.ask(subject, data, headers)
+        answer: dict[str, Any] = json.loads(data) if data else {}
+        if error := answer.get("error"):
+            raise ServerRefusal(error)
+        return answer
+
+    async def call(self, verb: str, **body: Any) -> dict[str, Any]:
+        """One call of the server's own interface, tried again until it is answered.
+
+        Raises:
+            ServerRefusal: the answer is no.
+            EngineError: nobody answered.
+        """
+        return await self.insist(lambda: self.ask_stored(f"$JS.API.{verb}", json.dumps(body).encode()))
+
+    async def insist(self, act: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        attempts, end = Attempts(Backoff(0.05, 1.0)), time.monotonic() + PATIENCE
+        while True:
+            try:
+                return await act()
+            except (NoAnswer, ServerRefusal) as error:
+                if isinstance(error, ServerRefusal) and error.status != UNAVAILABLE:
+                    raise
+                self.check_open()
+                if time.monotonic() > end:
+                    raise EngineError(f"the NATS server at {self.url} does not answer: {error}") from error
+            await asyncio.sleep(attempts.pause())
+
+    def check_open(self) -> None:
+        if self.client.is_closed:
+            raise EngineError("the journal is closed")
+
+    async def note_loss(self) -> None:
+        if self.lost_at is None:
+            self.lost_at = time.monotonic()
+
+    async def note_return(self) -> None:
+        self.lost_at = None
+        for act in self.on_return:
+            act()
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+async def open_connection(url: str) -> Connection:
+    """Raises EngineError: nobody is there, or a server that is too old."""
+    client = _OrderedClient()
+    connection = Connection(client, url)
+    try:
+        async with asyncio.timeout(PATIENCE):  # the server may come up beside us
+            await client.connect(
+                url.split(","),
+                name="hermes-gateway",
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=1,
+                disconnected_cb=connection.note_loss,
+                reconnected_cb=connection.note_return,
+                error_cb=_log_error,
+            )
+    except (NatsError, OSError, TimeoutError) as error:
+        await client.close()
+        why = str(error) or f"not within {PATIENCE:g} s"
+        raise EngineError(f"no NATS server answers at {url}: {why}; is it running?") from error
+    return connection
+
+
+async def _log_error(error: Exception) -> None:
+    log.debug("the connection to NATS: %s", error)
+
+
+def decode_headers(text: str) -> dict[str, str]:
+    """Of a stored message: a line of the protocol's version, then one a header."""
+    lines = base64.b64decode(text).decode("utf-8", "replace").split("\r\n")[1:] if text else []
+    return {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
+
+
+def time_of(text: str) -> float:
+    """Of the server's time, which has nanoseconds."""
+    head, _, rest = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{head}+00:00").timestamp() + float(f"0.{rest or 0}")

@@ -1,0 +1,209 @@
+"""A durable consumer of the server's, and what it delivers.
+
+Messages are asked for as long as somebody fetches, and no more of them than he takes: what one gateway asked for, no
+other gets. The server says with an empty message when its patience with a request is over, and in between that it is
+still there; where it does not, or the connection came anew, it is asked again.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from contextlib import suppress
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from gateway.engine.interface import ConsumerSpec, Delivery, Record
+from gateway.engine.live_messages import Signal
+from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
+from gateway.engine.nats.names import Names, consumer_name_of
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.stored_messages import BODY
+from gateway.errors import EngineError
+
+REQUEST_SECONDS = 20.0
+LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
+HEARTBEAT_SECONDS = 2.0
+ACK_SECONDS = 5.0
+NOTHING_MORE = {"404", "408"}  # within the time that was given for it
+NANOSECONDS = 1_000_000_000
+
+log = logging.getLogger(__name__)
+
+
+class NatsConsumer:
+    """All who fetch under one name in this process share this one object."""
+
+    def __init__(self, connection: Connection, names: Names, reader: RecordReader, spec: ConsumerSpec) -> None:
+        self.spec = spec
+        self.is_forgotten = False
+        self._connection = connection
+        self._names = names
+        self._reader = reader
+        self._arrived: deque[NatsDelivery] = deque()
+        self._news = Signal()
+        self._inbox = connection.client.new_inbox()
+        self._subscription: Subscription | None = None
+        self._number = 0
+        self._open: dict[str, int] = {}  # messages that may still come, by the request that they answer
+        self._heard = 0.0
+        self._is_answered = False  # by the last that ended
+        connection.on_return.append(self._forget_requests)
+
+    def _forget_requests(self) -> None:
+        """Whatever was asked for is void."""
+        self._open.clear()
+        self._news.notify()
+
+    async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        await asyncio.sleep(0)
+        end = time.monotonic() + wait
+        if wait <= 0:
+            await self._look(n)
+        while True:
+            self._check()
+            news = self._news.event
+            left = end - time.monotonic()
+            if (taken := self._take(n)) or left <= 0:
+                return taken
+            await self._ask(n)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), min(left, HEARTBEAT_SECONDS))
+
+    def _check(self) -> None:
+        self._connection.check_open()
+        if self.is_forgotten:
+            raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
+
+    def _take(self, n: int) -> "list[Delivery]":
+        taken: list[Delivery] = []
+        while self._arrived and len(taken) < n:
+            delivery = self._arrived.popleft()
+            if not delivery.is_late:
+                taken.append(delivery)
+        return taken
+
+    async def _look(self, n: int) -> None:
+        """See what is there now."""
+        end = time.monotonic() + ACK_SECONDS
+        self._is_answered = False
+        while not self._is_answered and len(self._arrived) < n and time.monotonic() < end:
+            request = await self._request(n - len(self._arrived), LOOK_SECONDS)
+            while request in self._open and len(self._arrived) < n and time.monotonic() < end:
+                self._check()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.event.wait(), LOOK_SECONDS)
+            self._open.pop(request, None)
+
+    async def _ask(self, n: int) -> None:
+        """Ask for what is missing."""
+        if self._open and time.monotonic() - self._heard > 3 * HEARTBEAT_SECONDS:
+            self._open.clear()
+            await self._see_whether_it_is_there()
+            self._check()
+        missing = n - sum(self._open.values())
+        if missing > 0:
+            await self._request(missing, REQUEST_SECONDS, HEARTBEAT_SECONDS)
+
+    async def _request(self, count: int, seconds: float, heartbeat: float = 0.0) -> str:
+        if self._subscription is None:
+            self._subscription = await self._connection.listen(f"{self._inbox}.*", self._hear)
+        self._number += 1
+        request = f"{self._inbox}.{self._number}"
+        asked = {"batch": count, "expires": int(seconds * NANOSECONDS)}
+        if heartbeat:
+            asked["idle_heartbeat"] = int(heartbeat * NANOSECONDS)
+        where = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{consumer_name_of(self.spec.name)}"
+        self._open[request], self._heard = count, time.monotonic()
+        try:
+            await self._connection.publish(where, json.dumps(asked).encode(), reply=request)
+        except NoAnswer:
+            self._open.pop(request, None)
+            await asyncio.sleep(LOOK_SECONDS)
+        return request
+
+    async def _hear(self, message: Msg) -> None:
+        """A message, or the end of what was asked for, or a sign of life."""
+        self._heard = time.monotonic()
+        headers = message.headers or {}
+        status = headers.get("Status")
+        if status is None:
+            self._count_off()
+            await self._receive(message, headers.get(BODY))
+        elif status == "100":
+            return
+        else:
+            self._open.pop(message.subject, None)
+            self._is_answered = status in NOTHING_MORE
+            if not self._is_answered:
+                await self._see_whether_it_is_there()
+        self._news.notify()
+
+    async def _receive(self, message: Msg, body: str | None) -> None:
+        meta = message.metadata
+        subject = self._names.subject_of_stored(message.subject)
+        record = Record(meta.sequence.stream, subject, message.data, meta.timestamp.timestamp())
+        try:
+            whole = await self._reader.complete(record, message.subject, body)
+        except EngineError as error:
+            log.warning("%s comes again: %s", subject, error)
+            return
+        if whole is not None:
+            self._arrived.append(NatsDelivery(self, whole, message, self._connection))
+
+    def _count_off(self) -> None:
+        """The server answers requests in the order in which they came."""
+        if request := next(iter(self._open), None):
+            self._open[request] -= 1
+            if self._open[request] <= 0:
+                del self._open[request]
+
+    async def _see_whether_it_is_there(self) -> None:
+        """Somebody may have removed it, here or elsewhere."""
+        try:
+            where = f"$JS.API.CONSUMER.INFO.{self._names.stream}.{consumer_name_of(self.spec.name)}"
+            await self._connection.ask_stored(where, b"")
+        except ServerRefusal as refusal:
+            self.is_forgotten = refusal.number == NO_CONSUMER
+        except NoAnswer:
+            return
+
+    def wake(self) -> None:
+        self._news.notify()
+
+
+class NatsDelivery:
+    """One record in the hands of whoever fetched it."""
+
+    def __init__(self, consumer: NatsConsumer, record: Record, message: Msg, connection: Connection) -> None:
+        self.record = record
+        self.attempt = message.metadata.num_delivered or 1
+        self._reply = message.reply
+        self._consumer = consumer
+        self._connection = connection
+        self._since = time.monotonic()
+
+    @property
+    def is_late(self) -> bool:
+        """Asks whether it may have been delivered again by now."""
+        return time.monotonic() - self._since > self._consumer.spec.ack_wait
+
+    async def ack(self) -> None:
+        await self._answer(b"+ACK")
+
+    async def nak(self, delay: float = 0) -> None:
+        if not self.is_late:
+            await self._answer(
+                b"-NAK " + json.dumps({"delay": int(delay * NANOSECONDS)}).encode() if delay else b"-NAK"
+            )
+
+    async def progress(self) -> None:
+        if not self.is_late:
+            self._since = time.monotonic()
+            await self._answer(b"+WPI")
+
+    async def _answer(self, word: bytes) -> None:
+        with suppress(NoAnswer):
+            await self._connection.ask(self._reply, word, seconds=ACK_SECONDS)

@@ -1,0 +1,310 @@
+"""The journal on NATS: the face that the gateway sees."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from gateway.engine.interface import (
+    ConsumerSpec,
+    EngineHealth,
+    Lease,
+    NewRecord,
+    Record,
+    RequestHandler,
+    SettledRecords,
+    StopServing,
+    Tail,
+)
+from gateway.engine.journal_clock import Clock, JournalClock
+from gateway.engine.nats.connection import (
+    NO_CONSUMER,
+    NO_STREAM,
+    OLDEST_SERVER,
+    Connection,
+    ServerRefusal,
+    open_connection,
+)
+from gateway.engine.nats.consumer import NANOSECONDS, NatsConsumer
+from gateway.engine.nats.leases import Leases
+from gateway.engine.nats.live import LiveSubjects
+from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of, merge_patterns
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.record_writer import RecordWriter
+from gateway.engine.nats.removals import Removals
+from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
+from gateway.errors import EngineError
+
+DEFAULT_NAME = "hermes"
+WINDOW_SECONDS = 120  # in which the server knows the ids of messages, also of those that are gone
+LASTING_SECONDS = 3.0
+CLOSE_SECONDS = 15.0
+T = TypeVar("T")
+
+
+async def open_nats(url: str) -> "NatsEngine":
+    """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
+
+    The address may name several servers, with commas between, and behind a slash the journal.
+
+    Raises:
+        EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
+    """
+    servers, name = _split(url)
+    engine = NatsEngine(await open_connection(servers), Names(name))
+    try:
+        await engine.start()
+    except BaseException:
+        await engine.close()
+        raise
+    return engine
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The servers, and the name of the journal."""
+    path = urlsplit(url.rpartition(",")[2]).path
+    name = path.strip("/") or DEFAULT_NAME
+    if not STREAM_NAME.fullmatch(name):
+        raise EngineError(f"{name!r} is no name for a journal: it takes letters, digits, '-' and '_', 32 at most")
+    return url.removesuffix(path), name
+
+
+class NatsEngine:
+    """Made by `open_nats`."""
+
+    def __init__(self, connection: Connection, names: Names) -> None:
+        self.clock = JournalClock(Clock())
+        self._connection = connection
+        self._names = names
+        self._reader = RecordReader(connection, names)
+        self._writer = RecordWriter(connection, names, self._reader)
+        self._leases = Leases(connection, names)
+        self._live = LiveSubjects(connection, names, self._reader, time.time)
+        self._removals = Removals(connection, names, self._writer)
+        self._consumers: dict[str, NatsConsumer] = {}
+        self._writing: set[asyncio.Task[Any]] = set()
+        self._running: list[asyncio.Task[None]] = []
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        await self._connection.start()
+        version = self._connection.client.connected_server_version
+        if (version.major, version.minor) < OLDEST_SERVER:
+            raise EngineError(
+                f"the NATS server at {self._connection.url} is {version.major}.{version.minor}; "
+                f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
+            )
+        copies = 3 if len(self._connection.client.servers) >= 3 else 1
+        journal = await self._open_stream(
+            self._names.stream,
+            subjects=[f"{self._names.journal}.j.>", f"{self._names.journal}.b.>"],
+            num_replicas=copies,
+            allow_atomic=True,
+            allow_direct=True,
+            duplicate_window=WINDOW_SECONDS * NANOSECONDS,
+            republish={"src": f"{self._names.journal}.j.>", "dest": f"{self._names.journal}.r.>"},
+        )
+        subjects = [f"{self._names.journal}.k.>", f"{self._names.journal}.d.>"]
+        await self._open_stream(self._names.keys, subjects=subjects, num_replicas=copies, max_msgs_per_subject=1)
+        self._reader.copies = int(journal["num_replicas"])
+        self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
+
+    async def _open_stream(self, name: str, **wanted: Any) -> dict[str, Any]:
+        """As it is, or made; who keeps it as we do not want it is told."""
+        common = {"name": name, "storage": "file", "retention": "limits", "discard": "new", "allow_msg_ttl": True}
+        wanted = {**common, **wanted}
+        try:
+            config = await self._make_stream(name, wanted)
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server does not keep a journal: {refusal}") from refusal
+        for setting in ("allow_msg_ttl", "allow_atomic", "republish"):
+            if setting in wanted and config.get(setting) != wanted[setting]:
+                raise EngineError(f"the stream {name!r} of the NATS server lacks {setting}: remove it, or name another")
+        return config
+
+    async def _make_stream(self, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return dict((await self._connection.call(f"STREAM.INFO.{name}"))["config"])
+        except ServerRefusal as refusal:
+            if refusal.number != NO_STREAM:
+                raise
+        return dict((await self._connection.call(f"STREAM.CREATE.{name}", **wanted))["config"])
+
+    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
+        check_new_records(puts)
+        return await self._finish(partial(self._append, puts, settled))
+
+    async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
+        sequences = await self._writer.append(puts) if puts else []
+        await self._removals.note(settled)
+        return sequences
+
+    async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What was begun is ended, whether its caller waits for it or not."""
+        self._check_open()
+        task = asyncio.ensure_future(work())
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+        return await asyncio.shield(task)
+
+    async def last(self, subject: str) -> Record | None:
+        check_subject(subject)
+        self._check_open()
+        return await self._reader.last(subject)
+
+    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+        check_pattern(pattern)
+        self._check_open()
+        return await self._reader.read(pattern, after, limit)
+
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
+        check_pattern(pattern)
+        return await self._finish(partial(self._writer.purge, pattern, upto, after))
+
+    async def consumer(self, spec: ConsumerSpec) -> NatsConsumer:
+        check_consumer_spec(spec)
+        self._check_open()
+        name = consumer_name_of(spec.name)
+        config = {
+            "durable_name": name,
+            "name": name,
+            "metadata": {"name": spec.name},
+            "filter_subjects": [self._names.stored_filter(pattern) for pattern in merge_patterns(spec.patterns)],
+            "ack_policy": "explicit",
+            "ack_wait": int(spec.ack_wait * NANOSECONDS),
+            "max_ack_pending": spec.max_inflight,
+            "max_deliver": -1,
+            "deliver_policy": "new" if spec.new_only else "all",
+        }
+        found = await self._read_consumer(name)
+        if found is not None:
+            config["deliver_policy"] = found["config"]["deliver_policy"]
+        await self._call(f"CONSUMER.CREATE.{self._names.stream}.{name}", stream_name=self._names.stream, config=config)
+        made = self._consumers.get(spec.name)
+        if made is None or made.is_forgotten:
+            made = self._consumers[spec.name] = NatsConsumer(self._connection, self._names, self._reader, spec)
+        made.spec = spec
+        made.wake()
+        return made
+
+    async def _read_consumer(self, name: str) -> dict[str, Any] | None:
+        try:
+            return await self._connection.call(f"CONSUMER.INFO.{self._names.stream}.{name}")
+        except ServerRefusal as refusal:
+            if refusal.number == NO_CONSUMER:
+                return None
+            raise EngineError(f"the NATS server cannot say how far a consumer is: {refusal}") from refusal
+
+    async def consumers(self) -> list[str]:
+        self._check_open()
+        names: list[str] = []
+        while True:
+            page = await self._call(f"CONSUMER.LIST.{self._names.stream}", offset=len(names))
+            found = page.get("consumers") or []
+            names += [one["config"].get("metadata", {}).get("name", one["name"]) for one in found]
+            if not found or len(names) >= page["total"]:
+                return names
+
+    async def forget_consumer(self, name: str) -> None:
+        self._check_open()
+        if await self._read_consumer(consumer_name_of(name)) is not None:
+            await self._call(f"CONSUMER.DELETE.{self._names.stream}.{consumer_name_of(name)}")
+        if consumer := self._consumers.pop(name, None):
+            consumer.is_forgotten = True
+            consumer.wake()
+
+    async def depth(self, name: str) -> int:
+        self._check_open()
+        found = await self._read_consumer(consumer_name_of(name))
+        return 0 if found is None else int(found["num_pending"]) + int(found["num_ack_pending"])
+
+    async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
+        self._check_open()
+        found = await self._read_consumer(consumer_name_of(name))
+        if found is None:
+            return []
+        after = max(after, int(found["ack_floor"]["stream_seq"]))
+        filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
+        owed: list[Record] = []
+        for where in filters:
+            owed += await self._reader.read_stored(where, after, limit)
+        return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
+
+    async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
+        self._check_open()
+        return await self._leases.take(key, holder, ttl)
+
+    async def holder(self, key: str) -> str | None:
+        self._check_open()
+        return await self._leases.read_holder(key)
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        self._check_open()
+        await self._live.publish(subject, data)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        self._check_open()
+        return await self._live.request(subject, data, timeout)
+
+    async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
+        self._check_open()
+        return await self._live.serve(subject, answer)
+
+    async def tail(self, *patterns: str) -> Tail:
+        self._check_open()
+        return await self._live.tail(*patterns)
+
+    async def health(self) -> EngineHealth:
+        self._check_open()
+        if why := self._describe_loss():
+            return EngineHealth(False, why)
+        try:
+            state = (await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]
+        except EngineError as error:
+            return EngineHealth(False, str(error))
+        return EngineHealth(True, "well", int(state["messages"]), int(state["bytes"]))
+
+    def failure(self) -> str:
+        lost_at = self._connection.lost_at
+        is_lasting = lost_at is not None and time.monotonic() - lost_at > LASTING_SECONDS
+        return self._describe_loss() if is_lasting else ""
+
+    def _describe_loss(self) -> str:
+        lost_at = self._connection.lost_at
+        if lost_at is None:
+            return ""
+        return f"the NATS server at {self._connection.url} is gone since {time.monotonic() - lost_at:.0f} s"
+
+    async def _call(self, verb: str, **body: Any) -> dict[str, Any]:
+        try:
+            return await self._connection.call(verb, **body)
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server refuses {verb}: {refusal}") from refusal
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for task in self._running:
+            task.cancel()
+        if self._writing:
+            await asyncio.wait(set(self._writing), timeout=CLOSE_SECONDS)
+        await self._connection.close()
+        self._live.end()
+        for consumer in self._consumers.values():
+            consumer.wake()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EngineError("the journal is closed")

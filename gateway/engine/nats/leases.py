@@ -1,0 +1,95 @@
+"""Leases: each is the one message of its key, which the server removes when its time is over."""
+
+import base64
+import json
+import math
+import time
+from dataclasses import dataclass
+
+from gateway.engine.nats.connection import NO_MESSAGE, Connection, ServerRefusal
+from gateway.engine.nats.names import Names
+from gateway.engine.nats.record_writer import WRONG_SEQUENCE
+from gateway.engine.nats.stored_messages import EXPECTED, LIFETIME
+from gateway.errors import EngineError
+
+
+@dataclass(slots=True)
+class NatsLease:
+    """A lease; `seq` is that of the last message by which it was taken or renewed."""
+
+    key: str
+    holder: str
+    token: int
+    ttl: float
+    seq: int
+    until: float
+    leases: "Leases"
+
+    async def renew(self) -> bool:
+        now = time.monotonic()
+        if now >= self.until:
+            return False
+        seq = await self.leases.write(self, self.seq)
+        if seq is None:
+            return False
+        self.seq, self.until = seq, now + self.ttl
+        return True
+
+    async def release(self) -> None:
+        self.until = 0.0
+        await self.leases.remove(self.seq)
+
+
+class Leases:
+    """Those of one journal."""
+
+    def __init__(self, connection: Connection, names: Names) -> None:
+        self._connection = connection
+        self._names = names
+
+    async def take(self, key: str, holder: str, ttl: float) -> NatsLease | None:
+        while True:
+            found = await self._read(key)
+            if found and found[1] != holder:
+                return None
+            now = time.monotonic()
+            lease = NatsLease(key, holder, 0, ttl, 0, now + ttl, self)
+            seq = await self.write(lease, found[0] if found else 0)
+            if seq is not None:
+                lease.seq = lease.token = seq
+                return lease
+
+    async def read_holder(self, key: str) -> str | None:
+        found = await self._read(key)
+        return found[1] if found else None
+
+    async def _read(self, key: str) -> tuple[int, str] | None:
+        try:
+            answer = await self._connection.call(
+                f"STREAM.MSG.GET.{self._names.keys}", last_by_subj=self._names.lease(key)
+            )
+        except ServerRefusal as refusal:
+            if refusal.number == NO_MESSAGE:
+                return None
+            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+        message = answer["message"]
+        return int(message["seq"]), str(json.loads(base64.b64decode(message["data"]))["holder"])
+
+    async def write(self, lease: NatsLease, expected: int) -> int | None:
+        """Returns the new sequence; None where the key is not as expected any more."""
+        data = json.dumps({"key": lease.key, "holder": lease.holder}).encode()
+        headers = {EXPECTED: str(expected), LIFETIME: str(max(1, math.ceil(lease.ttl)))}
+        subject = self._names.lease(lease.key)
+        try:
+            answer = await self._connection.insist(lambda: self._connection.ask_stored(subject, data, headers))
+        except ServerRefusal as refusal:
+            if refusal.number in WRONG_SEQUENCE:
+                return None
+            raise EngineError(f"the NATS server refuses a lease: {refusal}") from refusal
+        return int(answer["seq"])
+
+    async def remove(self, seq: int) -> None:
+        try:
+            await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
+        except ServerRefusal:
+            return  # it is over already

@@ -1,0 +1,191 @@
+"""Messages that leave no record, and whoever listens: on the server's own subjects, so from any gateway to any.
+
+What comes by several subscriptions is told in the order in which it came.
+"""
+
+import asyncio
+import itertools
+import logging
+import weakref
+from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
+
+from gateway.engine.interface import Record, RequestHandler, StopServing
+from gateway.engine.live_messages import LiveTail
+from gateway.engine.nats.connection import Connection, NoAnswer, sequence_of
+from gateway.engine.nats.names import Names, merge_patterns
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.stored_messages import BODY
+from gateway.engine.subjects import check_subject, matches
+from gateway.errors import EngineError
+
+FAILED = "Failed"
+
+log = logging.getLogger(__name__)
+
+
+class LiveSubjects:
+    """Publishing, asking, serving and listening of one gateway."""
+
+    def __init__(self, connection: Connection, names: Names, reader: RecordReader, now: Callable[[], float]) -> None:
+        self._connection = connection
+        self._names = names
+        self._reader = reader
+        self._now = now
+        self._tails: weakref.WeakSet[LiveTail] = weakref.WeakSet()
+        self._served: set[str] = set()
+        self._asking: set[asyncio.Future[Msg]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._arrived: list[tuple[int, int, Msg, weakref.ref[LiveTail], list[str]]] = []
+        self._count = itertools.count()
+        self._news = asyncio.Event()
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        check_subject(subject)
+        try:
+            await self._connection.publish(self._names.live(subject), data)
+        except NoAnswer as error:
+            raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
+
+    async def tail(self, *patterns: str) -> LiveTail:
+        tail = LiveTail(*patterns)
+        wanted, subscriptions = merge_patterns(patterns), []
+        for place, pattern in enumerate(wanted):
+            earlier = wanted[:place]
+            hear = self._listen(weakref.ref(tail), earlier)
+            subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
+            subscriptions.append(await self._connection.listen(self._names.shown_filter(pattern), hear))
+        await self._flush()
+        self._tails.add(tail)
+        weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), subscriptions)
+        return tail
+
+    def _listen(self, tail: "weakref.ref[LiveTail]", earlier: list[str]) -> Callable[[Msg], Awaitable[None]]:
+        async def hear(message: Msg) -> None:
+            heappush(self._arrived, (sequence_of(message), next(self._count), message, tail, earlier))
+            self._news.set()
+
+        return hear
+
+    async def run(self) -> None:
+        """Give what came to who listens, until cancelled."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(0)  # the other subscriptions have put there what came with it
+            self._news.clear()
+            while self._arrived:
+                _, _, message, tail, earlier = heappop(self._arrived)
+                try:
+                    await self._tell(message, tail(), earlier)
+                except EngineError as error:
+                    log.warning("who listens does not hear %s: %s", message.subject, error)
+
+    async def _tell(self, message: Msg, tail: LiveTail | None, earlier: list[str]) -> None:
+        """What falls under two patterns comes twice; it counts under the first."""
+        record: Record | None = self._decode(message)
+        if tail is None or record is None or any(matches(pattern, record.subject) for pattern in earlier):
+            return
+        if body := (message.headers or {}).get(BODY):
+            record = await self._reader.complete(record, self._names.stored_of_shown(message.subject), body)
+        if record is not None:
+            tail.put(record)
+
+    def _decode(self, message: Msg) -> Record:
+        if message.subject.startswith(self._names.live("")):
+            return Record(0, self._names.subject_of_live(message.subject), message.data, self._now())
+        seq = int((message.headers or {}).get("Nats-Sequence", 0))
+        return Record(seq, self._names.subject_of_stored(message.subject), message.data, self._now())
+
+    async def _flush(self) -> None:
+        """The server has it all when this returns."""
+        try:
+            await self._connection.client.flush()
+        except (NatsError, TimeoutError) as error:
+            raise EngineError(f"the NATS server at {self._connection.url} does not answer: {error}") from error
+
+    def _end_soon(self, loop: asyncio.AbstractEventLoop, subscriptions: list[Subscription]) -> None:
+        if not loop.is_closed() and not self._connection.client.is_closed:
+            loop.call_soon_threadsafe(lambda: self._begin(_end_all(subscriptions)))
+
+    def _begin(self, work: "Awaitable[None]") -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        check_subject(subject)
+        asking = asyncio.ensure_future(self._connection.client.request(self._names.live(subject), data, timeout))
+        self._asking.add(asking)
+        try:
+            answer = await asyncio.shield(asking)
+        except NoRespondersError:
+            raise TimeoutError(f"nobody serves {subject!r}") from None
+        except (NatsTimeout, TimeoutError):
+            raise TimeoutError(f"no answer on {subject!r} within {timeout:g} s") from None
+        except asyncio.CancelledError:
+            if asking.cancelled() and self._connection.client.is_closed:
+                raise EngineError(f"the answer on {subject!r} was broken off: the journal is closed") from None
+            asking.cancel()
+            raise
+        except (NatsError, OSError) as error:
+            raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
+        finally:
+            self._asking.discard(asking)
+        if failed := (answer.headers or {}).get(FAILED):
+            raise EngineError(f"the answer on {subject!r} failed: {failed}")
+        return answer.data
+
+    async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
+        check_subject(subject)
+        if subject in self._served:
+            raise ValueError(f"{subject!r} is served already; end the other one first")
+
+        async def hear(message: Msg) -> None:
+            if message.reply:
+                self._begin(self._answer(subject, answer, message))
+
+        self._served.add(subject)
+        subscription = await self._connection.listen(self._names.live(subject), hear)
+        await self._flush()
+
+        async def unserve() -> None:
+            if subject in self._served:
+                self._served.discard(subject)
+                await _end_all([subscription])
+
+        return unserve
+
+    async def _answer(self, subject: str, answer: RequestHandler, message: Msg) -> None:
+        headers = None
+        try:
+            data = await answer(message.data)
+        except Exception as error:  # whatever goes wrong in the serving part, the asker gets an error
+            log.warning("the answer on %s failed", subject, exc_info=error)
+            data, headers = b"", {FAILED: repr(error).replace("\n", " ")}
+        try:
+            await self._connection.publish(message.reply, data, headers)
+        except NoAnswer as error:
+            log.warning("the answer on %s was not heard: %s", subject, error)
+
+    def end(self) -> None:
+        """The journal is closed."""
+        for tail in list(self._tails):
+            tail.end()
+        for asking in self._asking:
+            asking.cancel()
+        for task in self._tasks:
+            task.cancel()
+
+
+async def _end_all(subscriptions: list[Subscription]) -> None:
+    for subscription in subscriptions:
+        try:
+            await subscription.unsubscribe()
+        except NatsError:
+            continue  # the connection is gone, and it with it

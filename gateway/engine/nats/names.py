@@ -1,0 +1,108 @@
+"""Our subjects and patterns as those of the server.
+
+A record stands under its subject with one segment more, made of its message id, or `-` where it has none. So the
+server itself keeps a second record of that id away, for as long as the first one is there, and a pattern of ours is a
+filter of the server's with one segment more.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+NO_ID = "-"
+STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one journal on a server that may hold several."""
+
+    journal: str
+
+    @property
+    def stream(self) -> str:
+        return self.journal
+
+    @property
+    def keys(self) -> str:
+        """The stream of leases, and of what is to be removed later."""
+        return f"{self.journal}-keys"
+
+    def stored(self, subject: str, msg_id: str | None) -> str:
+        return f"{self.journal}.j.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
+
+    def stored_filter(self, pattern: str) -> str:
+        return f"{self.journal}.j.{_widen(pattern)}"
+
+    def piece(self, stored: str, piece_id: str) -> str:
+        """Where what is too large for one message lies, but for the numbers of its pieces."""
+        return f"{self.journal}.b.{stored[len(self.journal) + 3 :]}.{piece_id}"
+
+    def piece_filter(self, pattern: str) -> str:
+        """All pieces of the records under a pattern."""
+        widened = _widen(pattern)
+        return f"{self.journal}.b.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{self.journal}.b.{widened}.*.*"
+
+    def shown_filter(self, pattern: str) -> str:
+        """What the server publishes of each record that it stored."""
+        return f"{self.journal}.r.{_widen(pattern)}"
+
+    def live(self, subject: str) -> str:
+        return f"{self.journal}.l.{subject}"
+
+    def lease(self, key: str) -> str:
+        return f"{self.journal}.k.{digest_of(key)}"
+
+    def removal(self, due: int | str, subject: str) -> str:
+        return f"{self.journal}.d.{due}.{subject}"
+
+    def subject_of_stored(self, name: str) -> str:
+        """The subject of ours under which the server has a record, or shows it."""
+        return name[len(self.journal) + 3 :].rpartition(".")[0]
+
+    def stored_of_shown(self, name: str) -> str:
+        return f"{self.journal}.j.{name[len(self.journal) + 3 :]}"
+
+    def subject_of_live(self, name: str) -> str:
+        return name[len(self.journal) + 3 :]
+
+    def due_of_removal(self, name: str) -> tuple[int, str]:
+        due, _, subject = name[len(self.journal) + 3 :].partition(".")
+        return int(due), subject
+
+
+def _widen(pattern: str) -> str:
+    if pattern == ">":
+        return "*.>"
+    return f"{pattern[:-2]}.*.>" if pattern.endswith(".>") else f"{pattern}.*"
+
+
+def digest_of(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def consumer_name_of(name: str) -> str:
+    """The server takes few characters in the name of a consumer."""
+    return name if CONSUMER_NAME.fullmatch(name) else f"x-{digest_of(name)}"
+
+
+def merge_patterns(patterns: Iterable[str]) -> list[str]:
+    """The patterns without those that another one says too: the server refuses them together."""
+    kept: list[str] = []
+    for pattern in dict.fromkeys(patterns):
+        if not any(has_pattern(one, pattern) for one in kept):
+            kept = [one for one in kept if not has_pattern(pattern, one)] + [pattern]
+    return kept
+
+
+def has_pattern(wide: str, narrow: str) -> bool:
+    """Asks whether all subjects under the second pattern are under the first one."""
+    wanted, given = wide.split("."), narrow.split(".")
+    for place, segment in enumerate(wanted):
+        if segment == ">":
+            return len(given) > place
+        if place >= len(given) or given[place] == ">" or segment not in ("*", given[place]):
+            return False
+    return len(wanted) == len(given)

@@ -1,0 +1,156 @@
+"""Reading the log that stands on a stream of the server.
+
+What decides is asked of the leader of the servers that keep the stream. A reading of many is not: any of them answers
+it, and one that is behind lacks the end. So the leader says first where the end is, and who answers without it is
+asked again. One server alone is its own leader.
+"""
+
+import asyncio
+import base64
+import json
+import time
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from gateway.backoff import Attempts, Backoff
+from gateway.engine.interface import Record
+from gateway.engine.nats.connection import (
+    ANSWER_SECONDS,
+    NO_MESSAGE,
+    PATIENCE,
+    UNAVAILABLE,
+    Connection,
+    NoAnswer,
+    ServerRefusal,
+    decode_headers,
+    time_of,
+)
+from gateway.engine.nats.names import Names
+from gateway.engine.nats.stored_messages import BODY
+from gateway.errors import EngineError
+
+BEHIND = Backoff(0.002, 0.1)
+AGAIN = Backoff(0.05, 1.0)
+
+
+class RecordReader:
+    """`copies`: how many servers keep the stream."""
+
+    def __init__(self, connection: Connection, names: Names) -> None:
+        self._connection = connection
+        self._names = names
+        self.copies = 1
+
+    async def last(self, subject: str) -> Record | None:
+        while True:
+            found = await self.get({"last_by_subj": self._names.stored_filter(subject)})
+            if found is None:
+                return None
+            record = Record(int(found["seq"]), subject, base64.b64decode(found.get("data", "")), time_of(found["time"]))
+            body = decode_headers(found.get("hdrs", "")).get(BODY)
+            if whole := await self.complete(record, found["subject"], body):
+                return whole
+
+    async def complete(self, record: Record, stored: str, body: str | None) -> Record | None:
+        """With what lies in pieces; None where it was removed meanwhile."""
+        if not body:
+            return record
+        piece_id, _, count = body.partition(" ")
+        pieces = await self.read_stored(f"{self._names.piece(stored, piece_id)}.*", 0, int(count))
+        if len(pieces) < int(count):
+            return None
+        return Record(record.seq, record.subject, b"".join(piece.data for piece in pieces), record.ts)
+
+    async def get(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """One message, from the leader."""
+        try:
+            message: dict[str, Any] = (await self._connection.call(f"STREAM.MSG.GET.{self._names.stream}", **asked))[
+                "message"
+            ]
+        except ServerRefusal as refusal:
+            if refusal.number == NO_MESSAGE:
+                return None
+            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+        return message
+
+    async def read(self, pattern: str, after: int, limit: int) -> list[Record]:
+        return await self.read_stored(self._names.stored_filter(pattern), after, limit)
+
+    async def read_stored(self, where: str, after: int, limit: int) -> list[Record]:
+        """The same by the server's own filter."""
+        if limit <= 0:
+            return []
+        attempts = Attempts(BEHIND)
+        end = await self._find_end(where) if self.copies > 1 else 0
+        while True:
+            found = await self._read_some(where, after, limit)
+            reached = found[-1].seq if found else after
+            if len(found) >= limit or reached >= end:
+                return found
+            await asyncio.sleep(attempts.pause())
+            end = await self._find_end(where)
+
+    async def _find_end(self, where: str) -> int:
+        found = await self.get({"last_by_subj": where})
+        return int(found["seq"]) if found else 0
+
+    async def _read_some(self, where: str, after: int, limit: int) -> list[Record]:
+        found: list[Record] = []
+        while len(found) < limit:
+            page = await self._read_page(where, after, limit - len(found))
+            after = page.records[-1].seq if page.records else after
+            if page.left == 0 or not page.records:
+                return found + await self._complete_all(page)
+            found += await self._complete_all(page)
+        return found
+
+    async def _complete_all(self, page: "RecordPage") -> list[Record]:
+        whole = [await self.complete(record, *page.bodies.get(record.seq, ("", None))) for record in page.records]
+        return [record for record in whole if record is not None]
+
+    async def _read_page(self, where: str, after: int, limit: int) -> "RecordPage":
+        attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
+        while True:
+            page = RecordPage(self._names)
+            inbox = self._connection.open_inbox(page)
+            try:
+                asked = {"seq": after + 1, "next_by_subj": where, "batch": limit}
+                where_to = f"$JS.API.DIRECT.GET.{self._names.stream}"
+                await self._connection.publish(where_to, json.dumps(asked).encode(), reply=inbox)
+                await asyncio.wait_for(page.ended.wait(), ANSWER_SECONDS)
+                if not page.is_unanswered:
+                    return page
+            except (NoAnswer, TimeoutError):
+                pass
+            finally:
+                self._connection.close_inbox(inbox)
+            self._connection.check_open()
+            if time.monotonic() > end:
+                raise EngineError(f"the NATS server at {self._connection.url} does not answer")
+            await asyncio.sleep(attempts.pause())
+
+
+class RecordPage:
+    """What one reading answers, message by message."""
+
+    def __init__(self, names: Names) -> None:
+        self.records: list[Record] = []
+        self.bodies: dict[int, tuple[str, str]] = {}  # of those that lie in pieces
+        self.left = 0
+        self.is_unanswered = False
+        self.ended = asyncio.Event()
+        self._names = names
+
+    def note(self, message: Msg) -> None:
+        headers = message.headers or {}
+        if status := headers.get("Status"):
+            self.left = int(headers.get("Nats-Num-Pending", 0))
+            self.is_unanswered = status == str(UNAVAILABLE)
+            self.ended.set()
+            return
+        seq, stored = int(headers["Nats-Sequence"]), headers["Nats-Subject"]
+        ts = time_of(headers["Nats-Time-Stamp"])
+        self.records.append(Record(seq, self._names.subject_of_stored(stored), message.data, ts))
+        if body := headers.get(BODY):
+            self.bodies[seq] = stored, body

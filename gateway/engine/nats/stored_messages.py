@@ -1,0 +1,59 @@
+"""How a record stands on the server: one message, or several where it is too large for one.
+
+What is too large lies in pieces right before its record, under subjects of their own, in one batch with it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.engine.interface import NewRecord
+from gateway.engine.nats.names import Names
+
+APPEND, BODY = "Append-Id", "Body"
+EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
+MESSAGE_ID, LIFETIME = "Nats-Msg-Id", "Nats-TTL"
+ROOM = 8192  # of what a message may have, for its headers
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """`is_record`: it is no piece of one."""
+
+    subject: str
+    data: bytes
+    headers: dict[str, str]
+    is_record: bool = True
+
+
+def encode_records(names: Names, puts: Sequence[NewRecord], append_id: str, largest: int) -> list[StoredMessage]:
+    """The messages of an append, in their order; `largest`: bytes that one may have."""
+    messages: list[StoredMessage] = []
+    for place, put in enumerate(puts):
+        messages += _encode_record(names, put, f"{append_id}-{place}", largest - ROOM)
+    if MESSAGE_ID not in messages[0].headers:
+        messages[0].headers[MESSAGE_ID] = append_id
+    for message in messages:
+        message.headers[APPEND] = append_id
+    return messages
+
+
+def _encode_record(names: Names, put: NewRecord, piece_id: str, room: int) -> list[StoredMessage]:
+    headers: dict[str, str] = {}
+    if put.msg_id is not None:
+        headers[MESSAGE_ID] = f"{names.journal}:{put.msg_id}"
+    if put.expect is not None:
+        headers[EXPECTED] = str(put.expect)
+        headers[EXPECTED_UNDER] = names.stored_filter(put.subject)
+    elif put.msg_id is not None:
+        headers[EXPECTED] = "0"
+    limit = {} if put.ttl is None else {LIFETIME: str(math.ceil(put.ttl))}
+    stored = names.stored(put.subject, put.msg_id)
+    if len(put.data) <= room:
+        return [StoredMessage(stored, put.data, {**headers, **limit})]
+    where = names.piece(stored, piece_id)
+    pieces = [put.data[at : at + room] for at in range(0, len(put.data), room)]
+    return [
+        *(StoredMessage(f"{where}.{number}", piece, dict(limit), False) for number, piece in enumerate(pieces)),
+        StoredMessage(stored, b"", {**headers, **limit, BODY: f"{piece_id} {len(pieces)}"}),
+    ]

@@ -1,0 +1,104 @@
+"""Real servers of NATS on loopback: one alone, or three that keep everything together."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+START_SECONDS = 60.0
+
+
+def find_free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class NatsServer:
+    """One process, which may be killed and begun again on what it kept."""
+
+    def __init__(self, folder: Path, name: str, ports: Sequence[int], routes: Sequence[int] = ()) -> None:
+        self.port, self.monitor, self.cluster_port = ports
+        self.folder = folder / name
+        self.folder.mkdir(parents=True)
+        lines = [
+            f"server_name: {name}",
+            "host: 127.0.0.1",
+            f"port: {self.port}",
+            f"http: 127.0.0.1:{self.monitor}",
+            f'jetstream {{\n  store_dir: "{self.folder / "store"}"\n  sync_interval: always\n}}',
+        ]
+        if routes:
+            urls = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+            lines.append(f"cluster {{\n  name: test\n  listen: 127.0.0.1:{self.cluster_port}\n  routes: [{urls}]\n}}")
+        (self.folder / "nats.conf").write_text("\n".join(lines) + "\n")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        program = Path(sys.executable).parent / "nats-server"
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [program, "-c", self.folder / "nats.conf"], stdout=log, stderr=log, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def pause(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGCONT)
+
+    def is_ready(self) -> bool:
+        """Asks whether it takes part in keeping streams."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/jsz?meta=1", timeout=2) as answer:
+                state = json.load(answer)
+        except (OSError, ValueError):
+            return False
+        meta = state.get("meta_cluster")
+        return meta is None or bool(meta.get("leader"))
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def run_servers(folder: Path, count: int) -> Iterator[list[NatsServer]]:
+    ports = find_free_ports(3 * count)
+    groups = [ports[3 * n : 3 * n + 3] for n in range(count)]
+    routes = [group[2] for group in groups] if count > 1 else []
+    servers = [NatsServer(folder, f"n{n}", group, routes) for n, group in enumerate(groups)]
+    try:
+        for server in servers:
+            server.start()
+        wait_until_ready(servers)
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_until_ready(servers: Sequence[NatsServer]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not all(server.is_ready() for server in servers):
+        if time.monotonic() > end:
+            logs = "\n".join((server.folder / "log").read_text()[-2000:] for server in servers)
+            raise TimeoutError(f"the NATS servers do not come up:\n{logs}")
+        time.sleep(0.05)

@@ -1,0 +1,240 @@
+"""The journal on NATS, where servers die, stand still, are cut off, or are not what we need."""
+
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
+from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.names import has_pattern, merge_patterns
+from gateway.engine.subjects import matches
+from gateway.errors import Conflict, Duplicate, EngineError
+from tests.engine.conftest import filled
+from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
+from tests.spine import until
+
+CHAINS = 6
+
+
+class Load:
+    """Writers, each on a chain of its own, that note what was acknowledged; and takers of it all."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.said: Counter[str] = Counter()
+        self.got: Counter[str] = Counter()
+        self.unclear = 0
+        self.is_over = False
+
+    async def write(self, chain: int) -> None:
+        last, number = 0, 0
+        while not self.is_over:
+            number += 1
+            name = f"{chain}-{number}".encode()
+            puts = [
+                NewRecord(f"chain.{chain}", name, expect=last),
+                NewRecord(f"in.{chain}", name, msg_id=f"m{chain}-{number}"),
+            ]
+            try:
+                last = (await self.engine.append(*puts))[0]
+                self.said[name.decode()] += 1
+                await anyio.sleep(0.02)
+            except EngineError:
+                number -= 1
+                await anyio.sleep(0.05)
+
+    async def take(self) -> None:
+        consumer = await self.engine.consumer(ConsumerSpec("all", ("in.*",), ack_wait=5))
+        while not (self.is_over and await self.engine.depth("all") == 0):
+            async with anyio.create_task_group() as tasks:
+                for delivery in await consumer.fetch(100, 1):
+                    self.got[delivery.record.data.decode()] += 1
+                    tasks.start_soon(delivery.ack)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as tasks:
+            for chain in range(CHAINS):
+                tasks.start_soon(self.write, chain)
+            tasks.start_soon(self.take)
+            await until(lambda: len(self.said) > 50)
+            yield
+            await self.go_on()
+            self.is_over = True
+
+    async def go_on(self) -> None:
+        """Something more is written."""
+        before = len(self.said)
+        await until(lambda: len(self.said) > before + 30, limit=120)
+
+    async def audit(self) -> None:
+        """What was said stands there once, each chain in its order, and came to whoever takes it."""
+        for where in ("chain", "in"):
+            kept = Counter(record.data.decode() for record in await read_all(self.engine, f"{where}.*"))
+            assert not self.said.keys() - kept.keys()
+            assert max(kept.values()) == 1
+        assert self.got.keys() >= self.said.keys()
+        for chain in range(CHAINS):
+            numbers = [int(one.data.partition(b"-")[2]) for one in await read_all(self.engine, f"chain.{chain}")]
+            assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def read_all(engine: Engine, pattern: str) -> list[Record]:
+    found: list[Record] = []
+    while page := await engine.read(pattern, found[-1].seq if found else 0, 1000):
+        found += page
+    return found
+
+
+async def find_leader(engine: NatsEngine, servers: list[NatsServer]) -> NatsServer:
+    info = await engine._connection.call("STREAM.INFO.kills")
+    return next(one for one in servers if one.folder.name == info["cluster"]["leader"])
+
+
+async def test_a_server_that_is_killed_under_load_loses_nothing(tmp_path: Path) -> None:
+    with run_servers(tmp_path / "nats", 1) as servers:
+        async with await open_nats(f"{servers[0].url}/kills") as engine:
+            load = Load(engine)
+            with anyio.fail_after(300):
+                async with load.running():
+                    for _ in range(3):
+                        servers[0].kill()
+                        await anyio.sleep(0.5)
+                        servers[0].start()
+                        await load.go_on()
+                await load.audit()
+
+
+async def test_a_leader_that_is_killed_under_load_loses_nothing(tmp_path: Path) -> None:
+    with run_servers(tmp_path / "nats", 3) as servers:
+        async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
+            load = Load(engine)
+            with anyio.fail_after(300):
+                async with load.running():
+                    for _ in range(2):
+                        leader = await find_leader(engine, servers)
+                        leader.kill()
+                        await load.go_on()
+                        leader.start()
+                        await anyio.to_thread.run_sync(wait_until_ready, servers)
+                await load.audit()
+
+
+async def test_a_server_that_stands_still_holds_up_and_loses_nothing(tmp_path: Path) -> None:
+    with run_servers(tmp_path / "nats", 1) as servers:
+        async with await open_nats(f"{servers[0].url}/kills") as engine:
+            load = Load(engine)
+            with anyio.fail_after(300):
+                async with load.running():
+                    servers[0].pause()
+                    await anyio.sleep(8)  # longer than an answer is waited for
+                    servers[0].resume()
+                await load.audit()
+
+
+async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> None:
+    with run_servers(tmp_path / "nats", 1) as servers:
+        async with await open_nats(f"{servers[0].url}/kills") as engine:
+            await filled(engine, "a.x")
+            servers[0].kill()
+            await until(lambda: "is gone" in engine.failure(), limit=60)
+            assert not (await engine.health()).ok
+            with pytest.raises(EngineError, match="does not answer"):
+                await engine.append(NewRecord("a.x", b"2"))
+            servers[0].start()
+            await until(lambda: not engine.failure(), limit=60)
+            await engine.append(NewRecord("a.x", b"3"))
+            assert [record.data for record in await engine.read(">")] == [b"a.x", b"3"]
+
+
+async def test_nobody_there_is_an_error_that_names_the_address() -> None:
+    (port,) = find_free_ports(1)
+    with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):
+        await open_nats(f"nats://127.0.0.1:{port}")
+
+
+async def test_two_who_write_one_chain_are_told_apart(nats_servers: str) -> None:
+    url = f"{nats_servers}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as one, await open_nats(url) as two:
+        won: Counter[str] = Counter()
+
+        async def race(engine: Engine, name: str) -> None:
+            for _ in range(60):
+                last = await engine.last("a.x")
+                try:
+                    await engine.append(NewRecord("a.x", name.encode(), expect=last.seq if last else 0))
+                    won[name] += 1
+                except Conflict:
+                    continue
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(race, one, "one")
+            tasks.start_soon(race, two, "two")
+        kept = Counter(record.data.decode() for record in await read_all(one, "a.x"))
+        assert kept == won
+
+
+async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:
+    url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as one, await open_nats(url) as two:
+        tail = await two.tail("a.>")
+        await one.publish("a.live", b"1")
+        await one.append(NewRecord("a.kept", b"2"))
+        with anyio.fail_after(60):
+            assert [(await anext(tail)).data for _ in range(2)] == [b"1", b"2"]
+        lease = await one.lease("bot", "one", 60)
+        assert lease is not None
+        assert await two.lease("bot", "two", 60) is None
+        assert await two.holder("bot") == "one"
+
+        async def shout(data: bytes) -> bytes:
+            return data.upper()
+
+        await two.serve("ctl.two", shout)
+        assert await one.request("ctl.two", b"hello", 5) == b"HELLO"
+        consumers = [await engine.consumer(ConsumerSpec("c", ("in.*",))) for engine in (one, two)]
+        seqs = await filled(one, *(f"in.{n}" for n in range(30)))
+        got: list[int] = []
+        for consumer in consumers:
+            got += [delivery.record.seq for delivery in await consumer.fetch(15, 5)]
+        assert sorted(got) == sorted(set(got))
+        assert set(got) <= set(seqs)
+
+
+async def test_an_id_is_known_longer_than_the_server_remembers_it(nats_server: str) -> None:
+    """Its record says so, as long as it is there."""
+    async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
+        stream = engine._names.stream
+        config = (await engine._connection.call(f"STREAM.INFO.{stream}"))["config"]
+        await engine._connection.call(f"STREAM.UPDATE.{stream}", **{**config, "duplicate_window": 100_000_000})
+        put = NewRecord("a.x", b"1", msg_id="m")
+        await engine.append(put)
+        await anyio.sleep(1)
+        with pytest.raises(Duplicate):
+            await engine.append(put)
+        with pytest.raises(Duplicate):
+            await engine.append(put, NewRecord("a.y", b"2"))
+        assert len(await engine.read(">")) == 1
+
+
+@pytest.mark.parametrize("setting", ["allow_msg_ttl", "allow_atomic"])
+async def test_a_stream_that_is_not_ours_is_refused(nats_server: str, setting: str) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(f"{nats_server}/other") as engine:
+        await engine._connection.call(f"STREAM.CREATE.{name}", name=name, subjects=[f"{name}.j.>"], num_replicas=1)
+    with pytest.raises(EngineError, match=f"the stream '{name}' of the NATS server lacks allow_"):
+        await open_nats(f"{nats_server}/{name}")
+
+
+def test_a_pattern_that_another_says_too_is_dropped() -> None:
+    assert merge_patterns(["a.*", "a.x", ">", "b.>"]) == [">"]
+    assert merge_patterns(["a.x", "a.*", "b.*.c", "b.>"]) == ["a.*", "b.>"]
+    assert merge_patterns(["a.*.c", "a.b.*"]) == ["a.*.c", "a.b.*"]
+    assert not has_pattern("a.*", "a.>")
+    assert has_pattern("a.>", "a.*.b")
+    assert matches("a.>", "a.x.b")
