@@ -48,9 +48,10 @@ class Shell:
     it is shown to say may stand anywhere in what it says.
     """
 
-    def __init__(self, place: Path, folder: Path | None = None, **variables: str) -> None:
+    def __init__(self, place: Path, folder: Path | None = None, patience: float = PATIENCE, **variables: str) -> None:
         """In the folder of somebody's own, or else where the page finds what it names."""
         self._place = place
+        self._patience = patience
         self._variables = variables
         self._said, self._behind = place / "said", place / "behind"
         desk = folder or make_desk(place)
@@ -88,14 +89,16 @@ class Shell:
         aside = f">{self._behind} 2>&1" if is_behind else ""
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null {aside}\nprintf '\\036%s\\n' $?\n".encode())
         self._bash.stdin.flush()
-        wait_until(lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end")
+        wait_until(
+            lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end", self._patience
+        )
         if is_behind:
             return self._until_ready(shown), 0
         ended = END.search(self._text(), before)
         return self._at_home(END.sub("", self._text()[before:])), int(ended[1]) if ended else -1
 
     def _until_ready(self, shown: str) -> str:
-        self._inbox.settimeout(PATIENCE)
+        self._inbox.settimeout(self._patience)
         while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
             pass
         wanted = f"...{shown.strip()}..."
