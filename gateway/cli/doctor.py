@@ -54,6 +54,7 @@ from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.logs.text import to_one_line
+from gateway.worker.kernel import KernelSupport, find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source import Finding, SourceLocation
 
@@ -83,6 +84,7 @@ class DoctorTarget:
     facts: Mapping[str, Any] | None = None
     trouble: str = ""  # why a gateway that runs gives no answer
     support: SandboxSupport = field(default_factory=find_support)
+    kernel: KernelSupport = field(default_factory=find_kernel_support)
 
     def place_of(self, setting: str) -> SourceLocation:
         """Where a setting was set; else the file, in which it would stand."""
@@ -223,6 +225,16 @@ def check_sandbox(found: DoctorTarget) -> Iterator[Finding]:
         yield Finding(SourceLocation("this kernel"), what, remedy, "warning")
 
 
+def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
+    """Whether the gateway was ever run on such a system, and what that lacks."""
+    place = SourceLocation("this system")
+    if not found.kernel.was_tried:
+        what = f"the gateway is expected to work on {found.kernel.system}, and was not yet run there"
+        yield Finding(place, what, "see docs/systems.md, and tell us how it went", "warning")
+    for what in found.kernel.missing:
+        yield Finding(place, what, "see docs/systems.md", "warning")
+
+
 def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
     """Those that do not run, and why; without a gateway, those that could not."""
     if found.facts is not None:
@@ -252,6 +264,7 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "models": check_models,
         "platforms": check_platforms,
         "hooks": check_hooks,
+        "kernel": check_kernel,
         "sandbox": check_sandbox,
     }
 )

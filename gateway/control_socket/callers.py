@@ -7,18 +7,15 @@ another once it has ended: so it must still live when the walk is over.
 
 import os
 import pwd
-import select
 import socket
-import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 
 from gateway.errors import GatewayError
+from gateway.worker import kernel
 from gateway.worker.process_tree import read_process
 
-PEER_HANDLE = 77  # SO_PEERPIDFD, which Python has no name for; Linux 6.5
-CREDENTIALS = struct.Struct("3i")  # process, user, group
 WALKS = 5
 LONGEST_LINE = 1000  # of parents: more than anybody has
 
@@ -49,15 +46,13 @@ def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
     Raises:
         CallerEnded: it has ended.
     """
-    if not hasattr(socket, "SO_PEERCRED"):
+    peer = kernel.find_peer(connection)
+    if peer is None or peer[0] == 0:  # it runs outside of the container in which we are
         return ()
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    pid, user, _ = CREDENTIALS.unpack(credentials)
-    if pid == 0:  # it runs outside of the container in which we are
-        return ()
+    pid, user = peer
     with _hold_process(connection, pid) as handle:
         found = _walk_until_whole(pid)
-        if handle is None or _has_ended(handle):
+        if handle is None or kernel.has_ended(handle):
             raise CallerEnded
     if not found and user == os.geteuid():
         raise CallerEnded
@@ -66,9 +61,8 @@ def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
 
 def find_user(connection: socket.socket) -> str:
     """The name of the user at the other end; their number, where they have none."""
-    user = os.geteuid()
-    if hasattr(socket, "SO_PEERCRED"):
-        _, user, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    peer = kernel.find_peer(connection)
+    user = peer[1] if peer else os.geteuid()  # nobody else may open it
     try:
         return _find_user_name(user)
     except (KeyError, OSError):  # nobody has that number, or no file can be opened to look
@@ -114,20 +108,9 @@ def _is_hidden(pid: int) -> bool:
 @contextmanager
 def _hold_process(connection: socket.socket, pid: int) -> Iterator[int | None]:
     """Something by which it can be seen whether the caller has ended; None: it has."""
-    handle: int | None = None
-    with suppress(OSError):
-        handle = connection.getsockopt(socket.SOL_SOCKET, PEER_HANDLE)
-    if handle is None:
-        with suppress(OSError):
-            handle = os.pidfd_open(pid)
+    handle = kernel.open_peer(connection, pid)
     try:
         yield handle
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _has_ended(handle: int) -> bool:
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))

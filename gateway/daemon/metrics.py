@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
@@ -28,9 +27,10 @@ from gateway.usage import BudgetState, UsageJournal
 from gateway.web.metric_text import Figures, HistogramMetric, Metric
 from gateway.web.turn_times import TurnTimes
 from gateway.web.webhooks.receiver import WebhookCounts
+from gateway.worker.kernel import PROC
 from gateway.worker.process_tree import read_process
 
-DESCRIPTORS = Path("/proc/self/fd")
+DESCRIPTORS = PROC / "self" / "fd"
 OF_PEOPLE = frozenset({"each_person", "people"})  # budgets whose further names are people
 
 

@@ -18,7 +18,6 @@ from gateway.worker.command import OWN_FOLDER
 from gateway.worker.process_marks import kill_marked, mark_of
 from gateway.worker.process_tree import find_descendants, find_ended_children, kill_tree
 
-STATM = Path("/proc/self/statm")
 log = logging.getLogger(__name__)
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
 
@@ -38,7 +37,7 @@ def describe_readers(uid: int) -> str:
 def read_memory_kb() -> int:
     """What this process holds in memory now; 0 where the system does not say."""
     try:
-        pages = int(STATM.read_text().split()[1])
+        pages = int((kernel.PROC / "self" / "statm").read_text().split()[1])
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024
@@ -48,7 +47,7 @@ def remove_unused_folders(temporary: Path) -> None:
     """The temporary folders of commands whose keepers were killed and could not remove them; empty ones alone."""
     for folder in temporary.glob(f"{OWN_FOLDER}*-*"):
         keeper = folder.name.removeprefix(OWN_FOLDER).partition("-")[0]
-        if keeper.isdigit() and not Path("/proc", keeper).exists():
+        if keeper.isdigit() and not kernel.is_live(int(keeper)):
             with suppress(OSError):
                 folder.rmdir()
 

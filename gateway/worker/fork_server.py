@@ -61,7 +61,7 @@ from gateway.worker.confine import (
 from gateway.worker.context import TurnMemory
 from gateway.worker.link import WorkerLink
 from gateway.worker.loader import Handlers
-from gateway.worker.process_tree import count_threads, find_children, find_descendants, kill_tree
+from gateway.worker.process_tree import count_threads, find_children, find_descendants, kill_tree, read_process
 from gateway.worker.program import ProgramDescriptors, run_program
 from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings, WorkerSpec
 from gateway.worker.worker import AddModules, TimedSelector
@@ -362,8 +362,8 @@ def preload(names: Sequence[str]) -> str:
     prewarm_code()
     gc.collect()
     gc.freeze()
-    tasks = Path("/proc/self/task")
-    if tasks.is_dir() and len(list(tasks.iterdir())) > 1:
+    process = read_process(os.getpid())
+    if process is not None and process.threads > 1:
         return f"one of the modules to preload ({', '.join(names)}) starts a thread, which no fork survives"
     return ""
 

@@ -1,38 +1,102 @@
-"""What only the kernel can do for us: adopt orphans, die with the parent, end a group.
+"""What only the kernel can do for us: adopt orphans, die with the parent, end a group, say who calls.
 
-Where a kernel lacks a call, the effect is left out: nothing here raises for that.
+All of that is Linux's. Elsewhere (macOS), and where a kernel lacks a call, the effect is left out; what cannot be done
+without it raises OSError, and says so. `find_kernel_support` tells what this system has, for those who run it.
 """
 
 import ctypes
 import errno
 import os
+import resource
+import select
 import signal
+import socket
+import struct
+import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PROC = Path("/proc")
+PEER = 17  # SO_PEERCRED, which Python names on Linux alone
+PEER_HANDLE = 77  # SO_PEERPIDFD, which Python has no name for; Linux 6.5
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+IS_LINUX = sys.platform == "linux"
 
 # What a call is given: a number, bytes that it reads, or what it reads or fills.
 Argument: TypeAlias = "int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None"
 
 _library = ctypes.CDLL(None, use_errno=True)
-_prctl_call = getattr(_library, "prctl", None)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSupport:
+    """What a system does for the gateway beside running it."""
+
+    system: str  # as Python calls it
+    has_proc: bool  # it tells of all processes
+    adopts_orphans: bool  # what detaches itself comes to whom it comes from
+    names_callers: bool  # who is at the other end of a socket
+    limits_others: bool  # a program gets its limits after its start
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether the gateway was run on such a system, as far as we know; elsewhere it is expected to work."""
+        return self.system == "linux"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """For people: what is otherwise here."""
+        found = (
+            (
+                self.has_proc and self.adopts_orphans,
+                "what a hook detaches is not found, and outlives it",
+            ),
+            (self.names_callers, "a tool of the agent that calls the gateway's commands is taken for you"),
+            (self.limits_others, "programs that are hooks may take more memory than `memory:` says"),
+        )
+        return tuple(what for is_there, what in found if not is_there)
+
+
+def find_kernel_support() -> KernelSupport:
+    """Tried, as far as that changes nothing."""
+    return KernelSupport(
+        sys.platform,
+        has_proc=(PROC / "self").exists(),
+        adopts_orphans=_answers("prctl", PR_GET_CHILD_SUBREAPER, ctypes.create_string_buffer(8), 0, 0, 0),
+        names_callers=_can_name_callers(),
+        limits_others=hasattr(resource, "prlimit"),
+    )
+
+
+def _answers(name: str, *arguments: Argument) -> bool:
+    try:
+        call_kernel(name, *arguments)
+    except OSError:
+        return False
+    return True
+
+
+def _can_name_callers() -> bool:
+    one, other = socket.socketpair()
+    with one, other:
+        return find_peer(one) is not None
 
 
 def _prctl(option: int, value: int) -> None:
-    if _prctl_call is not None:
-        _prctl_call(option, value, 0, 0, 0)
+    with suppress(OSError):
+        call_kernel("prctl", option, value, 0, 0, 0)
 
 
 def call_kernel(name: str, *arguments: Argument) -> int:
-    """What this function of the C library answers; OSError where it refuses, or is not there."""
-    function = getattr(_library, name, None)
+    """What this function of the C library answers; OSError where it refuses, or is not there, or not Linux's."""
+    function = getattr(_library, name, None) if IS_LINUX else None
     if function is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
     found: int = function(*(_as_argument(one) for one in arguments))
@@ -79,22 +143,62 @@ def isolate_network() -> None:
     An empty network namespace; who is not root gets it within a namespace of users, as the user that it was.
     """
     user, group = os.geteuid(), os.getegid()
-    unshare = getattr(_library, "unshare", None)
-    if unshare is None:
-        raise OSError("this system has no network namespaces")
-    if user == 0 and unshare(CLONE_NEWNET) == 0:
+    if user == 0 and _answers("unshare", CLONE_NEWNET):
         return
-    if unshare(CLONE_NEWUSER | CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    call_kernel("unshare", CLONE_NEWUSER | CLONE_NEWNET)
     write_proc_file("setgroups", "deny")
     write_proc_file("uid_map", f"{user} {user} 1")
     write_proc_file("gid_map", f"{group} {group} 1")
 
 
-def write_proc_file(name: str, text: str) -> None:
-    """Of this process, where the kernel knows such a fact and allows it."""
+def write_proc_file(name: str, text: str, process: int | str = "self") -> None:
+    """Of this process or another, where the kernel knows such a fact and allows it."""
     with suppress(OSError):
-        Path(f"/proc/self/{name}").write_text(text)
+        (PROC / str(process) / name).write_text(text)
+
+
+def limit_data(pid: int, most: int) -> None:
+    """What this process may have of memory for data; where the system can limit others."""
+    if hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+
+
+def find_peer(connection: socket.socket) -> tuple[int, int] | None:
+    """The process and the user at the other end; None where the system does not say, or shows no processes."""
+    if not IS_LINUX or not (PROC / "self").exists():
+        return None
+    try:
+        process, user, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, PEER, CREDENTIALS.size))
+    except OSError:
+        return None
+    return process, user
+
+
+def open_peer(connection: socket.socket, pid: int) -> int | None:
+    """A descriptor by which it can be seen whether the process at the other end has ended; None: it has."""
+    with suppress(OSError):
+        return connection.getsockopt(socket.SOL_SOCKET, PEER_HANDLE)
+    with suppress(OSError):
+        return os.pidfd_open(pid)
+    return None
+
+
+def has_ended(handle: int) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def is_live(pid: int) -> bool:
+    """Whether there is such a process, whoever it belongs to."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def limit_weight(leader: int) -> bool:

@@ -4,13 +4,13 @@ Both sides load this one file: the daemon as a part of its package, a worker by 
 msgspec and the standard library alone.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gateway.worker.kernel import IS_LINUX
 from gateway.worker.sandbox import Sandbox
 
 MAX_LINE_BYTES = 8 << 20  # bytes in a line of the wire
@@ -43,7 +43,7 @@ class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     processes: int  # that all hooks together may have; root has no such limit
     preload: tuple[str, ...] = ("yaml",)
     mark: str = ""  # of the home, for whatever is made of it
-    fork: bool = sys.platform.startswith("linux")
+    fork: bool = IS_LINUX
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Protocol
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 from gateway.worker.error_report import is_program_file
-from gateway.worker.kernel import kill_group
+from gateway.worker.kernel import PROC, kill_group
 from gateway.worker.process_tree import ProcessInfo, read_process
 from gateway.worker.protocol import EXIT_REASONS, START_EXITS
 
@@ -27,7 +27,7 @@ STOPPED, IS_WAITING_ITS_TURN = "Tt", "RD"
 def read_memory(pid: int) -> int:
     """Bytes of this process alone; 0 where the system does not tell, or the process is gone."""
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Private_Dirty:", "Private_Clean:")))
@@ -69,9 +69,9 @@ def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
 
 def write_memory_file(purpose: str, content: bytes = b"") -> int:
     """The descriptor of a file without a name; in memory, where the system has such files."""
-    if hasattr(os, "memfd_create"):
+    try:
         descriptor = os.memfd_create(purpose)
-    else:
+    except (AttributeError, OSError):
         descriptor, name = tempfile.mkstemp()
         Path(name).unlink()
     while content:

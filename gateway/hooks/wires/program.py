@@ -5,7 +5,6 @@ It leads a process group of its own, which ends with it, and sees the environmen
 
 import asyncio
 import os
-import resource
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -27,6 +26,7 @@ from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.program_process import is_orphan
 from gateway.hooks.wires.timeouts import ActiveCalls
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of, unused_part_of
+from gateway.worker import kernel
 from gateway.worker.kernel import kill_group
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, ProgramRequest
@@ -92,14 +92,11 @@ async def open_process(
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
     """When the machine runs short, the program goes before the gateway; where the system has means for that."""
-    with suppress(OSError, ValueError):
-        if spec.memory is not None:
-            most = spec.memory + RUNTIME_RESERVE
-            resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+    if spec.memory is not None:
+        kernel.limit_data(pid, spec.memory + RUNTIME_RESERVE)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
-    with suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text(OOM_SCORE)
+    kernel.write_proc_file("oom_score_adj", OOM_SCORE, pid)
 
 
 def kill_program(transport: asyncio.SubprocessTransport) -> None:
