@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from gateway.cli.layout import get_columns
 from gateway.cli.program import apply_program_name
 from gateway.config.home import get_process_environment
+from gateway.errors import GatewayError
 from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
 GAP = "  "  # between two columns
@@ -24,6 +25,10 @@ SHORT_WORD = 16
 LONGEST_WORD = 20  # columns: what is longer in the last column of a table is a text
 SILENT = frozenset({"", "0"})
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
+
+
+class MissingAnswer(GatewayError):
+    """A question has to be answered by a person, and none is there."""
 
 
 def show_json(data: Mapping[str, Any], version: int = 1) -> None:
@@ -70,6 +75,18 @@ def print_note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
     sys.stdout.flush()  # on a terminal the two come in the order in which they were said
     print(apply_program_name(escape_text(text)), file=sys.stderr)
+
+
+def ask_person(question: str, is_sure: bool) -> bool:
+    """Whether they say yes, or have said so before. MissingAnswer: no terminal is there to ask at."""
+    if is_sure:
+        return True
+    if not sys.stdin.isatty():
+        raise MissingAnswer("nobody is there to be asked\nwhoever has read the above says --yes")
+    sys.stdout.flush()
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_lines(text: str, indent: str, *styles: str) -> None:

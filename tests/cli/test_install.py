@@ -61,7 +61,7 @@ def test_nothing_is_installed_without_a_yes(gateway: GatewayProcess, greet: Path
     assert done.returncode == 1
     assert "is told of  agent:end" in done.stdout
     assert "network     none" in done.stdout
-    assert "whoever has read what it asks for says --yes" in done.stderr
+    assert "whoever has read the above says --yes" in done.stderr
     assert not gateway.home.hooks_lock.exists()
     assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []
 

@@ -55,7 +55,7 @@ def test_it_shows_both_and_asks(gateway: GatewayProcess, coffee: Path) -> None:
     assert "  How coffee is made." in done.stdout
     assert "brings  loud" in done.stdout
     assert "decides on  llm:after" in done.stdout
-    assert "whoever has read what it asks for says --yes" in done.stderr
+    assert "whoever has read the above says --yes" in done.stderr
     assert not gateway.home.hooks_lock.exists()
     assert names(gateway) == []
 

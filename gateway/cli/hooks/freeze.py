@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.hooks.install import NOBODY_ASKED, ask_person, notify_gateway, show_request
+from gateway.cli.hooks.install import NOBODY_ASKED, notify_gateway, show_request
 from gateway.cli.hooks.skills import reload_skills, show_skill
-from gateway.cli.output import print_lines, print_note, show_json
+from gateway.cli.output import ask_person, print_lines, print_note, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError

@@ -5,12 +5,11 @@ All of it works without the gateway; one that runs is told, and has the hook liv
 
 import argparse
 import difflib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.cli.output import escape_text, print_lines, print_note, show_fields, show_json, show_table
+from gateway.cli.output import ask_person, escape_text, print_lines, print_note, show_fields, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import call_gateway
@@ -288,18 +287,6 @@ def describe_differences(before: Mapping[str, str | None], now: Mapping[str, str
         elif then != there:
             lines = difflib.unified_diff(then.splitlines(), there.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
             yield from (to_one_line(line, 2000) for line in lines)
-
-
-def ask_person(question: str, is_sure: bool) -> bool:
-    """HookError where nobody is there to be asked."""
-    if is_sure:
-        return True
-    if not sys.stdin.isatty():
-        raise HookError("nobody is there to be asked\nwhoever has read what it asks for says --yes")
-    sys.stdout.flush()
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def notify_gateway(home: Home, name: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import NOBODY_ASKED, SHORT_COMMIT, ask_person, show_differences, show_request
+from gateway.cli.hooks.install import NOBODY_ASKED, SHORT_COMMIT, show_differences, show_request
 from gateway.cli.hooks.options import (
     SOURCE_HELP,
     add_publish_options,
@@ -19,7 +19,7 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import print_lines, print_note, show_fields, show_json
+from gateway.cli.output import ask_person, print_lines, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import call_gateway

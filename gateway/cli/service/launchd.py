@@ -49,10 +49,10 @@ class LaunchdService:
         self.unit.parent.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.is_running():
-            call_program(["launchctl", "bootout", self._target])
+            self.stop()
         self.unit.write_bytes(self.render(program))
         yield f"written: {self.unit}"
-        run_program(["launchctl", "bootstrap", self._domain, str(self.unit)])
+        self.start()
         yield "it runs, starts when you log in, and again when it fails"
         yield NOT_RUN
 
@@ -60,9 +60,16 @@ class LaunchdService:
         """ServiceError: it is not installed."""
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
-        call_program(["launchctl", "bootout", self._target])
+        self.stop()
         self.unit.unlink()
         yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
+
+    def start(self) -> None:
+        """ServiceError: launchd refused."""
+        run_program(["launchctl", "bootstrap", self._domain, str(self.unit)])
+
+    def stop(self) -> None:
+        call_program(["launchctl", "bootout", self._target])
 
     def is_running(self) -> bool:
         return self.unit.exists() and call_program(["launchctl", "print", self._target]).returncode == 0

@@ -71,7 +71,7 @@ class SystemdService:
             raise ServiceError(f"{error}\nsee why with: {self._name_command('logs')}") from None
         yield "it runs, and starts again when it ends"
         if not self._is_system:
-            yield self._keep_lingering()
+            yield _keep_lingering()
         if self._is_system:
             yield f"tokens and keys: each in a file of its own in {CREDENTIALS}, named as its variable is"
         yield f"its home is {self.home.root}; look at it with: {self._name_command('status')}"
@@ -86,6 +86,14 @@ class SystemdService:
         self._control("daemon-reload")
         yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
 
+    def start(self) -> None:
+        """ServiceError: it did not get ready, or systemd is not there."""
+        self._control("start", UNIT)
+
+    def stop(self) -> None:
+        """Until it is started again, or the machine is. ServiceError: systemd refused."""
+        self._control("stop", UNIT)
+
     def is_running(self) -> bool:
         return self.unit.exists() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
 
@@ -97,7 +105,7 @@ class SystemdService:
         known = dict(line.split("=", 1) for line in told if "=" in line)
         state = f"{known.get('ActiveState', 'unknown')} ({known.get('SubState', '')}), pid {known.get('MainPID', '0')}"
         said = {"service": state, "says": known.get("StatusText", ""), "restarts": known.get("NRestarts", "0")}
-        at_boot = known.get("UnitFileState", "") == "enabled" and (self._is_system or self._is_lingering())
+        at_boot = known.get("UnitFileState", "") == "enabled" and (self._is_system or _is_lingering())
         boot = "yes" if at_boot else "no: it starts when you log in" if not self._is_system else "no"
         return {**said, "last end": known.get("Result", ""), "starts at boot": boot, "unit": str(self.unit)}
 
@@ -131,24 +139,6 @@ class SystemdService:
             run_program(["useradd", "--system", "--home-dir", str(SYSTEM_HOME), "--shell", shell, SYSTEM_USER])
             yield f"made: the user {SYSTEM_USER}"
 
-    def _keep_lingering(self) -> str:
-        """A service of a person goes with their last login, unless they linger."""
-        if self._is_lingering():
-            return "it starts at boot, and stays when you log out"
-        try:
-            run_program(["loginctl", "enable-linger", getpass.getuser()])
-        except ServiceError as error:
-            why = str(error).partition("\n")[0]
-            return f"it ends when you log out, until you run: loginctl enable-linger ({why})"
-        return "it starts at boot, and stays when you log out: lingering was switched on for you"
-
-    def _is_lingering(self) -> bool:
-        try:
-            said = run_program(["loginctl", "show-user", getpass.getuser(), "--property=Linger", "--value"])
-        except ServiceError:
-            return False
-        return said.strip() == "yes"
-
     def _need_manager(self) -> None:
         """ServiceError: nobody is there who could have the service."""
         if not shutil.which("systemctl"):
@@ -171,6 +161,26 @@ class SystemdService:
 
     def _name_command(self, verb: str) -> str:
         return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
+
+
+def _keep_lingering() -> str:
+    """A service of a person goes with their last login, unless they linger."""
+    if _is_lingering():
+        return "it starts at boot, and stays when you log out"
+    try:
+        run_program(["loginctl", "enable-linger", getpass.getuser()])
+    except ServiceError as error:
+        why = str(error).partition("\n")[0]
+        return f"it ends when you log out, until you run: loginctl enable-linger ({why})"
+    return "it starts at boot, and stays when you log out: lingering was switched on for you"
+
+
+def _is_lingering() -> bool:
+    try:
+        said = run_program(["loginctl", "show-user", getpass.getuser(), "--property=Linger", "--value"])
+    except ServiceError:
+        return False
+    return said.strip() == "yes"
 
 
 def quote_word(word: str) -> str:
