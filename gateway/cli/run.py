@@ -2,10 +2,12 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 
@@ -24,6 +26,7 @@ from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
+from gateway.upgrade.start import settle_upgrade, try_upgrade
 
 log = logging.getLogger("gateway.config")
 
@@ -33,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    with try_upgrade(home, Path(sys.prefix), restart_program) as note:
+        return run_gateway(args, home, note)
+
+
+def run_gateway(args: argparse.Namespace, home: Home, note: str) -> int:
     environ = get_process_environment()
     chosen = {"logs.level": args.log_level} if args.log_level else {}
     read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
@@ -41,6 +49,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
     configuration = read()
     notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
     with open_logs(home, configuration, environ) as kept:
+        if note:
+            log.warning("%s", note)
 
         def read_again() -> Configuration:
             fresh = replace(read(), redactor=kept.redactor)  # one for the process, which forgets nothing
@@ -69,8 +79,14 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     return LogPipeline(configuration.redactor, sinks, wanted.level, configuration.schema.noisy_loggers)
 
 
+def restart_program() -> None:
+    """Be the program that is in place now: that of this one's environment is another than when it was started."""
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.cli", *sys.argv[1:]])  # noqa: S606 - ourselves
+
+
 async def print_banner(gateway: Gateway) -> None:
     """The box: what a person wants to know who has just typed `run`."""
+    settle_upgrade(gateway.home, Path(sys.prefix))
     known = await build_status(gateway)
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]

@@ -91,6 +91,7 @@ class Home:
         self.backups = ours / "backups"
         self.restore = ours / "restore"  # a copy that is being put back
         self.replaced = ours / "replaced"  # what stood where a copy was put back
+        self.upgrade = ours / "upgrade"  # what is known of an upgrade that is under way
         self.lock = ours / "gateway.lock"
         self._runtime = runtime
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+import anyio
+
 import hooks_builtin
 from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
@@ -23,13 +25,15 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import OFF_STATES, HookCall, HookState, HookStatus
+from gateway.hooks.folders.stats import NEEDS_ATTENTION, OFF_STATES, HookCall, HookState, HookStatus
 from gateway.messages import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
+from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.worker.process_marks import mark_of
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
+START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
 
 
@@ -153,3 +157,28 @@ def list_hook_problems(known: Sequence[HookStatus], trouble: str) -> list[str]:
     unheld = {what: None for one in known if one.state != "disabled" for what in one.unheld}
     held_less = [f"hooks are restricted, and not in all of it: {what}" for what in unheld]
     return [*found, *held_less, *([trouble] if trouble else [])]
+
+
+async def check_hooks(home: Home, hooks: FolderHooks) -> None:
+    """At the first start after an upgrade: whatever ran before runs, or there is still a way back without loss.
+
+    Raises:
+        UpgradeError: a hook that ran before does not.
+    """
+    plan = read_plan(home)
+    if plan is None or Path(plan.prefix) != Path(sys.prefix) or not plan.has_new():
+        return
+    with anyio.move_on_after(START_PATIENCE):
+        await hooks.settled()
+    if lost := list_missing_hooks(plan, await hooks.status()):
+        raise UpgradeError(f"with version {plan.after} these hooks do not run any more: {'; '.join(lost)}")
+
+
+def list_missing_hooks(plan: UpgradePlan, found: Iterable[HookStatus]) -> list[str]:
+    """With what is wrong with each."""
+    known = {one.name: one for one in found}
+    return [
+        f"{name} ({known[name].reason or known[name].state})"
+        for name in plan.hooks
+        if name in known and known[name].state in NEEDS_ATTENTION
+    ]

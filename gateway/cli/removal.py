@@ -1,0 +1,97 @@
+"""`hermes-gateway uninstall`: the service and the program go, the home stays; it goes too when its name is typed."""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.cli.output import MissingAnswer, ask_person, print_note, show_fields, show_progress
+from gateway.cli.upgrade.running_gateway import RunningGateway, find_service
+from gateway.config.home import Home, get_process_environment
+from gateway.daemon.process import reserve_home
+from gateway.errors import ExitCode
+from gateway.installation import Installation, find_installation
+from gateway.upgrade.program import PACKAGE
+
+STOP_PATIENCE = 600.0  # seconds: what the gateway has begun may go on a while
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--purge", action="store_true", help="what is the gateway's in the home goes too; its path has to be typed"
+    )
+
+
+def run(args: argparse.Namespace, home: Home) -> int | None:
+    installation = find_installation(Path(sys.prefix), Path(sys.base_prefix))
+    gateway, environ = RunningGateway(home, get_process_environment()), get_process_environment()
+    service, command = find_service(home, environ, 0), make_removal_command(installation)
+    show_fields(
+        [
+            ("gateway", f"{gateway.describe()}{'; it is stopped' if gateway.pid else ''}"),
+            ("service", f"{service.unit} goes" if service else "there is none for this home"),
+            (
+                "program",
+                f"{installation.prefix} ({installation.way}){'' if command else ' stays: it is yours to remove'}",
+            ),
+            ("home", f"{home.own_folder} {'goes' if args.purge else 'stays'}"),
+        ]
+    )
+    if not ask_person("Uninstall?", args.yes):
+        return None
+    if args.purge and not can_purge(home):
+        return int(ExitCode.FAILED)
+    with show_progress("the gateway to end what it has begun"):
+        gateway.stop()
+        if service:
+            for line in service.uninstall():
+                print(line)
+        if home.own_folder.is_dir():
+            with reserve_home(home.lock, STOP_PATIENCE):
+                if args.purge:
+                    shutil.rmtree(home.own_folder)
+    print(describe_leftovers(home))
+    if command and shutil.which(command[0]):
+        return subprocess.run(command, check=False).returncode
+    rest = shlex.join(command) if command else f"rm -r {installation.prefix.parent}"
+    print(f"the program is left; to remove it: {rest}")
+    return None
+
+
+def can_purge(home: Home) -> bool:
+    """Whether somebody typed the path of the home; a yes to all questions is none to this one."""
+    print_note(f"this removes all that was said, and cannot be undone; to go on type: {home.root}")
+    said = sys.stdin.readline().strip()
+    if not said:
+        raise MissingAnswer("nobody typed the path of the home; nothing was removed")
+    if said != str(home.root):
+        print_note("that is not its path; nothing was removed")
+    return said == str(home.root)
+
+
+def describe_leftovers(home: Home) -> str:
+    """Where the home lies, or what of it is left."""
+    if home.own_folder.is_dir():
+        return f"its home stays: {home.root}"
+    left = sorted(path.name for path in home.root.iterdir()) if home.root.is_dir() else []
+    if not left:
+        return f"{home.own_folder} is gone"
+    return f"{home.own_folder} is gone; what is yours, or Hermes's too, stays in {home.root}: {', '.join(left)}"
+
+
+def make_removal_command(installation: Installation) -> list[str]:
+    """What removes the program, by the way it came; nothing where that is a clone."""
+    match installation.way:
+        case "uv tool":
+            return ["uv", "tool", "uninstall", installation.prefix.name]
+        case "pipx":
+            return ["pipx", "uninstall", installation.prefix.name]
+        case "clone":
+            return []
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "uninstall", "-y", PACKAGE]
+    return ["uv", "pip", "uninstall", "--python", sys.executable, PACKAGE]

@@ -1,0 +1,293 @@
+"""`hermes-gateway upgrade`: another version in the place of this one, or this one again where that does not work.
+
+In this order, each step of which may be the last one before a crash: it says what changes and asks; puts the new
+program beside the old one; stops the gateway; copies the home; exchanges the two programs; starts the new one, which
+checks itself before it accepts, sends or runs anything. Whoever runs it again, or starts the gateway, goes on from
+there. All of it is loaded before the programs are exchanged: this process is of the old one.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+
+from gateway import __version__
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.backup.archive import write_archive
+from gateway.backup.backup_folder import STAMP, open_backup_folder
+from gateway.cli.output import ask_person, print_note, show_fields, show_progress
+from gateway.cli.program import PROGRAM
+from gateway.cli.service.systemd import ServiceError
+from gateway.cli.upgrade.running_gateway import RunningGateway, ServedFacts
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import load_configuration
+from gateway.daemon.platforms import list_enabled
+from gateway.daemon.process import reserve_home
+from gateway.errors import ExitCode, GatewayError
+from gateway.installation import Installation, find_installation
+from gateway.upgrade.environment import (
+    check_place,
+    exchange_folders,
+    find_other_place,
+    make_environment,
+    make_install_command,
+    move_scripts,
+    run_installer,
+)
+from gateway.upgrade.plan import MARK, UpgradeError, UpgradePlan, close_plan, read_plan, steer_upgrade, write_plan
+from gateway.upgrade.program import PACKAGE, find_requirement, list_trial_options, parse_changes, read_version
+from gateway.upgrade.start import find_new_records
+from gateway.upgrade.undo import undo_upgrade
+
+STOP_PATIENCE = 600.0  # seconds: what the gateway has begun may go on a while
+UP_PATIENCE = 60.0
+MOST_NAMED = 12  # packages
+
+
+@dataclass(frozen=True, slots=True)
+class NewProgram:
+    """What is to be installed, and which packages change with it, as the installer says."""
+
+    requirement: str
+    changes: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        return self.changes.get(PACKAGE, "")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from",
+        dest="source",
+        default="",
+        metavar="WHERE",
+        help="a wheel, a folder or an address (git+https://...); by default where this one came from",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def run(args: argparse.Namespace, home: Home) -> int | None:
+    installation = find_installation(Path(sys.prefix), Path(sys.base_prefix))
+    environ = get_process_environment()
+    check_owner(home)
+    with steer_upgrade(home):
+        gateway, plan = RunningGateway(home, environ), read_plan(home)
+        if plan and plan.has_new():
+            return try_program(home, gateway, plan)
+        if plan:
+            print_note(f"an upgrade to {plan.after} was cut off before it counted: this is {plan.before} still")
+        check_place(installation)
+        new = find_program(installation, args.source, environ)
+        if new:
+            describe_upgrade(home, installation, gateway, new)
+        if new is None or not ask_person(f"Upgrade to {new.version}?", args.yes):
+            resume_gateway(home, gateway, plan)
+            return None
+        check_networks(home, gateway, environ)
+        beside = prepare_program(home, installation, new, environ)
+        plan = make_plan(home, installation, gateway, new.version, plan)
+        (beside / MARK).write_text(plan.name, "utf-8")
+        exchange_programs(home, gateway, plan)
+        return try_program(home, gateway, plan)
+
+
+def check_owner(home: Home) -> None:
+    """UpgradeError: what we write there would not be its owner's, who could not go on with it."""
+    if home.own_folder.is_dir() and home.own_folder.stat().st_uid != os.geteuid():
+        raise UpgradeError(
+            f"{home.root} belongs to another user, as that of a service of the whole machine does\n"
+            "copy it as that user with `backup create`, stop the service, install the new version the way this one was "
+            "installed, and start the service"
+        )
+
+
+def find_program(installation: Installation, source: str, environ: Mapping[str, str]) -> NewProgram | None:
+    """None: there is no newer one. UpgradeError: it cannot be had."""
+    requirement = find_requirement(source, distribution(PACKAGE), Path.cwd())
+    command = make_install_command(installation, installation.python, environ)
+    with show_progress("looking for it"):
+        said = run_installer([*command, *list_trial_options(command), requirement], environ, installation.prefix)
+        changes = parse_changes(said)
+        if changes.get(PACKAGE) == "":
+            with tempfile.TemporaryDirectory() as folder:
+                run_installer([*command, "--no-deps", "--target", folder, requirement], environ, installation.prefix)
+                changes[PACKAGE] = read_version(Path(folder))
+    new = NewProgram(requirement, changes)
+    if not new.version or (new.version == __version__ and "@" not in requirement):
+        print(f"{PACKAGE} {__version__} is the newest that there is")
+        return None
+    return new
+
+
+def describe_upgrade(home: Home, installation: Installation, gateway: RunningGateway, new: NewProgram) -> None:
+    others = sorted(f"{name} {version}" for name, version in new.changes.items() if name != PACKAGE)
+    more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    show_fields(
+        [
+            ("version", f"{__version__} -> {new.version}"),
+            ("from", new.requirement),
+            ("with it", ", ".join(others[:MOST_NAMED]) + more if others else "nothing else changes"),
+            ("program", f"{installation.prefix} ({installation.way})"),
+            ("gateway", gateway.describe()),
+            (
+                "then",
+                "it is stopped, its home is copied, and the new one starts" if gateway.pid else "its home is copied",
+            ),
+            ("home", str(home.root)),
+        ]
+    )
+
+
+def check_networks(home: Home, gateway: RunningGateway, environ: Mapping[str, str]) -> None:
+    """UpgradeError: what we start ourselves would lack a token that somebody gave to their own shell."""
+    if not gateway.pid or gateway.service:
+        return
+    settings = load_configuration(load_settings_schema(), home, environ).settings
+    enabled = {one.name for one in list_enabled(settings.platforms)}
+    if lost := [name for name in gateway.read_facts().platforms if name not in enabled]:
+        raise UpgradeError(
+            f"{', '.join(lost)}: the gateway was started with a token that this shell does not have\n"
+            f"write it into {home.env}, or run this where it is set; nothing was changed"
+        )
+
+
+def prepare_program(home: Home, installation: Installation, new: NewProgram, environ: Mapping[str, str]) -> Path:
+    """The new one, beside the old one, which goes on. UpgradeError: it cannot be installed, or refuses this home."""
+    beside = find_other_place(installation.prefix)
+    python = beside / "bin" / "python"
+    try:
+        with show_progress("putting the new program beside this one"):
+            make_environment(installation.prefix, beside)
+            command = make_install_command(installation, python, environ)
+            run_installer([*command, new.requirement], environ, installation.prefix)
+            move_scripts(beside, installation.prefix)
+            for words in (["--version"], ["--home", str(home.root), "config", "check"]):
+                run_installer([str(python), "-P", "-m", "gateway.cli", *words], environ, installation.prefix)
+    except (OSError, UpgradeError):
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return beside
+
+
+def make_plan(
+    home: Home, installation: Installation, gateway: RunningGateway, version: str, former: UpgradePlan | None
+) -> UpgradePlan:
+    """It remembers what is up now, or was when an upgrade before this one was cut off."""
+    facts = gateway.read_facts()
+    was_up = former is not None and former.was_running and not gateway.pid
+    plan = UpgradePlan(
+        uuid.uuid4().hex,
+        __version__,
+        version,
+        str(installation.prefix),
+        str(find_other_place(installation.prefix)),
+        was_up or bool(gateway.pid),
+        former.platforms if former and was_up else facts.platforms,
+        former.hooks if former and was_up else facts.hooks,
+    )
+    write_plan(home, plan)
+    return plan
+
+
+def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> None:
+    """Nothing is accepted from here on until a program has started. UpgradeError: it did not come about."""
+    try:
+        with show_progress("the gateway to end what it has begun"):
+            gateway.stop()
+            with reserve_home(home.lock, STOP_PATIENCE):
+                backup, last_seq = create_copy(home)
+                plan.enter(home, "trying", backup, last_seq)
+                exchange_folders(Path(plan.prefix), Path(plan.beside))
+    except (GatewayError, OSError) as error:
+        resume_gateway(home, gateway, plan)
+        raise UpgradeError(f"nothing was changed: {error}") from error
+
+
+def create_copy(home: Home) -> tuple[str, int]:
+    """Where the copy is, and the last record of the journal in it; a home without a journal needs none."""
+    if not home.journal.exists():
+        return "", 0
+    with open_backup_folder(home.backups) as folder:
+        made = write_archive(home, folder / time.strftime(f"upgrade-{STAMP}.tar.gz"), with_env=False)
+    print_note(f"copied to {made.path}")
+    return str(made.path), made.journal.last_seq if made.journal else 0
+
+
+def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
+    """The new one is in place, and is to show that it works."""
+    plan = read_plan(home) or plan
+    if plan.state == "returning":
+        undo_unused_upgrade(home, gateway, plan)
+        return restore_program(gateway, plan, ["it was on the way back when that was cut off"])
+    if not plan.was_running and not gateway.pid:
+        print(f"{plan.after} is in place; the gateway did not run, so it is tried when it starts: hermes-gateway run")
+        return int(ExitCode.OK)
+    wrong = run_program(gateway, plan, plan.after)
+    if not wrong:
+        close_plan(home, plan)
+        print(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
+        return int(ExitCode.OK)
+    if deeds := undo_unused_upgrade(home, gateway, plan):
+        return keep_program(home, gateway, plan, wrong, deeds)
+    return restore_program(gateway, plan, wrong)
+
+
+def run_program(gateway: RunningGateway, plan: UpgradePlan, version: str) -> list[str]:
+    """What is wrong with it, when that is known; nothing: what was up before is up."""
+    try:
+        with show_progress(f"{version} to start"):
+            if not gateway.pid:
+                gateway.start(Path(plan.prefix) / "bin" / PROGRAM)
+            return gateway.wait_until_up(version, ServedFacts(platforms=plan.platforms, hooks=plan.hooks), UP_PATIENCE)
+    except ServiceError as error:
+        return [str(error)]
+
+
+def undo_unused_upgrade(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> str:
+    """Go back where nothing is lost by it. Why not: what was accepted, sent or run since."""
+    is_known = plan.state == "returning"  # that nothing was
+    if not is_known and (deeds := find_new_records(home, plan)):
+        return deeds
+    gateway.stop()
+    with reserve_home(home.lock, STOP_PATIENCE):
+        deeds = "" if is_known else find_new_records(home, plan)
+        if not deeds:
+            undo_upgrade(home, plan)
+        return deeds
+
+
+def keep_program(home: Home, gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str], deeds: str) -> int:
+    """There is no way back without loss."""
+    if not gateway.pid:
+        wrong = run_program(gateway, plan, plan.after) or wrong
+    close_plan(home, plan)
+    print_note(f"{plan.after} stays, though not all is well: {'; '.join(wrong)}")
+    print_note(f"it has been at work already ({deeds}), and going back would lose that")
+    print_note(f"the home as it was before: {plan.backup}")
+    return int(ExitCode.FAILED)
+
+
+def restore_program(gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str]) -> int:
+    print_note(f"{plan.after} did not work: {'; '.join(wrong)}")
+    failed = run_program(gateway, plan, plan.before) if plan.was_running else []
+    state = f"and does not run as before: {'; '.join(failed)}" if failed else "and runs" if plan.was_running else ""
+    print_note(f"{plan.before} is in place again, with the home as it was, {state}".rstrip(", "))
+    return int(ExitCode.FAILED)
+
+
+def resume_gateway(home: Home, gateway: RunningGateway, plan: UpgradePlan | None) -> None:
+    """The program stays what it is, and runs if it did."""
+    if plan is None:
+        return
+    close_plan(home, plan)
+    if plan.was_running and not gateway.pid:
+        failed = run_program(gateway, plan, plan.before)
+        print_note(f"{plan.before} runs again" + (f", not as before: {'; '.join(failed)}" if failed else ""))

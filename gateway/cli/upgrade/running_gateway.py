@@ -1,0 +1,158 @@
+"""The gateway that runs on a home, whoever started it: what is up there, its end, and its start with any program."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.service.launchd import LaunchdService
+from gateway.cli.service.systemd import ServiceError, SystemdService, quote_word
+from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
+from gateway.daemon.process import lock_holder_of
+from gateway.errors import GatewayError
+from gateway.logs.text import to_one_line
+
+HOLDER = re.compile(r"pid (\d+)")
+ASK_PATIENCE = 10.0  # seconds for an answer of the gateway
+WATCH_PAUSE = 0.3
+UP_HOOKS = frozenset({"registered", "starting", "loaded"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFacts:
+    """What is up: networks and hooks by name, and the version that serves them; none where nobody answers."""
+
+    version: str = ""
+    is_ready: bool = False
+    platforms: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+
+    def list_missing(self, wanted: "ServedFacts") -> list[str]:
+        """What is wanted and is not up here, in words."""
+        networks = [f"{name} is not connected" for name in wanted.platforms if name not in self.platforms]
+        return networks + [f"the hook {name} does not run" for name in wanted.hooks if name not in self.hooks]
+
+
+class RunningGateway:
+    """One home's. `service` is the one that runs it, where a service does."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
+        self._home, self._environ = home, environ
+        self.service = find_service(home, environ, self.pid)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that serves the home; 0: none does."""
+        found = HOLDER.search(lock_holder_of(self._home.lock))
+        return int(found[1]) if found else 0
+
+    @property
+    def output(self) -> Path:
+        """What it prints, where no service takes it."""
+        return self._home.logs / "started.log"
+
+    def describe(self) -> str:
+        if not self.pid:
+            return "it does not run"
+        return f"it runs, as {'a service' if self.service else 'somebody started it'} (pid {self.pid})"
+
+    def read_facts(self) -> ServedFacts:
+        """As it says itself, now."""
+        with suppress(GatewayError, OSError):
+            status: dict[str, Any] = call_gateway(self._home.socket, "status", ASK_PATIENCE)
+            hooks = call_gateway(self._home.socket, "hooks.list", ASK_PATIENCE)["hooks"]
+            return ServedFacts(
+                str(status["version"]),
+                status["state"] == "ready",
+                tuple(name for name, facts in status["platforms"].items() if facts["up"]),
+                tuple(one["name"] for one in hooks if one["state"] in UP_HOOKS),
+            )
+        return ServedFacts()
+
+    def stop(self) -> None:
+        """As whoever runs it would; it drains, and `reserve_home` waits for its end. ServiceError: it refuses."""
+        if self.service:
+            self.service.stop()
+        elif pid := self.pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def start(self, program: Path) -> None:
+        """The program that lies there now, as a service where it was one, else in the background.
+
+        Raises:
+            ServiceError: it did not get ready.
+        """
+        if self.service:
+            self.service.start()
+            return
+        self._home.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.output.open("wb") as output:
+            self._child = subprocess.Popen(
+                [program, "--home", str(self._home.root), "run"],
+                env=dict(self._environ),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_until_up(self, version: str, wanted: ServedFacts, patience: float) -> list[str]:
+        """What is wrong, when it has ended or the time is over; nothing as soon as all that is wanted is up."""
+        limit = time.monotonic() + patience
+        while True:
+            facts = self.read_facts()
+            missing = facts.list_missing(wanted)
+            if facts.version and facts.version != version:
+                missing.append(f"something else has started version {facts.version}")
+            if facts.is_ready and not missing:
+                return []
+            if ended := self._why_ended():
+                return [ended]
+            if time.monotonic() > limit:
+                return missing if facts.is_ready else [f"it is not ready after {patience:.0f} s"]
+            time.sleep(WATCH_PAUSE)
+
+    def _why_ended(self) -> str:
+        if self.service:
+            return "" if self.service.is_running() else "the service has ended; see: hermes-gateway service logs"
+        if self._child is None or self._child.poll() is None:
+            return ""
+        said = self.output.read_text("utf-8", "replace").strip().splitlines()
+        return f"it has ended with {self._child.returncode}: {to_one_line(' '.join(said[-3:]), 500)}"
+
+
+def find_service(home: Home, environ: Mapping[str, str], pid: int) -> LaunchdService | SystemdService | None:
+    """The one that runs the process `pid` on this home; where there is none (0), the one that is installed for it."""
+    if sys.platform == "darwin":
+        launchd = LaunchdService(home, environ)
+        return launchd if launchd.unit.exists() and str(home.root) in launchd.unit.read_text("utf-8") else None
+    for is_system in (False, True):
+        service = SystemdService(home, environ, is_system=is_system)
+        if not is_for(service, home, environ):
+            continue
+        with suppress(ServiceError):
+            found = HOLDER.search(service.describe()["service"])
+            if found and pid in (0, int(found[1])):
+                return service
+    return None
+
+
+def is_for(service: SystemdService, home: Home, environ: Mapping[str, str]) -> bool:
+    """Whether its unit is there and names this home; one that names none is for that of the person."""
+    if not service.unit.exists():
+        return False
+    unit = service.unit.read_text("utf-8")
+    if "HERMES_HOME=" not in unit:
+        return home.root == Path(environ.get("HOME") or Path.home(), ".hermes")
+    return f"Environment={quote_word(f'HERMES_HOME={home.root}')}\n" in unit

@@ -1,0 +1,114 @@
+"""What a home knows of an upgrade that is under way: enough to end it, whoever comes next.
+
+Which of the two programs is in place the folders say themselves: the new environment bears the plan's mark, and so
+there is no moment at which the plan and the disk disagree.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, Self, TypeAlias
+
+from gateway.config.home import Home
+from gateway.engine.sqlite.journal_file import sync
+from gateway.errors import GatewayError
+from gateway.file_folders import write_file
+
+PLAN, LOCK = "plan.json", "lock"
+MARK = "hermes-gateway-upgrade"  # in the new environment: whose plan it is of
+
+# stopping: nothing has changed yet · trying: the new one is to show that it works · returning: the old one comes back
+UpgradeState: TypeAlias = Literal["stopping", "trying", "returning"]
+
+
+class UpgradeError(GatewayError):
+    """An upgrade cannot be made here, or did not come about."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """`prefix` is where the program lies, `beside` where the other one does: the new one, then the old one.
+
+    `platforms` and `hooks` were up before, and `last_seq` is the journal's last record of that time.
+    """
+
+    name: str
+    before: str
+    after: str
+    prefix: str
+    beside: str
+    was_running: bool = False
+    platforms: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    state: UpgradeState = "stopping"
+    backup: str = ""
+    last_seq: int = 0
+
+    def has_new(self) -> bool:
+        """Whether the new program is in place."""
+        with suppress(OSError):
+            return (Path(self.prefix) / MARK).read_text("utf-8") == self.name
+        return False
+
+    def enter(self, home: Home, state: UpgradeState, backup: str = "", last_seq: int = 0) -> Self:
+        """The same plan, a step further, which is on the disk for good."""
+        entered = replace(self, state=state, backup=backup or self.backup, last_seq=last_seq or self.last_seq)
+        write_plan(home, entered)
+        return entered
+
+
+def write_plan(home: Home, plan: UpgradePlan) -> None:
+    write_file(home.upgrade / PLAN, json.dumps(asdict(plan)).encode())
+    sync(home.upgrade)
+
+
+def read_plan(home: Home) -> UpgradePlan | None:
+    """None: no upgrade is under way.
+
+    Raises:
+        UpgradeError: it cannot be read.
+    """
+    path = home.upgrade / PLAN
+    try:
+        said = json.loads(path.read_bytes())
+        return UpgradePlan(**{**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])})
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None
+
+
+def close_plan(home: Home, plan: UpgradePlan) -> None:
+    """It is over: the program that is in place stays, and the other one goes."""
+    (home.upgrade / PLAN).unlink(missing_ok=True)
+    sync(home.upgrade)
+    (Path(plan.prefix) / MARK).unlink(missing_ok=True)
+    shutil.rmtree(plan.beside, ignore_errors=True)
+
+
+@contextmanager
+def steer_upgrade(home: Home) -> Generator[None, None, None]:
+    """One steers an upgrade of a home at a time. UpgradeError: somebody does already."""
+    home.upgrade.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(home.upgrade / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UpgradeError(f"another upgrade of {home.root} is under way at this moment") from None
+    finally:
+        os.close(descriptor)
+
+
+def is_in_use(home: Home) -> bool:
+    """Whether somebody is at it, who decides how it ends."""
+    try:
+        with steer_upgrade(home):
+            return False
+    except UpgradeError:
+        return True

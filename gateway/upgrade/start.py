@@ -1,0 +1,86 @@
+"""What a start makes of an upgrade that it finds: it goes on with it, goes back, or says that it is over.
+
+As long as somebody steers the upgrade they decide. Otherwise it was cut off, and the start itself is the trial.
+"""
+
+import logging
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from gateway.config.home import Home
+from gateway.engine.sqlite.journal_file import open_reader
+from gateway.errors import GatewayError
+from gateway.record_subjects import hook_store_subject_of
+from gateway.upgrade.plan import UpgradePlan, close_plan, is_in_use, read_plan
+
+log = logging.getLogger(__name__)
+
+# What a start and a stop alone write: how far something was read, that they happened, what is noted for the next one.
+OWN_NOTES = ("gateway/notices", "mcp")
+IDLE_SUBJECTS = ("gw.cur.", "gw.ev.gateway.", *(hook_store_subject_of(one).removesuffix("*") for one in OWN_NOTES))
+
+
+def find_new_records(home: Home, plan: UpgradePlan) -> str:
+    """What was accepted, sent or run since the journal was copied; empty: nothing, so the copy holds all there is."""
+    if not home.journal.exists():
+        return ""
+    try:
+        with closing(open_reader(home.journal)) as db:
+            rows = db.execute("SELECT DISTINCT subject FROM log WHERE seq > ?", (plan.last_seq,))
+            subjects = [str(subject) for (subject,) in rows if not str(subject).startswith(IDLE_SUBJECTS)]
+    except sqlite3.Error as error:
+        return f"{home.journal} cannot be read here: {error}"
+    kinds = sorted({subject.split(".")[1] if "." in subject else subject for subject in subjects})
+    return f"records were written since: {', '.join(kinds)}" if kinds else ""
+
+
+@contextmanager
+def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -> Generator[str, None, None]:
+    """A gateway starts and serves while inside; it is told what is to be said of an upgrade that was cut off.
+
+    `restart_program` starts the program that is in place then.
+
+    Raises:
+        GatewayError: it did not start, and there is no way back, or none is needed.
+    """
+    plan, note = find_open_plan(home, prefix), ""
+    if plan and not plan.has_new():
+        note = f"an upgrade to {plan.after} was cut off: this is {plan.before}, as before"
+        close_plan(home, plan)
+    elif plan and plan.state == "returning":
+        log.warning("the upgrade to %s did not work: back to %s", plan.after, plan.before)
+        call_undo(home)
+        restart_program()
+    try:
+        yield note
+    except GatewayError as error:
+        plan = find_open_plan(home, prefix)
+        if plan is None or not plan.has_new() or find_new_records(home, plan):
+            raise
+        log.error("%s did not start: %s; back to %s", plan.after, error, plan.before)
+        call_undo(home)
+        restart_program()
+
+
+def call_undo(home: Home) -> None:
+    """In a process of its own: no start but this one needs what it loads. CalledProcessError: it failed."""
+    subprocess.run([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)], check=True)
+
+
+def find_open_plan(home: Home, prefix: Path) -> UpgradePlan | None:
+    """The upgrade of this program that nobody steers any more."""
+    plan = read_plan(home)
+    return plan if plan and Path(plan.prefix) == prefix and not is_in_use(home) else None
+
+
+def settle_upgrade(home: Home, prefix: Path) -> None:
+    """The gateway is ready: what was cut off has worked after all."""
+    plan = find_open_plan(home, prefix)
+    if plan and plan.has_new():
+        log.warning("an upgrade from %s was cut off while this program was being tried; it works", plan.before)
+        threading.Thread(target=close_plan, args=(home, plan), daemon=True).start()

@@ -1,0 +1,101 @@
+"""What is to be installed: from where the program came, with the extras that it has, and what installers say of it."""
+
+import sys
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+
+from gateway.installation import Installation
+from gateway.upgrade.environment import check_place, exchange_folders
+from gateway.upgrade.plan import UpgradeError
+from gateway.upgrade.program import find_requirement, list_extras, parse_changes
+
+METADATA = """Metadata-Version: 2.4
+Name: hermes-gateway
+Version: 0.1.0
+Requires-Dist: msgspec
+Requires-Dist: packaging ; extra == 'some'
+Requires-Dist: nobody-has-this ; extra == 'none'
+Requires-Dist: packaging ; extra == 'none'
+Requires-Dist: hermes-gateway[some] ; extra == 'all'
+Provides-Extra: some
+Provides-Extra: none
+Provides-Extra: all
+"""
+PIP = """{"version": "1", "install": [{"metadata": {"name": "hermes-gateway", "version": "0.2.0"}}]}
+WARNING: something else"""
+UV = """Resolved 1 package in 2ms
+ - aiohttp==3.13.1
+ + aiohttp==3.13.2
+ + hermes-gateway @ file:///somewhere/hermes_gateway-0.2.0-py3-none-any.whl
+"""
+
+
+def installed(folder: Path, origin: str = "") -> Distribution:
+    (folder / "METADATA").write_text(METADATA)
+    if origin:
+        (folder / "direct_url.json").write_text(origin)
+    return Distribution.at(folder)
+
+
+def test_an_extra_is_one_of_which_all_is_there(tmp_path: Path) -> None:
+    assert list_extras(installed(tmp_path)) == ("some",)
+    assert "anthropic" in list_extras(distribution("hermes-gateway")), "as the tests have it"
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [
+        ("", "hermes-gateway[some]"),
+        ('{"url": "file:///src", "dir_info": {}}', "hermes-gateway[some] @ file:///src"),
+        (
+            '{"url": "https://host/g.git", "vcs_info": {"vcs": "git", "commit_id": "a1", "requested_revision": "v1"}}',
+            "hermes-gateway[some] @ git+https://host/g.git@v1",
+        ),
+    ],
+)
+def test_it_comes_from_where_this_one_came(tmp_path: Path, origin: str, wanted: str) -> None:
+    assert find_requirement("", installed(tmp_path, origin), tmp_path) == wanted
+
+
+def test_somebody_says_where_it_is(tmp_path: Path) -> None:
+    found = installed(tmp_path, '{"url": "file:///old.whl", "archive_info": {}}')
+    (tmp_path / "new.whl").touch()
+    assert find_requirement("new.whl", found, tmp_path).endswith("/new.whl")
+    assert find_requirement("git+ssh://a/b", found, tmp_path) == "hermes-gateway[some] @ git+ssh://a/b"
+    for source, fault in (("", "--from"), ("other.whl", "there is no"), ("https://a b\nc", "nothing that can be")):
+        with pytest.raises(UpgradeError, match=fault):
+            find_requirement(source, found, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("printed", "changes"),
+    [
+        (PIP, {"hermes-gateway": "0.2.0"}),
+        (UV, {"aiohttp": "3.13.2", "hermes-gateway": ""}),
+        ("Would make no changes", {}),
+    ],
+)
+def test_both_installers_are_understood(printed: str, changes: dict[str, str]) -> None:
+    assert parse_changes(printed) == changes
+
+
+def test_two_folders_have_each_others_name_at_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / folder.name).touch()
+    exchange_folders(first, second)
+    assert [(first / "second").exists(), (second / "first").exists()] == [True, True]
+
+
+@pytest.mark.parametrize(("way", "remedy"), [("system", "uv tool install"), ("clone", "git pull")])
+def test_where_nothing_can_be_put_beside_it_the_way_is_named(tmp_path: Path, way: str, remedy: str) -> None:
+    with pytest.raises(UpgradeError, match=remedy):
+        check_place(Installation(way, tmp_path / "env"))  # type: ignore[arg-type]
+
+
+def test_a_program_that_somebody_else_keeps_is_left_alone() -> None:
+    with pytest.raises(UpgradeError, match="newer image"):
+        check_place(Installation("environment", Path(sys.base_prefix, "no", "environment")))

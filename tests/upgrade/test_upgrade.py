@@ -1,0 +1,136 @@
+"""`hermes-gateway upgrade`, with installed programs and a gateway that runs: it is the new one, or as before."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import GatewayError
+from gateway.upgrade.environment import find_other_place
+from tests.upgrade.conftest import InstalledGateway
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+SUM, ANSWER = "what is 6 * 7", "The result is 42."
+
+# Before what it is killed, in the order of the steps.
+CUTS = (
+    "subprocess.Popen .env.upgrade/bin/python 1",
+    "os.kill 15 1",
+    "tempfile.mkdtemp .work- 1",
+    "os.rename upgrade/plan.json 2",
+    "open started.log 1",
+    "os.remove upgrade/plan.json 1",
+)
+
+
+def is_clean(gateway: InstalledGateway) -> bool:
+    """Whether nothing is left of any upgrade."""
+    return not find_other_place(gateway.program.prefix).exists() and not (gateway.home.upgrade / "plan.json").exists()
+
+
+def test_the_new_one_takes_over_and_goes_on_with_what_was_said(
+    gateway: InstalledGateway, wheels: dict[str, Path]
+) -> None:
+    gateway.write(1, SUM)
+    gateway.wait_for_letters(ANSWER)
+    before = gateway.pid
+    done = gateway.upgrade(wheels["0.2.0"])
+    assert done.returncode == 0, done.stderr
+    assert "version  0.1.0 -> 0.2.0" in done.stdout
+    assert "hermes-gateway 0.1.0 -> 0.2.0: it runs, and what was up before is up" in done.stdout
+    assert (gateway.version, gateway.is_pigeon_up()) == ("0.2.0", True)
+    assert gateway.pid not in (0, before)
+    gateway.write(2, "what is 6 * 8")
+    gateway.wait_for_letters(ANSWER, "The result is 48.")
+    assert [path.suffixes for path in gateway.home.backups.iterdir()] == [[".tar", ".gz"]]
+    assert is_clean(gateway)
+
+
+def test_a_cut_at_any_step_is_gone_on_from(gateway: InstalledGateway, wheels: dict[str, Path]) -> None:
+    """Each is killed a step further than the one before it, and goes on where that one was."""
+    for number, cut in enumerate(CUTS):
+        done = gateway.upgrade(wheels["0.2.0"], cut)
+        assert done.returncode == -9, (cut, done.stdout, done.stderr)
+        gateway.write(number, SUM)
+    done = gateway.upgrade(wheels["0.2.0"])
+    assert done.returncode == 0, done.stderr
+    assert "0.1.0 -> 0.2.0: it runs, and what was up before is up" in done.stdout
+    assert (gateway.version, gateway.is_pigeon_up()) == ("0.2.0", True)
+    gateway.until(lambda: "".join(gateway.letters()).count(ANSWER) == len(CUTS), 60)
+    assert is_clean(gateway)
+
+
+@pytest.mark.parametrize(("cut", "version"), [("os.rename upgrade/plan.json 2", "0.1.0"), (CUTS[4], "0.2.0")])
+def test_a_start_after_a_cut_serves_and_says_what_it_is(
+    gateway: InstalledGateway, wheels: dict[str, Path], cut: str, version: str
+) -> None:
+    assert gateway.upgrade(wheels["0.2.0"], cut).returncode == -9
+    assert gateway.pid == 0
+    gateway.write(1, SUM)
+    gateway.start()
+    gateway.wait_for_letters(ANSWER)
+    assert gateway.version == version
+    gateway.until(lambda: is_clean(gateway))
+    assert "was cut off" in gateway.home.log.read_text()
+
+
+def test_where_a_hook_does_not_run_any_more_all_is_as_before(
+    gateway: InstalledGateway, wheels: dict[str, Path]
+) -> None:
+    gateway.write(1, SUM)
+    gateway.wait_for_letters(ANSWER)
+    done = gateway.upgrade(wheels["0.3.0"], "os.rename restore/new 1")
+    assert done.returncode == -9, (done.stdout, done.stderr)
+    gateway.start()
+    assert gateway.version == "0.1.0", "on the way back when it was killed, and a start has ended that"
+    assert is_clean(gateway)
+    done = gateway.upgrade(wheels["0.3.0"])
+    assert done.returncode == 1
+    assert "0.3.0 did not work: it has ended with 1" in done.stderr
+    assert "these hooks do not run any more: watch" in done.stderr
+    assert "0.1.0 is in place again, with the home as it was, and runs" in done.stderr
+    gateway.write(2, "what is 6 * 8")
+    gateway.wait_for_letters(ANSWER, "The result is 48.")
+    assert gateway.version == "0.1.0"
+    assert is_clean(gateway)
+
+
+def test_a_network_that_does_not_come_up_is_a_reason_to_go_back_while_nothing_was_done(
+    gateway: InstalledGateway, wheels: dict[str, Path]
+) -> None:
+    done = gateway.upgrade(wheels["0.4.0"])
+    assert done.returncode == 1
+    assert "0.4.0 did not work: pigeon is not connected" in done.stderr
+    assert (gateway.version, gateway.is_pigeon_up()) == ("0.1.0", True)
+
+
+def test_what_was_at_work_already_stays(gateway: InstalledGateway, wheels: dict[str, Path]) -> None:
+    upgrading = gateway.spawn("upgrade", "--yes", "--from", str(wheels["0.4.0"]))
+    gateway.until(lambda: is_new(gateway, "0.4.0"), 120)
+    assert gateway.say(SUM)["reply"] == ANSWER
+    _, said = upgrading.communicate(timeout=120)
+    assert upgrading.returncode == 1
+    assert "0.4.0 stays, though not all is well: pigeon is not connected" in said
+    assert "the home as it was before: " in said
+    assert gateway.version == "0.4.0"
+    assert is_clean(gateway)
+
+
+def is_new(gateway: InstalledGateway, version: str) -> bool:
+    with suppress(GatewayError, OSError):
+        status = gateway.call("status")
+        return bool(status["version"] == version and status["state"] == "ready")
+    return False
+
+
+def test_what_cannot_be_changes_nothing(gateway: InstalledGateway, wheels: dict[str, Path], tmp_path: Path) -> None:
+    before = gateway.pid
+    broken = gateway.upgrade(wheels["0.5.0"])
+    assert (broken.returncode, "RuntimeError: broken" in broken.stderr) == (1, True)
+    missing = gateway.upgrade(tmp_path / "nothing.whl")
+    assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
+    nobody = gateway.cli("upgrade", "--from", str(wheels["0.2.0"]))
+    assert (nobody.returncode, "whoever has read the above says --yes" in nobody.stderr) == (1, True)
+    assert (gateway.pid, gateway.version) == (before, "0.1.0")
+    assert is_clean(gateway)
+    assert not gateway.home.backups.exists()
