@@ -63,6 +63,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_an_edit_of_what_is_being_answered_begins_the_answer_again",
         "test_an_edit_of_what_waits_changes_it",
         "test_reactions_are_told",
+        "test_a_message_bears_whether_it_is_being_answered",
     ),
     "what was written there is not taken back": ("test_whoever_changes_an_answer_that_grew_already_has_the_last_word",),
     "a path that is typed is as good as a file": (
@@ -75,6 +76,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
         "test_a_picture_that_a_tool_gives_is_shown_and_can_be_sent",
         "test_another_model_says_what_pictures_show",
         "test_a_voice_note_is_heard",
+        "test_a_voice_note_that_hangs_is_stopped_and_one_that_fails_is_a_file",
         "test_who_wants_it_hears_the_answer_behind_its_text",
         "test_files_that_an_answer_names_come_with_it",
     ),
@@ -113,6 +115,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
         "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
         "test_reactions_are_told",
+        "test_a_message_bears_whether_it_is_being_answered",
     ),
     "people write and attach there, and send nothing else": PARTS,
     "it is the gateway's own, and has no bots": ACCOUNTS,

@@ -384,6 +384,22 @@ async def test_the_network_sees_that_somebody_is_at_work(wire: Wire, tmp_path: P
         await house.shows("slow answer")
 
 
+async def test_a_message_bears_whether_it_is_being_answered(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings="display: {reactions: true}\n") as house:
+        is_seen = anyio.Event()
+
+        async def hold(_event: Event) -> None:
+            await is_seen.wait()
+
+        house.gateway.registry.on("llm:before", hold)
+        message = await wire.write("hello")
+        await until(lambda: len(wire.marks(message)) == 1, "a mark")
+        before = wire.marks(message)
+        is_seen.set()
+        await house.hears("message:sent")
+        await until(lambda: len(wire.marks(message)) == 1 and wire.marks(message) != before, "another mark")
+
+
 async def test_an_answer_is_shown_while_it_grows_and_stays_one_message(wire: Wire, tmp_path: Path) -> None:
     slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "150ms"}
     async with housed(wire, tmp_path / "home", slow) as house:
@@ -416,6 +432,18 @@ async def test_an_answer_that_is_stopped_while_it_grows_ends_where_it_is(wire: W
         await wire.write("/whoami")
         await house.shows(f"user {wire.known_as(ANN)}")
         assert not [one for one in wire.shown if one.is_draft or "word11" in one.text]
+
+
+async def test_an_answer_that_grows_when_the_gateway_ends_is_ended_in_its_place_by_the_next(
+    wire: Wire, tmp_path: Path
+) -> None:
+    words = [f"word{number} " for number in range(12)]
+    async with housed(wire, tmp_path / "home", {"chunks": words, "delay": "400ms"}) as house:
+        await wire.write("hello")
+        await house.shows("word0")
+    async with housed(wire, tmp_path / "home", {"chunks": words, "delay": "20ms"}) as house:
+        (shown,) = await house.shows("word11")
+        assert [one for one in wire.shown if not one.is_draft] == [shown]
 
 
 async def test_whoever_changes_an_answer_that_grew_already_has_the_last_word(wire: Wire, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ PICTURE = b64decode(  # a PNG of 37 x 23 pixels
 )
 OPUS = "OggS0000000000000000000000000000OpusHead"
 EARS = 'voice: {transcribe: {command: [cat, "{file}"]}}\n'  # whose audio is the words
+HARD = 'case "$(cat "$0")" in hang) sleep 1000;; crash) exit 3;; esac; cat "$0"'
+HARD_OF_HEARING = f"voice: {{transcribe: {{command: {json.dumps(['sh', '-c', HARD, '{file}'])}}}}}\n"
 MOUTH = f'voice: {{speak: {{command: [sh, -c, "printf {OPUS}; cat"]}}}}\n'
 pytestmark = pytest.mark.anyio
 
@@ -108,6 +110,25 @@ async def test_a_voice_note_is_heard(wire: Wire, tmp_path: Path) -> None:
         assert received["text"] == "what is it?"
         (before,), (after,) = house.told("audio:before"), house.told("audio:after")
         assert (before["file"]["path"], after["text"]) == (received["attachments"][0]["path"], "what is it?")
+
+
+async def test_a_voice_note_that_hangs_is_stopped_and_one_that_fails_is_a_file(wire: Wire, tmp_path: Path) -> None:
+    """And of one that is heard, who wants it sees what was understood."""
+    async with housed(wire, tmp_path / "home", settings=HARD_OF_HEARING) as house:
+        await wire.upload(("voice.ogg", b"hang"))
+        await until(lambda: bool(house.told("audio:before")), "somebody who listens")
+        await wire.write("/stop")
+        await house.shows("Stopped.")
+        await wire.upload(("voice.ogg", b"crash"))
+        await house.shows("I heard you.")
+        received, start = house.told("message:received")[-1], house.told("agent:start")[-1]
+        assert "could not be made into words" in received["text"]
+        assert received["attachments"][0]["path"] in start["message_full"]
+        await wire.write("/voice quote on")
+        await house.shows("are shown to you")
+        await wire.upload(("voice.ogg", b"what is it?"))
+        await house.shows("It is 42.")
+        await house.shows("what is it?")
 
 
 async def test_who_wants_it_hears_the_answer_behind_its_text(wire: Wire, tmp_path: Path) -> None:
