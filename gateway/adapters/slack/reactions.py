@@ -1,5 +1,7 @@
 """The bot's reactions at Slack. Eyes are also its sign that somebody is at work, as Slack shows no bot as typing."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from math import inf
 
 from slack_sdk.errors import SlackApiError
@@ -16,31 +18,27 @@ NO_RIGHT = ("(not_in_channel)", "(channel_not_found)", "(is_archived)", "(restri
 
 
 def describe_reactions(web: AsyncWebClient) -> NetworkReactions:
-    async def put(address: Address, message_id: str, emoji: str) -> None:
-        with ERRORS.translated():
-            try:
-                await web.reactions_add(channel=address.chat_id, timestamp=message_id, name=emoji)
-            except SlackApiError as error:
-                if code_of(error) not in DONE_BEFORE:
-                    raise
-
-    async def take(address: Address, message_id: str, emoji: str) -> None:
-        with ERRORS.translated():
-            try:
-                await web.reactions_remove(channel=address.chat_id, timestamp=message_id, name=emoji)
-            except SlackApiError as error:
-                if code_of(error) not in DONE_BEFORE:
-                    raise
-
     return NetworkReactions(
         {"seen": "eyes", "working": "hourglass_flowing_sand", "done": "white_check_mark", "failed": "x"},
-        put=put,
-        take=take,
+        put=partial(change_reaction, web.reactions_add),
+        take=partial(change_reaction, web.reactions_remove),
         pause=PAUSE,
         scope=scope_of,
         time_of=time_of,
         is_sign=True,
     )
+
+
+async def change_reaction(
+    call: Callable[..., Awaitable[object]], address: Address, message_id: str, emoji: str
+) -> None:
+    """Raises AdapterError."""
+    with ERRORS.translated():
+        try:
+            await call(channel=address.chat_id, timestamp=message_id, name=emoji)
+        except SlackApiError as error:
+            if code_of(error) not in DONE_BEFORE:
+                raise
 
 
 def scope_of(error: AdapterError) -> RefusalScope:
