@@ -209,6 +209,11 @@ def update_subject_of(platform: str, bot: str) -> str:
     return f"gw.update.{platform_token_of(platform)}.{token_of(bot)}"
 
 
+def signature_subject_of(platform: str, served_as: str) -> str:
+    """Returns where it is held which calls of a network were taken."""
+    return f"gw.signed.{platform_token_of(platform)}.{token_of(served_as)}"
+
+
 def cursor_subject_of(reader: str, bot: str = "") -> str:
     """Returns where it is kept how far a bot has read its network, or a follower the journal."""
     subject = f"gw.cur.{platform_token_of(reader)}"

@@ -90,6 +90,23 @@ async def test_only_what_slack_signed_lately_is_heard(
     assert len(home.told("message:received")) == 2, "what is sent once more is known"
 
 
+@pytest.mark.row("T13")
+async def test_what_acts_at_once_acts_once_also_after_a_start(
+    wire: SlackCallsWire, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    about = {"command": "/whoami", "text": "", "channel_id": wire.place(ANN), "user_id": wire.known_as(ANN)}
+    kind, body = body_of("slash_commands", {**about, "trigger_id": wire.stamp()})
+    headers = {"Content-Type": kind, **sign(body, str(int(time.time())), wire.secret)}
+    for answers in (2, 1):
+        async with housed(wire, tmp_path / "home") as house:
+            for _ in range(2):
+                async with http.post(f"{wire.called}/networks/slack", data=body, headers=headers) as answer:
+                    assert answer.status == 200
+            await wire.write("what is it?")
+            await house.hears("message:sent", answers)
+    assert [one.text.partition(",")[0] for one in wire.shown].count(f"slack user {wire.known_as(ANN)}") == 1
+
+
 @pytest.mark.row("T12", "T14", "T15")
 async def test_what_is_no_call_of_slacks_is_refused_by_its_head(
     home: House, wire: SlackCallsWire, http: aiohttp.ClientSession

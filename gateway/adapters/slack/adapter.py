@@ -154,7 +154,7 @@ class SlackAdapter:
                 await web.auth_test()
                 presence.answered()
 
-        route = SlackRoute(app, presence, self._settings.signing_secret.reveal())
+        route = SlackRoute(app, presence, self._settings.signing_secret.reveal(), self._context.parts.engine)
         with self._context.routes.serving(self._context.served_as, route):
             yield watch
 

@@ -2,7 +2,8 @@
 
 Bolt answers them as it answers envelopes, and once what it heard is in the journal or settled; so whatever we do not
 have comes again, signed anew. What comes with the signature of a call that was taken is that call once more, sent by
-somebody who has read it: it does nothing.
+somebody who has read it: it does nothing. So each signature is in the journal, before anything is done, for as long as
+it is good: what acts at once acts once, whatever becomes of the gateway.
 """
 
 import re
@@ -11,13 +12,16 @@ from http import HTTPStatus
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 
+from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
+from gateway.adapters.slack.connection import PLATFORM
+from gateway.engine import Engine, NewRecord
+from gateway.errors import Duplicate
 
 SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
-MOST_TAKEN = 10_000  # signatures that are known to be taken; one is good for five minutes
+SIGNATURE_TTL = 660.0  # seconds: one is good for five minutes around its time, whichever clock is ahead
 _STAMP = re.compile(r"[0-9]{1,11}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
@@ -28,11 +32,12 @@ class SlackRoute:
     content_types: tuple[str, ...] = (JSON, FORM)
     largest = 1 << 20
 
-    def __init__(self, app: AsyncApp, presence: Presence, secret: str) -> None:
+    def __init__(self, app: AsyncApp, presence: Presence, secret: str, engine: Engine) -> None:
         self._app = app
         self._presence = presence
         self._verifier = SignatureVerifier(secret)
-        self._taken: dict[str, None] = {}
+        self._engine = engine
+        self._subject = record_subjects.signature_subject_of(PLATFORM, presence.name)
 
     def why_not_heard(self, headers: Headers) -> str:
         is_shown = _STAMP.fullmatch(headers.get(STAMP, "")) and _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))
@@ -46,17 +51,19 @@ class SlackRoute:
         return "" if is_ours else "it was not signed with this secret within the last five minutes"
 
     async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
-        """What cannot be read is passed over, and acknowledged."""
-        signature = headers[SIGNATURE]
-        if signature in self._taken:
-            return RouteAnswer()
-        remember(self._taken, signature, None, MOST_TAKEN)
-        answer: RouteAnswer | None = None
+        """What cannot be read is passed over, and acknowledged.
+
+        Raises:
+            EngineError: the journal takes nothing now; Slack must call again.
+        """
+        signed = NewRecord(self._subject, b"{}", msg_id=f"{self._subject}:{headers[SIGNATURE]}", ttl=SIGNATURE_TTL)
         try:
-            answer = await self._dispatch(headers, body)
-        finally:
-            if answer is None or answer.status >= HTTPStatus.BAD_REQUEST:
-                self._taken.pop(signature, None)
+            (seq,) = await self._engine.append(signed)
+        except Duplicate:
+            return RouteAnswer()
+        answer = await self._dispatch(headers, body)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            await self._engine.purge(self._subject, upto=seq, after=seq - 1)
         return answer
 
     async def _dispatch(self, headers: Headers, body: bytes) -> RouteAnswer:
