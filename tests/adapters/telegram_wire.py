@@ -40,6 +40,7 @@ class TelegramWire:
     updates: list[dict[str, Any]] = field(default_factory=list)
     token: str = TOKEN
     url: str = ""
+    tells_sizes: bool = True  # of files, with their messages
     files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
     forbid_edits: bool = False
@@ -107,7 +108,8 @@ class TelegramWire:
         for name, data in files:
             file = f"file{next(self._numbers)}"
             self._files[file] = data
-            about = {"file_id": file, "file_unique_id": f"u-{file}", "file_size": len(data)}
+            about: dict[str, Any] = {"file_id": file, "file_unique_id": f"u-{file}"}
+            about |= {"file_size": len(data)} if self.tells_sizes else {}
             if name.endswith(".jpg"):
                 kind: dict[str, Any] = {"photo": [{**about, "width": 10, "height": 10}]}
             elif name.endswith(".ogg"):

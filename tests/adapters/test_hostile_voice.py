@@ -16,6 +16,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.voice_endpoint import VoiceEndpoint
+from tests.adapters.wires import WIRES
 from tests.spine import until
 
 SCRIPT = ({"user": "milk", "text": "Milk it is."}, *({"text": "I heard you."},) * 20)
@@ -107,6 +108,23 @@ async def test_a_program_that_speaks_badly_leaves_the_text(name: str, tmp_path: 
         assert not list_left(tmp_path)
         await house.wire.write("what else?")
         await house.shows("I heard you.")
+
+
+@pytest.mark.parametrize("network", ["telegram", "telegram, which does not say how large it is", "discord", "slack"])
+async def test_a_voice_note_of_two_hundred_megabytes_is_not_fetched_and_answered(network: str, tmp_path: Path) -> None:
+    program, wire = Program(tmp_path, "echo words"), WIRES[network.partition(",")[0]](tmp_path / "home")
+    if isinstance(wire, TelegramWire):
+        wire.tells_sizes = network == "telegram"
+    settings = program.settings("transcribe")
+    async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        await wire.upload(("voice.ogg", bytes(200_000_000)))  # of which nothing is in memory before it is read
+        await house.shows("I heard you.")
+        (received,) = house.told("message:received")
+        assert "200 MB" in received["text"]
+        assert not received["attachments"]
+        assert program.calls == 0
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LARGEST_GROWTH
 
 
 @pytest.mark.process

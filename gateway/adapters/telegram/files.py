@@ -53,6 +53,8 @@ async def fetch_file(file: TelegramFile, folder: Path, bot: Bot) -> Attachment |
         with ERRORS.translated():
             try:
                 found = await bot.get_file(file.file_id)
+                if (found.file_size or 0) > LARGEST:  # with a message Telegram need not say it
+                    raise AdapterError(f"it has {(found.file_size or 0) / 1e6:.0f} MB")
                 return bytes(await found.download_as_bytearray())
             except InvalidToken:  # what the library makes of a 404; were it the token, the next poll would say so
                 raise AdapterError("Telegram no longer has it") from None
