@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import housed
 from gateway.testing.networks.wire import ANN, GROUP
+from tests.adapters.discord_rest import Refused as DiscordRefused
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.slack_web import Refused
 from tests.adapters.slack_wire import SlackWire
@@ -18,6 +20,7 @@ from tests.adapters.telegram_wire import Refused as TelegramRefused
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wires import WIRES
 
+PAUSE = 6  # seconds that a network wants, longer than an answer takes
 SEEN, WORKING, DONE, FAILED = range(4)
 MARKS = {
     "telegram": ["👀", "🤔", "👍", "👎"],
@@ -104,6 +107,37 @@ def refuse(wire: Any) -> Any:
             return lambda: sum("/reactions/" in path for _, path, _ in wire.calls)
         case SlackWire():
             wire.ills["reactions.add"] = [Refused("missing_scope", needed="reactions:write", provided="chat:write")] * 9
+            return lambda: len(wire.asked("reactions.add"))
+    raise AssertionError(wire)
+
+
+async def test_a_network_that_wants_a_pause_has_it_and_no_answer_waits(wire: Any, tmp_path: Path) -> None:
+    tries = slow_down(wire)
+    async with housed(wire, tmp_path / "home", settings=SHOWN) as house:
+        began = monotonic()
+        message = await wire.write("what is it?")
+        await until(lambda: tries() == 1, "a try")
+        await house.shows("It is 42.")
+        assert (tries(), wire.reactions.get(message, [])) == (1, []), "the answer came meanwhile"
+        await bears(wire, message, DONE)
+        assert monotonic() - began > PAUSE
+        assert tries() <= 4, "each state once at most"
+        assert house.presence.up
+        assert not house.presence.complaints, "it is no right that is missing"
+
+
+def slow_down(wire: Any) -> Any:
+    """The network refuses one reaction, and says how long to wait; how often it was asked for one."""
+    match wire:
+        case TelegramWire():
+            wire.ills["setMessageReaction"] = [TelegramRefused(429, "Too Many Requests", retry_after=PAUSE)]
+            return lambda: len(wire.asked("setMessageReaction"))
+        case DiscordWire():
+            said = {"message": "You are being rate limited.", "retry_after": PAUSE, "global": False}
+            wire.ills.append(("/reactions/", DiscordRefused(429, 0, "", said)))
+            return lambda: sum("/reactions/" in path for _, path, _ in wire.calls)
+        case SlackWire():
+            wire.ills["reactions.add"] = [Refused("ratelimited", status=429, retry_after=PAUSE)]
             return lambda: len(wire.asked("reactions.add"))
     raise AssertionError(wire)
 

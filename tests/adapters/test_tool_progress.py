@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import anyio
@@ -91,6 +92,34 @@ async def test_whoever_may_still_change_what_is_sent_sees_it_before_any_line(wir
         await anyio.Path(tmp_path / "go").touch()
         await house.shows("DID.")
         assert len(wire.shown) == 1
+
+
+@pytest.mark.timeout(240)
+async def test_two_hundred_tools_are_one_line_at_the_pace_of_the_network(wire: Any, tmp_path: Path) -> None:
+    """A message that is begun, and edited a few times at once and then once a second at most; then it is the answer."""
+    calls = [{"name": "calculate", "args": {"expression": f"{number} * 2"}} for number in range(200)]
+    asked = [{"tool_calls": calls[at : at + 5]} for at in range(0, 200, 5)]
+    script, settings = tooling(wire, tmp_path / "go", *asked, {"text": "Did it all."}, progress="all")
+    settings += f"platforms: {{{wire.network}: {{streaming: edit}}}}\n"
+    async with housed(wire, tmp_path / "home", script, settings=settings) as house:
+        began = monotonic()
+        await wire.write("do it")
+        await house.shows("shell")
+        await anyio.Path(tmp_path / "go").touch()
+        await house.shows("Did it all.")
+        (sent,) = await house.hears("message:sent")
+        changes, took = [one for one in wire.calls if is_change(one)], monotonic() - began
+        assert len(house.told("tool:after")) == 201
+        assert [one.id for one in wire.shown] == sent["message_ids"]
+        assert len(wire.shown) == 1
+        assert 1 < len(changes) <= 6 + took, changes
+
+
+def is_change(call: tuple[Any, ...]) -> bool:
+    """Whether the bot wrote a message, or changed one."""
+    return call[0] in ("sendMessage", "editMessageText", "chat.postMessage", "chat.update") or (
+        call[0] in ("POST", "PATCH") and "/messages" in call[1]
+    )
 
 
 async def test_an_admin_says_where_tools_are_shown(wire: Any, tmp_path: Path) -> None:
