@@ -60,7 +60,8 @@ def quote_heard(at: Address, heard: Sequence[HeardWords]) -> tuple[str, tuple[Me
         return "", ()
     text, pieces = f"{HEARD_HEAD}\n", list[MessagePiece]()
     for one in heard:
-        name = " ".join("".join(sign for sign in one.user_name if sign not in NAME_SIGNS).split())[:LONGEST_NAME]
+        said_by = " ".join(one.user_name.split())
+        name = "".join(sign for sign in said_by if sign.isprintable() and sign not in NAME_SIGNS)[:LONGEST_NAME]
         text += f"> {name} ({one.user_id}): ".replace("  ", " ")
         words = "\n>   ".join(one.text.splitlines())
         told, spans = MessageName(at.platform, at.chat_id, one.id), ((len(text), len(text) + len(words)),)

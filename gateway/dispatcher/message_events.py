@@ -111,9 +111,13 @@ def build_received_fields(message: Message) -> dict[str, Any]:
     }
 
 
-def keep_heard(message: Message, left: Sequence[Mapping[str, Any]]) -> tuple[HeardWords, ...]:
-    """What hooks have left of what others said before it: less, or in other words, but by nobody else."""
-    texts = {str(one.get("message_id")): str(one.get("text", "")) for one in left}
+def keep_heard(message: Message, left: Any) -> tuple[HeardWords, ...]:
+    """What hooks have left of what others said before it: less, or in other words, but by nobody else.
+
+    What is none of that tells nothing: whoever left it may have meant to take something out.
+    """
+    rows = [one for one in left if isinstance(one, Mapping)] if isinstance(left, list | tuple) else []
+    texts = {str(one.get("message_id")): str(one.get("text") or "") for one in rows}
     return tuple(dataclasses.replace(one, text=texts[one.id]) for one in message.heard if texts.get(one.id))
 
 

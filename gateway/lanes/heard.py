@@ -2,7 +2,7 @@
 
 It comes into the journal in the append of the message, and behind it: one record for each thing that was said, so that
 each can be exported, and can go, with whoever said it. A turn that begins anew has the same words. What its author has
-taken back since is not among them.
+taken back since is not among them, nor what the turn before, which had not ended then, was told as well.
 
 A message says that it is told something (`has_heard`); for all others nothing is looked up.
 """
@@ -36,10 +36,11 @@ async def _read_heard(
 ) -> dict[str, dict[str, HeardWords]]:
     """By the message, and by its own id: what a network delivers twice is told it twice, and has it once."""
     told: dict[str, dict[str, HeardWords]] = {}
+    known = {piece.name for turn in session.pieces for piece in turn} | {*session.deleted}
     subject = record_subjects.session_subject_of("heard", session.key)
     async for _, kept in records.read_all(engine, subject, records.HeardMessage, after):
         said = kept.message
-        if kept.before in messages and name_of(said) not in session.deleted:
+        if kept.before in messages and name_of(said) not in known:
             words = HeardWords(said.id, said.user_id, said.user_name, said.text)
             told.setdefault(kept.before, {})[said.id] = words
     return told
