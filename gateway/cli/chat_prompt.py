@@ -63,8 +63,11 @@ class ChatConnection:
             print_note(f"! {error}\n")
 
 
-def run_interactive(home: Home, session: str) -> int:
-    """A person at a terminal: a line with history; typing goes on while an answer streams."""
+def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_interrupt: bool = False) -> int:
+    """A person at a terminal: a line with history; typing goes on while an answer streams.
+
+    `hello` is said instead of the usual; Ctrl-C stops what goes on, unless the conversation is ended by it.
+    """
     screen = ChatScreen()
 
     def question() -> str:
@@ -83,11 +86,13 @@ def run_interactive(home: Home, session: str) -> int:
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
-        print(HELLO.format(home=home.root))
+        print(hello or HELLO.format(home=home.root))
         while not talk.gone.is_set():
             try:
                 text = prompt.prompt()
             except KeyboardInterrupt:
+                if is_ended_by_interrupt:
+                    break
                 text = "/stop"
             except EOFError:
                 break

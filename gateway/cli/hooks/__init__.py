@@ -17,6 +17,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "stats": ("list", "calls, failures and times of each hook"),
     "logs": ("logs", "what a hook printed"),
     "new": ("new", "make a hook that works at once, with a sample event and a test"),
+    "dev": ("dev", "try a hook while you write it, in a gateway of its own: each save counts at once"),
     "check": ("check", "say everything that is wrong with hook folders; exit 1 if something is"),
     "schema": ("check", "print the JSON schema of HOOK.yaml, for editors"),
     "test": ("test", "call a hook with samples of its events, in a process of its own"),

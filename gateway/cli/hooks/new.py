@@ -78,7 +78,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"name": folder.name, "path": str(folder), "files": sorted(written)})
         return
     print(folder)
-    print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks test {args.name}")
+    verb = "dev" if is_own else "test"
+    print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks {verb} {args.name}")
 
 
 def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:

@@ -116,6 +116,12 @@ def add_yes_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="ask nobody: for scripts of whoever has read it")
 
 
+def _add_dev_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="where it lies")
+    says = "with your rights, as a hook that you place; by default it has the limits of one that others install"
+    parser.add_argument("--trusted", action="store_true", help=says)
+
+
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
     says = "its name, for one in this home; or the path of a folder in a repository of yours, as ./greet"
     parser.add_argument("name", help=says)
@@ -152,12 +158,13 @@ def _add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
-WITHOUT_OBJECT = frozenset({"dead-letters", "index", "schema"})  # verbs below these have one; a schema is one
+WITHOUT_OBJECT = frozenset({"dead-letters", "dev", "index", "schema"})  # verbs below these have one; a schema is one
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,
     "logs": _add_logs_options,
     "new": _add_new_options,
+    "dev": _add_dev_options,
     "check": _add_check_options,
     "schema": _add_nothing,
     "test": _add_test_options,

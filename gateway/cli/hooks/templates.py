@@ -85,7 +85,7 @@ What this hook does, in one sentence.
 ## Try it
 
 ```sh
-hermes-gateway hooks test .
+hermes-gateway hooks dev .  # in a gateway of its own: what you write goes through the hook
 pytest
 ```
 

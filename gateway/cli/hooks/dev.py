@@ -1,0 +1,188 @@
+"""`hooks dev`: a hook while it is written, in a gateway of its own whose home goes afterwards.
+
+What is typed goes through it, each save has it read anew, and what it prints and is told of stands on the same screen.
+"""
+
+import argparse
+import signal
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from watchfiles import watch
+
+from gateway.cli.chat import send_lines
+from gateway.cli.chat_prompt import run_interactive
+from gateway.cli.events import show_event
+from gateway.cli.hooks.install import notify_gateway, show_request
+from gateway.cli.logs import POLL_PAUSE
+from gateway.cli.output import apply_style, print_note
+from gateway.config.home import Home, get_process_environment
+from gateway.config.permissions import prepare_home
+from gateway.control_socket.client import ControlClient
+from gateway.errors import ExitCode, HookError
+from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
+from gateway.hooks.patterns import EventSelector
+from gateway.installer.fetched_hook import fetch_hook, list_variables
+from gateway.installer.lock_file import add_installed, open_workspace, remove_installed
+from gateway.installer.source import parse_source
+from gateway.logs.log_files import LogFollower
+from gateway.logs.text import to_one_line
+from gateway.testing import GatewayProcess
+
+SESSION = "main"
+HELLO = "What you write goes through {name}; save a file of it, and it is read anew. Ctrl-C ends.\n"
+TROUBLE = frozenset({"hook:failed", "hook:tripped"})
+WATCH_BEGIN = 200  # ms after which the watch stands
+END_TIMEOUT = 30.0  # seconds that the gateway has to end
+
+
+def run(args: argparse.Namespace, _home: Home) -> int:
+    folder = Path(args.folder).resolve()
+    if not (folder / MANIFEST_FILE).is_file():
+        raise HookError(f"{folder} has no {MANIFEST_FILE}\nmake one: hermes-gateway hooks new {args.folder}")
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # asked to end, or its terminal was closed
+        signal.signal(ending, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="hermes-dev-") as place, GatewayProcess(Path(place) / "home") as gateway:
+        prepare_home(gateway.home)
+        hook = DevHook(gateway.home, folder, is_placed=args.trusted)
+        gateway.environ |= pick_environment(folder)
+        print_note("a gateway of its own is started for it ...")
+        with suppress(KeyboardInterrupt):
+            hook.put()
+            gateway.start()
+            with watch_hook(gateway, hook):
+                listen_to_person(gateway.home, hook)
+    return int(ExitCode.OK)
+
+
+def pick_environment(folder: Path) -> dict[str, str]:
+    """What of this environment the gateway is to give it; and where ~ is, as its reach is meant."""
+    environ, manifest = get_process_environment(), read_manifest(folder).manifest
+    names = ("HOME", *(list_variables(manifest) if manifest else ()))
+    return {name: environ[name] for name in names if name in environ}
+
+
+class DevHook:
+    """The hook as this gateway has it: installed anew with each save, or placed, by a link to its folder."""
+
+    def __init__(self, home: Home, folder: Path, *, is_placed: bool) -> None:
+        self.name = folder.name
+        self.manifest: Manifest | None = None
+        self._home = home
+        self.folder = folder
+        self._is_placed = is_placed
+        self._digest = ""
+        self._wrong = ""
+
+    def put(self, *, is_repeat: bool = False) -> bool:
+        """Whether there is something new for the gateway to read. What is wrong is said; what was before runs on.
+
+        `is_repeat`: nobody may have saved anything, so what was said is not said again.
+        """
+        if self._is_placed:
+            self.manifest = read_manifest(self.folder).manifest or self.manifest
+            link = self._home.hooks / self.name
+            if not link.is_symlink():
+                link.parent.mkdir(exist_ok=True)
+                link.symlink_to(self.folder)
+            return not is_repeat
+        try:
+            return self._install()
+        except HookError as error:
+            if not is_repeat or str(error) != self._wrong:
+                print_note(f"! {error}")
+            self._wrong = str(error)
+            return False
+
+    def _install(self) -> bool:
+        with open_workspace(self._home) as work:
+            hook = fetch_hook(parse_source(str(self.folder)), work, get_process_environment())
+            if hook.digest == self._digest:
+                return False
+            if not self._digest:
+                show_request(hook)
+            elif hook.name != self.name:
+                remove_installed(self._home, self.name)
+            add_installed(self._home, hook)
+        self.name, self.manifest, self._digest = hook.name, hook.manifest, hook.digest
+        return True
+
+    def wants(self, event: str, fields: dict[str, Any]) -> bool:
+        """Whether this concerns it."""
+        if event in TROUBLE:
+            return bool(fields.get("hook") == self.name)
+        return self.manifest is not None and event in EventSelector(self.manifest.subscriptions)
+
+
+@contextmanager
+def watch_hook(gateway: GatewayProcess, hook: DevHook) -> Iterator[None]:
+    """What it is told of, what it prints, and what is saved: shown until the gateway has ended."""
+    stop, process = threading.Event(), gateway.process
+    assert process
+    assert process.stdout
+    assert process.stderr
+    tail = ControlClient(gateway.home.socket, timeout=None)
+    tail.start("events.tail", {"names": []})
+    readers = [
+        begin_thread(lambda: show_events(tail, hook)),
+        begin_thread(lambda: show_log(gateway.home, hook, stop)),
+        *(begin_thread(partial(deque, pipe, 0)) for pipe in (process.stdout, process.stderr)),  # a full one holds it up
+    ]
+    watcher = begin_thread(lambda: reload_hook(gateway.home, hook, stop))
+    if hook.manifest:
+        notify_gateway(gateway.home, hook.name)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(END_TIMEOUT)
+        stop.set()
+        for thread in (*readers, watcher):
+            thread.join(END_TIMEOUT)
+        tail.close()
+
+
+def begin_thread(function: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    return thread
+
+
+def show_events(tail: ControlClient, hook: DevHook) -> None:
+    for message in tail.messages():
+        if "method" in message and hook.wants(message["params"]["event"], message["params"]["fields"]):
+            show_event(message["params"], as_json=False)
+
+
+def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
+    """Also what it says last."""
+    with LogFollower(home.hook_logs / f"{hook.name}.log") as log:
+        while True:
+            is_last = stop.wait(POLL_PAUSE)
+            for line in log.read():
+                print(apply_style(f"| {to_one_line(line)}", "cyan"), flush=True)
+            if is_last:
+                return
+
+
+def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:
+    """With each save; and once when it is watched, for what was saved while the gateway started."""
+    looks = watch(hook.folder, stop_event=stop, raise_interrupt=False, rust_timeout=WATCH_BEGIN, yield_on_timeout=True)
+    for number, changes in enumerate(looks):
+        if (changes or number == 0) and hook.put(is_repeat=not changes) and not stop.is_set():
+            notify_gateway(home, hook.name)
+
+
+def listen_to_person(home: Home, hook: DevHook) -> None:
+    """A person types; or a pipe says its lines, and that was it."""
+    if sys.stdin.isatty():
+        run_interactive(home, SESSION, HELLO.format(name=hook.name), is_ended_by_interrupt=True)
+    else:
+        send_lines(home.socket, sys.stdin, SESSION)

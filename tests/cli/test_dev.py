@@ -1,0 +1,112 @@
+"""`hooks dev`: what one writes is what one sees, in a gateway that goes with it."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.cli.typist import Typist
+
+pytestmark = pytest.mark.process
+
+LIMIT = 120.0  # seconds, on a busy machine
+HANDLER = """
+import os
+from pathlib import Path
+
+
+def handle(event_type, context):
+    context["text"] = "what is 6 * 7"
+    print("the key is", os.environ["SHOUT_KEY"])
+    try:
+        Path(os.environ["SHOUT_DIARY"]).write_text("seen")
+    except OSError as error:
+        print("it is held:", type(error).__name__)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "shout"
+    folder.mkdir()
+    (folder / "HOOK.yaml").write_text("intercepts: [message:received]\nenv: [SHOUT_KEY, SHOUT_DIARY]\n")
+    (folder / "handler.py").write_text(HANDLER)
+    return folder
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> GatewayProcess:
+    """Of somebody with a home of their own, where nothing runs, and a token that nobody is to use."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    given = {"SHOUT_KEY": "loud", "SHOUT_DIARY": str(tmp_path / "diary"), "TELEGRAM_BOT_TOKEN": "1:nobody"}
+    shell = GatewayProcess(tmp_path / "home")
+    shell.environ |= {**given, "TMPDIR": str(temporary)}
+    return shell
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "gateway.cli", "hooks", "dev", str(folder), *words]
+
+
+def has_left_nothing(shell: GatewayProcess) -> bool:
+    return not shell.home.root.exists() and not list(Path(shell.environ["TMPDIR"]).iterdir())
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_lines_of_a_pipe_go_through_it_with_the_limits_of_an_install_or_as_placed(
+    folder: Path, shell: GatewayProcess, tmp_path: Path
+) -> None:
+    for words, is_held in (((), True), (("--trusted",), False)):
+        ran = subprocess.run(
+            command(folder, *words), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert "The result is 42." in ran.stdout
+        assert "message:received agent:main:terminal:dm:main" in ran.stdout
+        assert ("it is held: PermissionError" in ran.stdout, (tmp_path / "diary").exists()) == (is_held, not is_held)
+        assert ("is given    SHOUT_KEY, SHOUT_DIARY" in ran.stdout) == is_held
+        assert has_left_nothing(shell)
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_a_save_counts_at_once_and_a_broken_one_changes_nothing(folder: Path, shell: GatewayProcess) -> None:
+    with Typist(shell, "hooks", "dev", str(folder)) as person:
+        person.sees("Ctrl-C ends")
+        person.type("hello\r")
+        person.sees("The result is 42.")
+        (folder / "handler.py").write_text("def broken(:\n")
+        person.sees("shout would not run:")
+        (folder / "handler.py").write_text(HANDLER.replace("6 * 7", "6 * 8"))
+        person.sees("shout is loaded")
+        person.type("hello again\r")
+        person.sees("The result is 48.")
+        person.type("\x03")
+        assert person.leaves() == 0
+    assert has_left_nothing(shell)
+
+
+@pytest.mark.timeout(3 * LIMIT)
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_it_ends_its_gateway(folder: Path, shell: GatewayProcess, ending: signal.Signals) -> None:
+    (folder / "HOOK.yaml").write_text("intercept: [message:received]\n")
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(
+        command(folder), env=shell.environ, stdin=pipe, stdout=pipe, stderr=both, text=True
+    ) as running:
+        assert running.stdout
+        said = iter(running.stdout.readline, "")
+        assert any("no event is named" in line for line in said)
+        (folder / "HOOK.yaml").write_text("intercepts: [message:received]\nenv: [SHOUT_KEY, SHOUT_DIARY]\n")
+        assert any("shout is loaded" in line for line in said)
+        running.send_signal(ending)
+        assert running.wait(LIMIT) == 0
+    assert has_left_nothing(shell)
+
+
+def test_what_is_no_hook_is_refused_before_anything_starts(shell: GatewayProcess, tmp_path: Path) -> None:
+    ran = subprocess.run(command(tmp_path), env=shell.environ, capture_output=True, text=True, timeout=LIMIT)
+    assert (ran.returncode, "has no HOOK.yaml" in ran.stderr, "hooks new" in ran.stderr) == (1, True, True)
