@@ -27,6 +27,7 @@ from tests.systemd.private import (
     shipped,
     wait_until,
 )
+from tests.upgrade.programs import Program, make_wheel
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 PERSON = "/var/lib/person"
@@ -113,6 +114,21 @@ def test_it_is_installed_for_a_person_with_their_home(system: System, person: di
     gone = service(system, "uninstall", **person)
     assert gone.returncode == 0, gone.stderr
     assert inside(system, str(PROGRAM), "status", **person).returncode == 3
+
+
+def test_an_upgrade_has_the_service_run_the_new_program(system: System, person: dict[str, str], tmp_path: Path) -> None:
+    program, newer = Program(tmp_path, make_wheel(tmp_path, "0.1.0")), make_wheel(tmp_path, "0.2.0")
+    words = {**person, **program.environ}
+    made = inside(system, str(program.path), "service", "install", **words)
+    assert made.returncode == 0, made.stderr + made.stdout
+    done = inside(system, str(program.path), "upgrade", "--yes", "--from", str(newer), **words)
+    assert (done.returncode, "it runs, as a service" in done.stdout) == (0, True), done.stderr + done.stdout
+    assert '"version": "0.2.0"' in inside(system, str(program.path), "status", "--json", **words).stdout
+    assert "active (running)" in inside(system, str(program.path), "service", "status", **words).stdout
+    gone = inside(system, str(program.path), "uninstall", "--yes", **words)
+    assert gone.returncode == 0, gone.stderr
+    assert not system.path(f"{PERSON}/.config/systemd/user/{UNIT}").exists()
+    assert not program.path.exists()
 
 
 def test_one_that_was_started_by_hand_is_in_the_way_and_named(system: System, person: dict[str, str]) -> None:

@@ -136,12 +136,8 @@ def describe_upgrade(home: Home, installation: Installation, gateway: RunningGat
             ("from", new.requirement),
             ("with it", ", ".join(others[:MOST_NAMED]) + more if others else "nothing else changes"),
             ("program", f"{installation.prefix} ({installation.way})"),
-            ("gateway", gateway.describe()),
-            (
-                "then",
-                "it is stopped, its home is copied, and the new one starts" if gateway.pid else "its home is copied",
-            ),
-            ("home", str(home.root)),
+            ("gateway", gateway.describe() + ("; it is stopped, and the new one starts" if gateway.pid else "")),
+            ("home", f"{home.root}, which is copied first"),
         ]
     )
 
