@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, HomeBusy
 from gateway.record_subjects import hook_store_subject_of
 from gateway.upgrade.plan import UpgradePlan, close_plan, is_in_use, read_plan
 
@@ -60,7 +60,7 @@ def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -
         yield note
     except GatewayError as error:
         plan = find_open_plan(home, prefix)
-        if plan is None or not plan.has_new() or find_new_records(home, plan):
+        if isinstance(error, HomeBusy) or plan is None or not plan.has_new() or find_new_records(home, plan):
             raise
         log.error("%s did not start: %s; back to %s", plan.after, error, plan.before)
         call_undo(home)
