@@ -127,6 +127,7 @@ class TerminalWatcher:
         self._receipt = receipt
         self._message = message
         self._notify = notify
+        self._after = receipt.seq  # what is shown came behind it
         self._shown: dict[str, records.OwedReply] = {}
 
     async def ended(self) -> SayResult | None:
@@ -145,6 +146,8 @@ class TerminalWatcher:
             match records.decode(record.data):
                 case records.OwedReply() as out:
                     await self._show(out)
+                case records.QuestionAnswered():  # the question itself was shown when it was asked
+                    self._after = record.seq
                 case records.QuestionsAsked() as asked:
                     return await self._said("waiting", asked.turn_id, "")
                 case records.TurnEnded(upto=upto) as done if upto >= self._receipt.seq:
@@ -154,7 +157,7 @@ class TerminalWatcher:
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
         pattern = record_subjects.reply_pattern_of_session(self._receipt.session_key)
-        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._receipt.seq):
+        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._after):
             await self._show(kept)
         texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)

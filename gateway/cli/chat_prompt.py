@@ -2,12 +2,14 @@
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.patch_stdout import patch_stdout
@@ -15,10 +17,12 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from gateway.cli.chat_screen import GATEWAY_LEFT, ChatScreen
 from gateway.cli.output import escape_text, print_note
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient, result_from
+from gateway.control_socket.client import ControlClient, call_gateway, result_from
 from gateway.errors import ExitCode, GatewayError
+from gateway.logs.text import to_one_line
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
+COMPLETION_PATIENCE = 2.0
 
 
 class Keyboard(Vt100Input):
@@ -29,6 +33,24 @@ class Keyboard(Vt100Input):
 
     def cooked_mode(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+class CommandCompleter(Completer):
+    """The commands that there are, on Tab behind a slash; plugins bring some at any time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
+        typed = document.text_before_cursor
+        if not typed.startswith("/") or " " in typed:
+            return
+        with suppress(GatewayError, OSError):  # it has gone, and says so in its own place
+            for one in call_gateway(self._home.socket, "chat.commands", COMPLETION_PATIENCE)["commands"]:
+                if f"/{one['name']}".startswith(typed):
+                    shown = to_one_line(f"/{one['name']} {one['usage']}".rstrip())
+                    about = to_one_line(one["summary"])
+                    yield Completion(f"/{one['name']}", -len(typed), display=shown, display_meta=about)
 
 
 class ChatConnection:
@@ -81,7 +103,14 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
             prompt.app.invalidate()
 
     history = FileHistory(str(home.own_folder / "chat_history"))
-    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1, input=Keyboard(sys.stdin))
+    prompt: PromptSession[str] = PromptSession(
+        question,
+        history=history,
+        refresh_interval=1,
+        input=Keyboard(sys.stdin),
+        completer=CommandCompleter(home),
+        complete_while_typing=False,
+    )
     # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)

@@ -4,9 +4,11 @@ import time
 from typing import Any
 
 from gateway.cli.output import escape_text
+from gateway.cli.program import apply_program_name
 
 STILL_WORKING = "(no answer yet; it is worked on)"
 SILENCE = 10.0  # seconds after which a person wants to see that something goes on
+TAKEN_BACK = "(that was taken back; it is answered anew)"
 GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
 
 
@@ -35,19 +37,27 @@ class ChatScreen:
     def show_notification(self, method: str, params: Any) -> None:
         self._said_at = None if method == "reply" else time.monotonic()
         if method == "delta":
+            if params.get("void"):
+                self._take_back()
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
             for line in whole:
                 print(escape_text(line), flush=True)
         elif method == "reply":
-            self._finish(params["text"])
+            self._finish(params["text"] if params["turn_id"] else apply_program_name(params["text"]))
 
     def result(self, answer: dict[str, Any]) -> None:
         self._said_at = None
-        if answer["status"] == "command":
-            self._finish(answer["reply"])
+        if answer["status"] == "command" and not answer["turn_id"]:  # what belongs to a turn was shown as it came
+            self._finish(apply_program_name(answer["reply"]))
         elif self._shown:
             self._finish(self._shown)
+
+    def _take_back(self) -> None:
+        """What was streamed is not the answer: whoever reads on is told."""
+        if self._shown.strip():
+            print(escape_text(self.line), TAKEN_BACK, sep="\n", flush=True)
+        self._shown = self.line = ""
 
     def _finish(self, text: str) -> None:
         """Of an answer that goes on behind what is shown (its files), only that is printed."""

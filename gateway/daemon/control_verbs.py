@@ -42,6 +42,7 @@ def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> 
     own: dict[str, GatewayVerb[Any]] = {
         "status": GatewayVerb(NoParams, _status),
         "stop": GatewayVerb(NoParams, _stop),
+        "chat.commands": GatewayVerb(NoParams, _list_commands),
     }
     if reload:
         own["reload"] = GatewayVerb(NoParams, partial(_reload, reload))
@@ -98,6 +99,12 @@ async def _answer_long(name: str, answer: AnswerLong, gateway: Gateway, params: 
 
 async def _status(gateway: Gateway, _params: NoParams) -> Any:
     return await build_status(gateway)
+
+
+async def _list_commands(gateway: Gateway, _params: NoParams) -> Any:
+    """What may be typed in a chat here, by whom all is allowed."""
+    shown = (one for one in gateway.context.commands.values() if not one.hidden)
+    return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
 
 
 async def _stop(gateway: Gateway, _params: NoParams) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.chat_prompt import Keyboard
-from gateway.cli.chat_screen import SILENCE, STILL_WORKING, ChatScreen
+from gateway.cli.chat_screen import SILENCE, STILL_WORKING, TAKEN_BACK, ChatScreen
 from gateway.testing import GatewayProcess
 from tests.cli.typist import PATIENCE, Typist
 
@@ -35,7 +35,7 @@ def test_a_long_silence_shows_that_something_goes_on() -> None:
 def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen()
     screen.show_notification("delta", {"text": streamed})
-    screen.show_notification("reply", {"text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
+    screen.show_notification("reply", {"turn_id": "t", "text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
     assert capsys.readouterr().out.split("\n") == [
         *["Here it is.", "Look."],
         *streamed.split("\n")[2:],
@@ -43,6 +43,14 @@ def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytes
         "",
         "",
     ]
+
+
+def test_an_answer_that_is_begun_anew_says_that_what_stands_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen()
+    screen.show_notification("delta", {"text": "First\nsec"})
+    screen.show_notification("delta", {"text": "Other", "void": True})
+    screen.show_notification("reply", {"turn_id": "t", "text": "Other"})
+    assert capsys.readouterr().out.split("\n") == ["First", "sec", TAKEN_BACK, "Other", "", ""]
 
 
 @pytest.fixture
@@ -61,6 +69,31 @@ def test_a_person_talks_and_leaves(gateway: GatewayProcess) -> None:
         person.sees("/new")
         person.type("\x04")
         assert person.leaves() == 0
+
+
+ASKS = "def handle(event_type, context):\n    context.ask('May I add?')\n"
+
+
+def test_what_is_asked_and_what_is_unknown_stands_there_once(gateway: GatewayProcess) -> None:
+    gateway.add_hook("asks", {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": ASKS})
+    gateway.until(lambda: gateway.call("hooks.list")["count"] > 1)
+    with Typist(gateway, "chat") as person:
+        person.sees("/help lists the commands")
+        person.type("/modle\r")
+        person.sees("There is no command /modle")
+        person.type("what is 6 * 7\r")
+        assert person.sees("May I add?").count("There is no command") == 0
+        person.type("yes\r")
+        assert person.sees("The result is 42.").count("May I add?") == 0
+
+
+def test_commands_are_completed(gateway: GatewayProcess) -> None:
+    with Typist(gateway, "chat") as person:
+        person.sees("/help lists the commands")
+        person.type("/who\t\r")
+        person.sees("terminal:owner")
+        person.type("what /who\tis\r")
+        person.sees("what /whois")
 
 
 def test_a_ctrl_d_while_a_line_is_printed_is_not_the_terminals() -> None:
