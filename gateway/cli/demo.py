@@ -73,7 +73,8 @@ class Tour:
         took = self._say("remember that my bicycle is green")
         print(f"  (answered in {took * 1000:.0f} ms)")
         self._say("what do you remember")
-        print_heading("What the gateway says of its hooks")
+        print_heading("What the gateway says of its hooks, when the call that never came back was over its time")
+        self._gateway.until(lambda: any(hook["failures"] for hook in self._hooks()))
         self._show_hooks()
 
     def _say(self, text: str) -> float:

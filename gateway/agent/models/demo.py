@@ -15,7 +15,7 @@ import anyio
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.transcript import Entry, ToolCall, Usage
 
-CONNECT_HINT = "Naming it in config.yaml (`model: {name: gpt-5-mini}`) with its key in .env (`OPENAI_API_KEY=...`)"
+CONNECT_HINT = "`hermes-gateway setup model` where I run (`./x setup model` in a checkout) connects a real one."
 WORDS = re.compile(r"\S+\s*|\s+")
 SUM_PATTERN = (
     re.compile(  # numbers and what stands between them are short, so that no text is looked at again and again
@@ -51,11 +51,10 @@ GREETINGS = ("Hello!", "Hi there!", "Good to see you!")
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """Streams word by word, `delay` seconds apart. `connect` says what connects a real model."""
+    """Streams word by word, `delay` seconds apart."""
 
     delay: float = 0.03
     seed: int = 0
-    connect: str = CONNECT_HINT
 
     @property
     def name(self) -> str:
@@ -101,7 +100,7 @@ class DemoModel:
         return f"{self._about()} I do not know what to do with that; `help` lists what I can do."
 
     def _about(self) -> str:
-        return f"I am the demo model, which only follows a few fixed phrases. {self.connect} connects a real one."
+        return f"I am the demo model, which only follows a few fixed phrases. {CONNECT_HINT}"
 
 
 def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
