@@ -55,10 +55,8 @@ def take_terminal(place: Path) -> str:
 
 
 def until_box_ends(said: str) -> str:
-    """The banner, without the lines of the log around it; a home that is written as `~` makes no row shorter."""
-    lines = [line for line in said.splitlines() if line[:1] in {"╭", "│", "╰"}]
-    width = max(map(len, lines))
-    return "\n".join(f"{line[:-1].ljust(width - 1)}{line[-1]}" for line in lines)
+    """The banner, without the lines of the log around it."""
+    return "\n".join(line for line in said.splitlines() if line[:1] in {"╭", "│", "╰"})
 
 
 def prepare(gateway: GatewayProcess) -> None:

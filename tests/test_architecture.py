@@ -45,6 +45,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
+    "rich": ("gateway/cli/table.py", "gateway/cli/progress.py"),
     "pypdfium2": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
 }
 for network, spec in load_settings_schema().platforms.items():
@@ -77,6 +78,7 @@ SHORT = {
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
+    ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.

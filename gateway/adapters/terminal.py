@@ -147,7 +147,7 @@ class TerminalWatcher:
                 case records.OwedReply() as out:
                     await self._show(out)
                 case records.QuestionAnswered():  # the question itself was shown when it was asked
-                    self._after = record.seq
+                    self._after = max(self._after, record.seq)
                 case records.QuestionsAsked() as asked:
                     return await self._said("waiting", asked.turn_id, "")
                 case records.TurnEnded(upto=upto) as done if upto >= self._receipt.seq:

@@ -15,11 +15,11 @@ import sqlite3
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
@@ -34,6 +34,13 @@ FORMAT = 1
 COMPRESSION = 4  # most of what can be won, in a third of the time
 SQLITE_HEADER = b"SQLite format 3\0"
 SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
+
+CountBytes: TypeAlias = Callable[[int], None]
+"""Is told how many bytes more have been read."""
+
+
+def ignore_bytes(_read: int) -> None:
+    """Nobody looks on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class ArchiveWriter:
     """The open archive, and what has been written into it so far."""
 
     packed: tarfile.TarFile
+    count: CountBytes = ignore_bytes
     digests: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, file: BinaryIO) -> None:
@@ -60,7 +68,7 @@ class ArchiveWriter:
         header = tarfile.TarInfo(name)
         header.size, header.mtime = found.st_size, int(max(found.st_mtime, 0))
         header.mode = 0o700 if found.st_mode & 0o100 else 0o600
-        reader = DigestReader(file)
+        reader = DigestReader(file, self.count)
         try:
             self.packed.addfile(header, reader)
         except OSError as error:
@@ -79,18 +87,20 @@ class ArchiveWriter:
 class DigestReader(io.RawIOBase):
     """A file, and the digest of what was read of it."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, count: CountBytes) -> None:
         super().__init__()
         self._file = file
+        self._count = count
         self.digest = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
         self.digest.update(data)
+        self._count(len(data))
         return data
 
 
-def write_archive(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
+def write_archive(home: Home, target: Path, *, with_env: bool, count: CountBytes = ignore_bytes) -> WrittenArchive:
     """Copy a home as it is now, whether a gateway serves it or not; the copy is read again before it gets its name.
 
     Raises:
@@ -103,7 +113,7 @@ def write_archive(home: Home, target: Path, *, with_env: bool) -> WrittenArchive
     work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=target.parent))
     try:
         part = work / "archive"
-        journal, digests, left_out = _write(home, part, work, with_env=with_env)
+        journal, digests, left_out = _write(home, part, work, count, with_env=with_env)
         if not digests:
             raise BackupError(f"there is nothing in {home.root} that could be copied")
         if read_archive(part).digests != digests:
@@ -117,10 +127,10 @@ def write_archive(home: Home, target: Path, *, with_env: bool) -> WrittenArchive
 
 
 def _write(
-    home: Home, part: Path, work: Path, *, with_env: bool
+    home: Home, part: Path, work: Path, count: CountBytes, *, with_env: bool
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
     journal, left_out = None, dict[str, str]()
-    with _open_archive(part) as writer:
+    with _open_archive(part, count) as writer:
         for found in list_files(home, with_env=with_env):
             why = found.why_not or _add_file(writer, found, work)
             if why:
@@ -139,14 +149,14 @@ def _write(
 
 
 @contextmanager
-def _open_archive(part: Path) -> Iterator[ArchiveWriter]:
+def _open_archive(part: Path, count: CountBytes) -> Iterator[ArchiveWriter]:
     with part.open("xb") as file:
         part.chmod(0o600)
         with (
             gzip.GzipFile("", "wb", COMPRESSION, file, mtime=0) as stream,
             tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as packed,
         ):
-            yield ArchiveWriter(packed)
+            yield ArchiveWriter(packed, count)
         file.flush()
         os.fsync(file.fileno())
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway.backup.archive import write_archive
+from gateway.backup.archive import WrittenArchive, write_archive
 from gateway.backup.archive_reader import ReadArchive, is_archive, read_archive
 from gateway.backup.backup_folder import open_backup_folder
-from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX
+from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX, list_files
 from gateway.backup.restore import restore_archive
-from gateway.cli.output import format_ago, print_note, show_result
+from gateway.cli.output import format_ago, print_note, show_progress, show_result
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
 from gateway.errors import ExitCode
@@ -54,17 +54,17 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def create(args: argparse.Namespace, home: Home) -> Done:
-    print_note(f"copying {home.root} ...")
     if args.file is None:
         with open_backup_folder(home.backups) as folder:
-            made = write_archive(home, folder / time.strftime("%Y%m%d-%H%M%S.tar.gz"), with_env=args.with_env)
+            made = write_home(home, folder / time.strftime("%Y%m%d-%H%M%S.tar.gz"), with_env=args.with_env)
     elif args.file.endswith(JOURNAL_ENDING):
         path = Path(args.file)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = create_backup(home.journal, path)
+        with show_progress(f"copying {home.journal}"):
+            found = create_backup(home.journal, path)
         return list_facts(path, found), f"{path}: {found.records} records, {found.size} bytes", found.damaged
     else:
-        made = write_archive(home, Path(args.file), with_env=args.with_env)
+        made = write_home(home, Path(args.file), with_env=args.with_env)
     for name, why in made.left_out.items():
         print_note(f"left out: {name}: {why}")
     journal = made.journal or EMPTY
@@ -72,8 +72,25 @@ def create(args: argparse.Namespace, home: Home) -> Done:
     return facts, f"{made.path}: {made.files} files, {journal.records} records, {made.size} bytes", journal.damaged
 
 
+def write_home(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
+    paths = [home.journal, *(one.path for one in list_files(home, with_env=with_env) if not one.why_not)]
+    total, done = sum(path.stat().st_size for path in paths if path.exists()), 0
+
+    def count(read: int) -> None:
+        nonlocal done
+        done += read
+
+    with show_progress(f"copying {home.root}", lambda: (min(done, total), total)):
+        return write_archive(home, target, with_env=with_env, count=count)
+
+
 def verify(args: argparse.Namespace, home: Home) -> Done:
     path = Path(args.file) if args.file else home.journal
+    with show_progress(f"checking {path}"):
+        return verify_copy(path)
+
+
+def verify_copy(path: Path) -> Done:
     if not (path.is_file() and is_archive(path)):
         found = verify_journal(path)
         text = f"{path} {describe(found)}: {found.records} records, {found.size} bytes"
@@ -92,13 +109,14 @@ def verify(args: argparse.Namespace, home: Home) -> Done:
 
 def restore(args: argparse.Namespace, home: Home) -> Done:
     path = Path(args.file)
-    print_note(f"checking {path} ...")
     if not (path.is_file() and is_archive(path)):
-        old = restore_backup(path, home.journal)
+        with show_progress(f"checking {path}"):
+            old = restore_backup(path, home.journal)
         remove_search_index(home.search)
         text = f"{home.journal} is now what {path} holds" + (f"; the old one is {old}" if old else "")
         return {"journal": str(home.journal), "replaced": str(old) if old else None}, text, ()
-    done = restore_archive(path, home, replace=args.replace)
+    with show_progress(f"checking {path}"):
+        done = restore_archive(path, home, replace=args.replace)
     for note in list_notes(done.archive, home):
         print_note(note)
     kept = str(done.replaced) if done.replaced else None

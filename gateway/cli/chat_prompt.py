@@ -35,7 +35,7 @@ class Keyboard(Vt100Input):
         return nullcontext()
 
 
-class CommandCompleter(Completer):
+class CommandMenu(Completer):
     """The commands that there are, on Tab behind a slash; plugins bring some at any time."""
 
     def __init__(self, home: Home) -> None:
@@ -108,7 +108,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
         history=history,
         refresh_interval=1,
         input=Keyboard(sys.stdin),
-        completer=CommandCompleter(home),
+        completer=CommandMenu(home),
         complete_while_typing=False,
     )
     # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.

@@ -19,7 +19,6 @@ from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import probe_model
 from gateway.cli.output import (
     apply_style,
-    count_columns,
     format_duration,
     print_lines,
     print_note,
@@ -353,7 +352,7 @@ def _show_unattended(target: DoctorTarget) -> None:
 
 def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[str, LoadResult] | None) -> None:
     """A line for each thing with its verdict, and below it each reason."""
-    widths = [max(map(count_columns, column)) for column in zip(*((row.what, row.name) for row in rows), strict=True)]
+    widths = [max(map(len, column)) for column in zip(*((row.what, row.name) for row in rows), strict=True)]
     for row in rows:
         named = "  ".join(to_one_line(text).ljust(width) for text, width in zip(row[:2], widths, strict=True))
         print(f"{named}  {apply_style(row.verdict, VERDICT_COLOURS[row.verdict])}")

@@ -9,9 +9,11 @@ import os
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TextIO
 
 WIDTH = 100  # columns of help that no terminal shows
+BOX_WIDTH = 80
 
 
 def get_columns(stream: TextIO) -> int | None:
@@ -38,3 +40,16 @@ class HelpLayout(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(WIDTH, get_columns(sys.stdout) or WIDTH))
+
+
+def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
+    """Names and values behind a line; a long value goes on below itself."""
+    width = min(BOX_WIDTH, get_columns(sys.stdout) or BOX_WIDTH)
+    names = max(len(name) for name, _ in fields)
+    lines: list[str] = []
+    for name, value in fields:
+        folded = textwrap.wrap(value, width - names - 4, break_on_hyphens=False, break_long_words=False) or [""]
+        lines += [
+            f"│ {label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)
+        ]
+    return "\n".join([f"╭─ {title} ".ljust(width, "─"), *lines, "╰".ljust(width, "─")])

@@ -14,7 +14,8 @@ import anyio
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.restore_plan import resume_restore
-from gateway.cli.output import has_colours, render_box
+from gateway.cli.layout import render_box
+from gateway.cli.output import has_colours
 from gateway.cli.program import apply_program_name, get_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration

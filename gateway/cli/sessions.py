@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
+from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_progress, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode
@@ -146,8 +146,8 @@ def delete(args: argparse.Namespace, home: Home) -> int:
 
 
 def rebuild(args: argparse.Namespace, home: Home) -> None:
-    print_note("reading the journal ...")
-    found = call_gateway(home.socket, "sessions.rebuild")
+    with show_progress("reading the journal"):
+        found = call_gateway(home.socket, "sessions.rebuild")
     show_result(found, f"{found['records']} records read", as_json=args.json)
 
 

@@ -90,8 +90,10 @@ def test_what_is_asked_and_what_is_unknown_stands_there_once(gateway: GatewayPro
 def test_commands_are_completed(gateway: GatewayProcess) -> None:
     with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
-        person.type("/who\t\r")
-        person.sees("terminal:owner")
+        person.type("/who\t")
+        person.sees("ami")
+        person.type("\r")
+        person.sees("terminal user owner")
         person.type("what /who\tis\r")
         person.sees("what /whois")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import build_command_parser, main, render_overview
-from gateway.cli.output import count_columns, format_duration
+from gateway.cli.output import format_duration
 from gateway.cli.program import COMMANDS
 from gateway.config.home import Home
 
@@ -151,7 +151,3 @@ def test_help_imports_nothing_heavy() -> None:
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
-
-
-def test_wide_and_combining_characters_are_counted_as_they_show() -> None:
-    assert [count_columns(text) for text in ("abc", "日本", "é", "👍")] == [3, 4, 1, 2]

@@ -86,7 +86,7 @@ def test_list_shows_what_there_is_and_how_it_fares(gateway: GatewayProcess) -> N
 
 def test_list_hides_what_is_only_on_offer(gateway: GatewayProcess) -> None:
     some = gateway.cli("hooks", "list")
-    assert "--all lists them" in some.stderr
+    assert "--all says what they do" in some.stderr
     assert "audit-log" not in some.stdout
     assert "audit-log" in said(gateway.cli("hooks", "list", "--all"))
     assert {hook["origin"] for hook in facts(gateway, "list")["hooks"]} == {"home", "built-in"}

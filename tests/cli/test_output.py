@@ -10,7 +10,10 @@ import pytest
 
 from gateway.cli.output import apply_style, show_fields, show_json, show_table
 
-TABLE = "from gateway.cli.output import show_table; show_table(['name', 'what'], [['a', 'x' * 200]])"
+WHY = "it is as it is, and why nobody knows"
+TABLE = f"from gateway.cli.output import show_table; show_table(['name', 'what'], [['a', '{WHY} {WHY}']])"
+LASTS = "import time; from gateway.cli.output import show_progress\n"
+LASTS += "with show_progress('[red]{it}', {}): time.sleep(1.8)"
 
 
 def on_a_terminal(code: str, width: int, **environ: str) -> str:
@@ -19,7 +22,7 @@ def on_a_terminal(code: str, width: int, **environ: str) -> str:
     os.set_blocking(keeper, True)
     subprocess.run(["stty", "columns", str(width)], stdin=end, check=True)
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=end, stdin=end, env={**os.environ, **environ}
+        [sys.executable, "-c", code], stdout=end, stderr=end, stdin=end, env={**os.environ, **environ}
     ) as program:
         os.close(end)
         shown = b""
@@ -33,6 +36,11 @@ def on_a_terminal(code: str, width: int, **environ: str) -> str:
         assert program.wait() == 0
     os.close(keeper)
     return shown.decode()
+
+
+def in_a_pipe(code: str) -> str:
+    command = [sys.executable, "-c", code.format("None", it="it")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 def test_json_is_one_object_with_its_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +79,7 @@ def show_rows(headers: list[str], *rows: list[str], width: int = 40) -> list[str
 def test_a_table_has_colours_and_a_long_text_stands_below_its_row() -> None:
     shown = on_a_terminal(TABLE, 40, TERM="xterm").splitlines()
     assert shown[0] == "\x1b[1mname  what\x1b[0m"
-    assert [line.rstrip() for line in shown[1:]] == ["a", *["  " + "x" * 38] * 5, "  " + "x" * 10]
+    assert [line.rstrip() for line in shown[1:]] == ["a", *[f"  {WHY}"] * 2]
 
 
 def test_a_text_that_finds_room_stands_beside_its_row() -> None:
@@ -134,6 +142,26 @@ def test_a_long_value_goes_on_below_itself_and_a_long_line_in_the_next() -> None
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
 def test_colours_can_be_refused(environ: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(TABLE, 40, **environ)
+
+
+def test_what_looks_like_markup_and_letters_of_every_script_stay_as_they_are() -> None:
+    texts = ["[red]danger[/red] :smile:", "שלום עולם", "日本語", "👨‍👩‍👧 e\u0301"]
+    shown = show_rows(["name", "what"], *([text, "x" * 12] for text in texts), width=60)
+    assert [line.removesuffix("x" * 12).rstrip() for line in shown[1:]] == texts
+
+
+def test_a_word_that_is_longer_than_a_line_stays_whole_below_its_row() -> None:
+    url = "https://example.org/" + "x" * 60
+    code = f"from gateway.cli.output import show_table; show_table(['a', ''], [['b', 'look at {url} for it']])"
+    assert on_a_terminal(code, 40, NO_COLOR="1").split() == ["a", "b", "look", "at", url, "for", "it"]
+
+
+def test_what_lasts_has_a_bar_on_a_terminal_alone() -> None:
+    bar = on_a_terminal(LASTS.format("lambda: (1, 2)", it="it"), 80, TERM="xterm")
+    assert ("[red]it" in bar, "50%" in bar, "━" in bar, bar.endswith("\x1b[2K")) == (True, True, True, True)
+    for environ in ({"TERM": "dumb"}, {}):
+        shown = on_a_terminal(LASTS.format("None", it="it"), 80, **environ) if environ else in_a_pipe(LASTS)
+        assert shown.replace("\r", "") == "[red]it ...\n"
 
 
 def test_colours_can_be_forced() -> None:

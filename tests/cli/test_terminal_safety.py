@@ -30,8 +30,9 @@ from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T29")]
 
-BAD = "\x1b[35m\x1b]0;title\x07\x9b2J\r\x08\x7f\u202eback\u2066\u200bno\u00adroom\u2028line\nforged\x1b[2K"
-OURS = re.compile(r"\x1b\[(?:0|1|2|31|32|33|34|36)(?:;[0-9]+)?m|\r\x1b\[2K|\r\n")  # colours, the line of progress
+BAD = "\x1b[45m\x1b]0;title\x07\x9b2J\r\x08\x7f\u202eback\u2066\u200bno\u00adroom\u2028line\nforged\x1b[2K"
+# Colours, and the bar of progress.
+OURS = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|9[0-7])(?:;[0-9]+)?m|\x1b\[\?25[lh]|\r(?:\x1b\[1A)?\x1b\[2K|\r\n")
 ACTS = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 PATIENCE = 60.0
 MANIFEST = "events: [agent:end, gateway:shutdown]\ndelivery: durable\n"
@@ -130,10 +131,10 @@ def listed(gateway: GatewayProcess, *args: str) -> dict[str, Any]:
     return found
 
 
-def show_on_terminal(gateway: GatewayProcess, *args: str) -> str:
-    """All that a command shows on a terminal of 80 columns."""
+def show_on_terminal(gateway: GatewayProcess, *args: str, width: int = 80) -> str:
+    """All that a command shows on a terminal that is so wide."""
     keeper, end = pty.openpty()
-    subprocess.run(["stty", "columns", "80", "-echo"], stdin=end, check=True)
+    subprocess.run(["stty", "columns", str(width), "-echo"], stdin=end, check=True)
     environ = {**gateway.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
     command = [sys.executable, "-m", "gateway.cli", *args]
     shown = b""

@@ -1,11 +1,15 @@
 """What is shown to a person fits the terminal: no line is longer than it is wide."""
 
+import argparse
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gateway.cli import build_command_parser
+from gateway.cli.program import COMMANDS
 from gateway.testing import GatewayProcess
 from tests.cli.test_terminal_safety import show_on_terminal
 
@@ -40,6 +44,7 @@ web: {listen: 127.0.0.1:0}
 NETWORK = {"TELEGRAM_BOT_TOKEN": "123456:not-a-token-of-anybody", "TELEGRAM_BASE_URL": "http://127.0.0.1:9/bot"}
 PACKAGES = ["no-such-package-of-anybody-77", "nor-one-of-such-a-name-as-this-78"]
 BROKEN = f"requires: {{python: [{', '.join(PACKAGES)}]}}\nevents: [agent:start, agent:end]\n"
+HOOK = "archive-of-all-that-was-ever-said-in-here"
 HANDLER = "def handle(event_type, context):\n    pass\n"
 PROGRAM = "a-program-that-tells-everybody-how-it-is-in-the-whole-house"
 
@@ -50,31 +55,82 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]
     with GatewayProcess(tmp_path_factory.mktemp("served") / "home") as gateway:
         gateway.script({"user": "", "text": "it is well"}, settings=SERVED)
         gateway.environ |= NETWORK
-        gateway.add_hook("archive-of-all-that-was-ever-said-in-here", {"HOOK.yaml": BROKEN, "handler.py": HANDLER})
+        gateway.add_hook(HOOK, {"HOOK.yaml": BROKEN, "handler.py": HANDLER})
         gateway.start()
         gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
         gateway.say("how does the gateway that serves all of this house fare today, and who may know that?")
         yield gateway
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("activity list", ["keys.create", "as operator", "done"]),
-        ("people list", ["slack:U0123456789ABCDEFGHIJ", "operator"]),
-        ("keys list", [PROGRAM[:40], PROGRAM[-5:], "operator"]),
-        ("hooks list", ["archive-of-all", "agent:start agent:end; the Python", *PACKAGES]),
-        ("hooks stats", ["calls", "p95"]),
-        ("sessions list", ["agent:main:terminal:dm:main"]),
-        ("platform list", ["telegram", "down", "ConnectError: All connection attempts failed"]),
-        ("usage", ["each_person terminal:owner", "1000000"]),
-        ("status", ["restarts", "telegram"]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_nothing_of_a_table_is_cut(served: GatewayProcess, words: str, wanted: list[str]) -> None:
-    lines = STYLE.sub("", show_on_terminal(served, *words.split())).replace("\r", "").splitlines()
-    assert [line for line in lines if len(line) > 80] == []
-    assert "…" not in "".join(lines)
+# Every command that only shows something, with how it is called, and what stands there whole.
+SHOWN: dict[str, tuple[str, list[str]]] = {
+    "status": ("", ["telegram", "restarting", "owner"]),
+    "doctor": ("", ["archive-of-all"]),
+    "security audit": ("", ["to know"]),
+    "hooks list": ("--all", ["archive-of-all", "agent:start agent:end", *PACKAGES, "Measures how long models"]),
+    "hooks info": (HOOK, ["agent:start", *PACKAGES]),
+    "hooks stats": ("", ["calls", "p95"]),
+    "hooks check": ("", PACKAGES),
+    "hooks outdated": ("", ["all that is installed"]),
+    "hooks search": ("", ["prompt-guardrail", "before any model sees them"]),
+    "hooks index list": ("", ["ours"]),
+    "hooks dead-letters list": ("", ["there are no dead letters"]),
+    "skills list": ("", ["there are no skills"]),
+    "skills search": ("", ["no index has a skill"]),
+    "events list": ("", ["gateway:startup", "can be changed"]),
+    "service status": ("", ["service"]),
+    "platform list": ("", ["telegram", "down", "ConnectError: All connection attempts failed"]),
+    "approvals list": ("", ["nothing waits"]),
+    "pairing list": ("", ["nobody asks"]),
+    "people list": ("", ["slack:U0123456789ABCDEFGHIJ", "operator"]),
+    "people show": ("terminal:owner", ["terminal:owner"]),
+    "keys list": ("", [PROGRAM[:40], PROGRAM[-5:], "operator"]),
+    "activity list": ("", ["keys.create", "as operator", "done"]),
+    "usage": ("", ["each_person terminal:owner", "1000000"]),
+    "sessions list": ("", ["agent:main:terminal:dm:main"]),
+    "sessions search": ("gateway", ["who may know that?"]),
+    "config show": ("--origin", ["access.groups.ops.people", "telegram:200300400500"]),
+}
+# Those that do something, or print texts, lines and objects as they are.
+OTHERS = """
+run | chat | open | stop | reload | hooks logs | hooks new | hooks test | hooks fire | hooks enable | hooks disable
+hooks reload | hooks reset | hooks trust | hooks deps | hooks install | hooks update | hooks remove | hooks freeze
+hooks sync | hooks index add | hooks index remove | hooks publish | hooks dead-letters show | hooks dead-letters retry
+hooks dead-letters prune | skills install | skills update | skills remove | skills publish | events tail | events replay
+setup model | setup service | setup telegram | setup discord | setup slack | service install | service uninstall
+service logs | platform pause | platform resume | platform restart | platform probe | approvals yes | approvals no
+approvals say | pairing approve | pairing invite | pairing uninvite | pairing revoke | people export | people forget
+completions | hooks schema | keys new | keys revoke | activity export | send | sessions show | sessions export
+sessions stop | sessions delete | upgrade | uninstall
+sessions rebuild | backup create | backup verify | backup restore | demo | logs | config check | config path
+config schema
+"""
+
+
+def list_commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:
+    """Each command with its verbs, as it is typed."""
+    verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for action in verbs:
+        for verb, below in action.choices.items():
+            yield from list_commands(below, *words, verb)
+    if not verbs:
+        yield " ".join(words)
+
+
+def test_no_command_is_forgotten_here() -> None:
+    modules = {name: importlib.import_module(module) for name, (module, _) in COMMANDS.items()}
+    found = {one for name in modules for one in list_commands(build_command_parser(name, modules[name]), name)}
+    assert found == {*SHOWN, *re.split(r" \| |\n", OTHERS.strip())}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("words", SHOWN)
+def test_nothing_of_a_screen_is_cut(served: GatewayProcess, words: str, width: int) -> None:
+    more, wanted = SHOWN[words]
+    text = STYLE.sub("", show_on_terminal(served, *words.split(), *more.split(), width=width))
+    lines = text.replace("\r", "").splitlines()
+    # a word that is as long as a line stays whole, to be copied
+    assert [line for line in lines if len(line) > width and max(map(len, line.split())) < width - 20] == []
+    assert [sign for sign in ("…", "\x1b", "\\x1b") if sign in text] == []
     shown = " ".join(map(str.strip, lines))
-    assert [text for text in wanted if text not in shown] == []
+    assert [one for one in wanted if one not in shown] == []

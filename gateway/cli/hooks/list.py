@@ -27,9 +27,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
     elif args.json:
         show_json({"hooks": hooks})
     else:
-        show_list(shown, home)
-        if len(shown) < len(hooks):
-            print_note(f"{len(hooks) - len(shown)} hooks that come with the gateway are off; --all lists them")
+        off = [hook for hook in hooks if is_extra(hook)]
+        show_list([hook for hook in hooks if not is_extra(hook)], home)
+        if args.all:
+            show_extras(off)
+        elif off:
+            print_note(f"{len(off)} hooks that come with the gateway are off; --all says what they do")
 
 
 def read_hooks(home: Home, verb: str, **params: Any) -> Any:
@@ -58,6 +61,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
             "state": WOULD_RUN.get(one.state, one.state),
             "origin": one.source.origin,
             "reason": one.reason,
+            "description": one.manifest.description if one.manifest else "",
             "events": [*one.manifest.events] if one.manifest else [],
             "intercepts": [*one.manifest.intercepts] if one.manifest else [],
         }
@@ -66,8 +70,10 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
     if args.json:
         show_json({"running": False, "hooks": hooks})
         return
-    rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in hooks)
+    there = (hook for hook in hooks if not is_extra(hook))
+    rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
+    show_extras(filter(is_extra, hooks))
     print_note("no gateway is running: this is how they would be")
 
 
@@ -88,7 +94,20 @@ def show_list(shown: list[dict[str, Any]], home: Home) -> None:
 
 def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, Any]]:
     """All, or those without the ones that come with the gateway and that nobody has switched on."""
-    return [hook for hook in hooks if is_all or (hook["origin"], hook["state"]) != ("built-in", "disabled")]
+    return [hook for hook in hooks if is_all or not is_extra(hook)]
+
+
+def is_extra(hook: Mapping[str, Any]) -> bool:
+    """It comes with the gateway, and nobody has switched it on."""
+    return bool(hook["origin"] == "built-in" and hook["state"] == "disabled")
+
+
+def show_extras(off: Iterable[Mapping[str, Any]]) -> None:
+    """Those that come with the gateway and are off: what each would do."""
+    if rows := [(hook["name"], hook["description"]) for hook in off]:
+        print()
+        show_table(("comes with it, off", "what it does"), rows)
+        print_note("to switch one on: hermes-gateway hooks enable NAME")
 
 
 def row_of(hook: dict[str, Any]) -> tuple[object, ...]:

@@ -58,5 +58,5 @@ async def test_it_is_deterministic_for_a_seed(stage, tmp_path):
 
 
 async def test_it_says_how_a_real_model_is_connected(stage):
-    model = DemoModel(0, connect="`do this`")
-    assert "`do this` connects a real one" in (await stage.play(stage.agent(model=model), "hello")).reply
+    said = (await stage.play(stage.agent(model=DemoModel(0)), "hello")).reply
+    assert "`hermes-gateway setup model`" in said
