@@ -57,7 +57,7 @@ EVENTS = """\
 
 Everything that a hook can be told of. A hook in a folder lists names under `events:` to observe, or under
 `intercepts:` to decide; `*` as the last segment of a name stands for all the rest. A field marked *writable* can be
-changed by an interceptor; the outcomes are what an interceptor may answer besides.
+changed by an interceptor; the outcomes are what an interceptor may answer besides. [Each has an example](examples.md).
 """
 COMMAND_LINE = f"""\
 # Commands
