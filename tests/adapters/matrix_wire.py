@@ -158,6 +158,7 @@ class MatrixWire:
     _mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _tokens: dict[str, str] = field(default_factory=dict)  # by who it is
     _rooms: dict[str, str] = field(default_factory=dict)  # by chat
+    _chats: dict[str, str] = field(default_factory=dict)  # by what was written there
     _threads: dict[str, str] = field(default_factory=dict)
     _pressed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _signs: dict[str, int] = field(default_factory=dict)
@@ -212,10 +213,11 @@ class MatrixWire:
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None:
         new = {"msgtype": "m.text", "body": text}
         related = {"rel_type": "m.replace", "event_id": message}
-        await self._send(by, "", {**new, "body": f"* {text}", "m.new_content": new, "m.relates_to": related})
+        where = self._chats[message]
+        await self._send(by, where, {**new, "body": f"* {text}", "m.new_content": new, "m.relates_to": related})
 
     async def delete(self, message: str, *, by: str = ANN) -> None:
-        await self._redact(by, by, message)
+        await self._redact(by, self._chats[message], message)
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         sent = ""
@@ -334,9 +336,9 @@ class MatrixWire:
             levels["events_default"] = 50
             levels["users"] = {name: level for name, level in levels["users"].items() if name != self.known_as(BOT)}
             await self._ask(who, "PUT", f"/rooms/{room}/state/m.room.power_levels", levels)
-        return str(
-            (await self._ask(who, "PUT", f"/rooms/{room}/send/{kind}/{next(self._numbers)}", content))["event_id"]
-        )
+        sent = await self._ask(who, "PUT", f"/rooms/{room}/send/{kind}/{next(self._numbers)}", content)
+        self._chats[sent["event_id"]] = chat or who
+        return str(sent["event_id"])
 
     async def _react(self, who: str, chat: str, message: str, sign: str) -> str:
         related = {"rel_type": "m.annotation", "event_id": message, "key": sign}
