@@ -72,13 +72,13 @@ send --to {bad} hello | backup create | backup create --json | backup verify | c
 activity list | activity list --json | activity export | reload | reload --json
 usage | usage --by session | usage --json | people list | people list --json | people show telegram:{stranger}
 people show {bad} | people forget telegram:{stranger} --yes
-service status | service status --json | skills list | skills list --json
+service status | service status --json | skills list | skills list --json | completions bash
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """
 IN_LINES = ("status", "doctor", "hooks list", "hooks stats", "hooks check", "platform", "pairing", "sessions list")
 SILENT = ("logs --hook {bad}", "stop")
-UNWALKED = {"run", "setup", "demo"}  # they ask, or speak before anybody else has said a word
+UNWALKED = {"run", "setup", "demo", "upgrade", "uninstall"}  # they ask, or speak before anybody else has said a word
 
 
 class BadWire(TelegramWire):
