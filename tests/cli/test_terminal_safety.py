@@ -67,7 +67,7 @@ sessions stop {session} | sessions stop {session} --json | sessions delete {sess
 open | open --end --json
 keys new program --as user | keys list | keys revoke {bad} | logs -n 500 | logs -n 500 --json | logs --level error
 config check | config check --json | config show | config show --json | config show --origin | config show model.name
-config path | config schema | hooks schema | completions bash
+config path | config schema | hooks schema
 send --to {bad} hello | backup create | backup create --json | backup verify | chat -m hello | chat -m hello --json
 activity list | activity list --json | activity export | reload | reload --json
 usage | usage --by session | usage --json | people list | people list --json | people show telegram:{stranger}
