@@ -37,6 +37,7 @@ END = re.compile(r"\x1e(\d+)\n\Z")
 # A command: with its here-document, or with the lines that a backslash adds.
 COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
 # Blocks that are looked at, and not tried.
+PROGRESS = re.compile(r"^(?:copying|checking|reading|building) .+ \.\.\.\n", re.MULTILINE)
 PICTURES = {"text", "mermaid"}
 
 
@@ -168,6 +169,11 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
         yield command[1], block[command.end() : following.start() if following else None]
 
 
+def remove_progress(said: str) -> str:
+    """What lasts is told in a line of its own, on a machine where it lasts."""
+    return PROGRESS.sub("", said)
+
+
 def is_like(shown: str, said: str) -> bool:
     """Whether the output is as shown, `...` standing for anything; ends of lines and of the whole count for nothing."""
     wanted, found = (re.sub(r"[ \t]+$", "", text.strip(), flags=re.MULTILINE) for text in (shown, said))
@@ -220,6 +226,7 @@ class Page:
         for command, shown in commands(example.parsed):
             said, code = self._shell.run(command, shown)
             assert shown.strip() or code == 0, f"$ {command}\nends with {code} and says:\n{said}"
+            said = remove_progress(said)
             assert not shown.strip() or is_like(shown, said), f"$ {command}\nsays, with exit code {code}:\n{said}"
 
     def _json(self, example: Example) -> None:
