@@ -20,7 +20,6 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import Conflict, Duplicate, EngineError
 
-MAX_APPENDED = 1000  # records at once
 ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
 
 log = logging.getLogger(__name__)
@@ -166,8 +165,6 @@ class Engine(Protocol):
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
-
-        At most MAX_APPENDED at once.
 
         With them those records get their limit that are `settled` by this.
 

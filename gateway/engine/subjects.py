@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from gateway.engine.interface import MAX_APPENDED, ConsumerSpec, NewRecord
+from gateway.engine.interface import ConsumerSpec, NewRecord
 
 SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
 SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
@@ -28,8 +28,6 @@ def check_pattern(pattern: str) -> None:
 
 
 def check_new_records(puts: Sequence[NewRecord]) -> None:
-    if len(puts) > MAX_APPENDED:
-        raise ValueError(f"an append of {len(puts)} records: it takes at most {MAX_APPENDED}")
     for put in puts:
         check_subject(put.subject)
         if put.ttl is not None and put.ttl <= 0:

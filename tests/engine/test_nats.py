@@ -152,6 +152,13 @@ async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> Non
             assert [record.data for record in await engine.read(">")] == [b"a.x", b"3"]
 
 
+async def test_what_is_too_much_at_once_is_refused_before_anything_of_it_is_there(nats_server: str) -> None:
+    async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
+        with pytest.raises(EngineError, match="at most 1000"):
+            await engine.append(*(NewRecord("a.x", b"") for _ in range(1001)))
+        assert await engine.read(">") == []
+
+
 async def test_nobody_there_is_an_error_that_names_the_address() -> None:
     (port,) = find_free_ports(1)
     with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):

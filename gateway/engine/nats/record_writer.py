@@ -31,6 +31,7 @@ WRONG_SEQUENCE = {10071, 10164}
 KNOWN_ID = 10201
 BATCHES = 40  # at a time; the server takes 50 for a stream
 LOOK_BACK = 1000
+MOST = 1000  # messages of a batch
 AGAIN = Backoff(0.05, 1.0)
 
 
@@ -48,6 +49,8 @@ class RecordWriter:
         """It goes on until the answer is known; raises EngineError only where nothing was written."""
         append_id = uuid.uuid4().hex
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
+        if len(messages) > MOST:
+            raise EngineError(f"an append of {len(messages)} messages: a NATS server takes at most {MOST} at once")
         since, attempts, end, is_in_doubt = self._seen, Attempts(AGAIN), time.monotonic() + PATIENCE, False
         while True:
             try:
