@@ -104,3 +104,16 @@ def fill(ballast: Path) -> None:
                     file.write(bytes(size))
             except OSError:
                 continue
+
+
+def test_an_answer_of_many_pieces_is_given_where_each_is_owed_to_a_hook(gateway: GatewayProcess) -> None:
+    """Each is a record of its own, and all are written with the next step of the turn."""
+    words = " ".join(f"w{n}" for n in range(1500))
+    gateway.script({"user": "hello", "answers": [{"text": words}]})
+    note = "def handle(event, context):\n    with open(__file__ + '.heard', 'a') as heard:\n        heard.write('.')\n"
+    manifest = "name: pieces\nevents: ['llm:chunk']\ndelivery: durable\n"
+    folder = gateway.add_hook("pieces", {"HOOK.yaml": manifest, "handler.py": note})
+    gateway.start()
+    assert gateway.say("hello")["reply"] == words
+    heard = folder / "handler.py.heard"
+    gateway.until(lambda: heard.exists() and heard.stat().st_size > 1100, 60)
