@@ -5,6 +5,7 @@ import base64
 import itertools
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class Connection:
 
     def __init__(self, client: Client, url: str) -> None:
         self.client = client
-        self.url = url
+        self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
         self.lost_at: float | None = None
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()

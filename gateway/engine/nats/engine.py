@@ -118,6 +118,7 @@ class NatsEngine:
         subjects = [f"{self._names.journal}.k.>", f"{self._names.journal}.d.>"]
         await self._open_stream(self._names.keys, subjects=subjects, num_replicas=copies, max_msgs_per_subject=1)
         self._reader.copies = int(journal["num_replicas"])
+        self._writer.seen = int((await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]["last_seq"])
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def _open_stream(self, name: str, **wanted: Any) -> dict[str, Any]:

@@ -150,8 +150,8 @@ class LiveSubjects:
             if message.reply:
                 self._begin(self._answer(subject, answer, message))
 
-        self._served.add(subject)
         subscription = await self._connection.listen(self._names.live(subject), hear)
+        self._served.add(subject)
         await self._flush()
 
         async def unserve() -> None:

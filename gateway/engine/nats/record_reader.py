@@ -84,8 +84,7 @@ class RecordReader:
         attempts = Attempts(BEHIND)
         end = await self._find_end(where) if self.copies > 1 else 0
         while True:
-            found = await self._read_some(where, after, limit)
-            reached = found[-1].seq if found else after
+            found, reached = await self._read_some(where, after, limit)
             if len(found) >= limit or reached >= end:
                 return found
             await asyncio.sleep(attempts.pause())
@@ -95,15 +94,16 @@ class RecordReader:
         found = await self.get({"last_by_subj": where})
         return int(found["seq"]) if found else 0
 
-    async def _read_some(self, where: str, after: int, limit: int) -> list[Record]:
+    async def _read_some(self, where: str, after: int, limit: int) -> tuple[list[Record], int]:
+        """Also how far it was read: what is removed meanwhile is passed over."""
         found: list[Record] = []
         while len(found) < limit:
             page = await self._read_page(where, after, limit - len(found))
             after = page.records[-1].seq if page.records else after
-            if page.left == 0 or not page.records:
-                return found + await self._complete_all(page)
             found += await self._complete_all(page)
-        return found
+            if page.left == 0 or not page.records:
+                break
+        return found, after
 
     async def _complete_all(self, page: "RecordPage") -> list[Record]:
         whole = [await self.complete(record, *page.bodies.get(record.seq, ("", None))) for record in page.records]

@@ -5,14 +5,14 @@ that who asks again after a lost answer finds out whether it was done the first 
 """
 
 import asyncio
-import math
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.backoff import Attempts, Backoff
-from gateway.engine.interface import NewRecord, Record
+from gateway.engine.interface import NewRecord
 from gateway.engine.nats.connection import (
     PATIENCE,
     UNAVAILABLE,
@@ -24,15 +24,24 @@ from gateway.engine.nats.connection import (
 )
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import APPEND, MESSAGE_ID, ROOM, StoredMessage, encode_records
+from gateway.engine.nats.stored_messages import APPEND, BODY, MESSAGE_ID, StoredMessage, encode_records
 from gateway.errors import Conflict, Duplicate, EngineError
 
 WRONG_SEQUENCE = {10071, 10164}
 KNOWN_ID = 10201
 BATCHES = 40  # at a time; the server takes 50 for a stream
-LOOK_BACK = 1000
 MOST = 1000  # messages of a batch
 AGAIN = Backoff(0.05, 1.0)
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """Whether what was sent was written, once an answer to it was lost: by its name, behind what was there before."""
+
+    stored: str
+    append_id: str
+    since: int
+    is_open: bool = False
 
 
 class RecordWriter:
@@ -42,7 +51,7 @@ class RecordWriter:
         self._connection = connection
         self._names = names
         self._reader = reader
-        self._seen = 0  # the highest sequence that we know of
+        self.seen = 0  # the highest sequence that we know of
         self._batches = asyncio.Semaphore(BATCHES)
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
@@ -51,25 +60,27 @@ class RecordWriter:
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
         if len(messages) > MOST:
             raise EngineError(f"an append of {len(messages)} messages: a NATS server takes at most {MOST} at once")
-        since, attempts, end, is_in_doubt = self._seen, Attempts(AGAIN), time.monotonic() + PATIENCE, False
+        doubt = _Doubt(messages[0].subject, append_id, self.seen)
+        attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while True:
             try:
+                if last := await self._find_own(doubt, len(messages)):
+                    return _count_back(messages, last)
                 last = await self._send(messages)
-                self._seen = max(self._seen, last)
+                self.seen = max(self.seen, last)
                 return _count_back(messages, last)
             except ServerRefusal as refusal:
-                if refusal.number in WRONG_SEQUENCE or refusal.number == KNOWN_ID:
-                    if is_in_doubt and (first := await self._find_own(messages[0].subject, append_id, since)):
-                        return _count_back(messages, first + len(messages) - 1)
-                    return await self._tell_refusal(puts, messages, refusal)
-                if refusal.status != UNAVAILABLE:
-                    raise EngineError(f"the NATS server refuses to write: {refusal}") from refusal
                 why: Exception = refusal
+                if refusal.number in WRONG_SEQUENCE or refusal.number == KNOWN_ID:
+                    if last := await self._find_own(doubt, len(messages)):
+                        return _count_back(messages, last)
+                    await self._check_refusal(puts, messages, refusal)
+                elif refusal.status != UNAVAILABLE:
+                    raise EngineError(f"the NATS server refuses to write: {refusal}") from refusal
             except NoAnswer as error:
-                is_in_doubt = is_in_doubt or not isinstance(error, NotSent)
-                why = error
+                why, doubt.is_open = error, doubt.is_open or not isinstance(error, NotSent)
             self._connection.check_open()
-            if time.monotonic() > end and not is_in_doubt:
+            if time.monotonic() > end and not doubt.is_open:
                 raise EngineError(f"the NATS server at {self._connection.url} does not answer: {why}") from why
             await asyncio.sleep(attempts.pause())
 
@@ -100,35 +111,41 @@ class RecordWriter:
                 await self._connection.publish(message.subject, message.data, headers)
         raise AssertionError("a batch has a last message")
 
-    async def _tell_refusal(
+    async def _check_refusal(
         self, puts: Sequence[NewRecord], messages: list[StoredMessage], refusal: ServerRefusal
-    ) -> list[int]:
-        """What it means: an id that is there, or a record where none was expected; or an id whose record is gone."""
+    ) -> None:
+        """Returns where it may be tried again: the server remembers an id for a while after its record was removed.
+
+        Raises:
+            Duplicate: an id is there, or twice in one append.
+            Conflict: there is a record where none was expected.
+        """
+        if refusal.seq and await self._reader.get({"seq": refusal.seq}) is None:
+            messages[0].headers[MESSAGE_ID] = messages[0].headers[APPEND]
+            return
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         is_known = refusal.number == KNOWN_ID or len(set(ids)) < len(ids)
         for put in puts:
             if not is_known and put.msg_id is not None:
-                is_known = (
-                    await self._reader.get({"last_by_subj": self._names.stored(put.subject, put.msg_id)}) is not None
-                )
-        if refusal.seq and await self._reader.get({"seq": refusal.seq}) is None:
-            # The server remembers an id for a while after its record was removed.
-            messages[0].headers[MESSAGE_ID] = messages[0].headers[APPEND]
-            return [await self._send(messages)]
+                stored = self._names.stored(put.subject, put.msg_id)
+                is_known = await self._reader.get({"last_by_subj": stored}) is not None
         if is_known:
             raise Duplicate(f"one of {ids} is in the journal already, or twice in one append")
         fences = ", ".join(f"{put.subject} at {put.expect}" for put in puts if put.expect is not None)
         raise Conflict(f"not as expected: {fences}: {refusal}")
 
-    async def _find_own(self, stored: str, append_id: str, since: int) -> int | None:
-        """The sequence of the first record of an append, behind what was there before it."""
-        after = since
-        for _ in range(LOOK_BACK):
-            found = await self._reader.get({"seq": after + 1, "next_by_subj": stored})
+    async def _find_own(self, doubt: "_Doubt", count: int) -> int | None:
+        """Where an answer was lost: the sequence of the last message of what was written all the same."""
+        after = doubt.since
+        while doubt.is_open:
+            try:
+                found = await self._reader.get({"seq": after + 1, "next_by_subj": doubt.stored})
+            except EngineError as error:
+                raise NotSent(str(error)) from error
             if found is None:
                 return None
-            if decode_headers(found.get("hdrs", "")).get(APPEND) == append_id:
-                return int(found["seq"])
+            if decode_headers(found.get("hdrs", "")).get(APPEND) == doubt.append_id:
+                return int(found["seq"]) + count - 1
             after = int(found["seq"])
         return None
 
@@ -150,19 +167,22 @@ class RecordWriter:
             for record in page:
                 if upto is not None and record.seq > upto:
                     return count
-                count += await self._delete(record)
+                count += await self._delete(record.seq)
             after = page[-1].seq
         return count
 
-    async def _delete(self, record: Record) -> bool:
+    async def _delete(self, seq: int) -> bool:
+        """Its pieces first: what is left of a record whose removal is cut off still leads to it."""
+        found = await self._reader.get({"seq": seq})
+        if found is None:
+            return False
+        if body := decode_headers(found.get("hdrs", "")).get(BODY):
+            pieces = self._names.piece(found["subject"], body.partition(" ")[0])
+            await self._call(f"STREAM.PURGE.{self._names.stream}", filter=f"{pieces}.*")
         try:
-            await self._connection.call(f"STREAM.MSG.DELETE.{self._names.stream}", seq=record.seq, no_erase=True)
+            await self._connection.call(f"STREAM.MSG.DELETE.{self._names.stream}", seq=seq, no_erase=True)
         except ServerRefusal:
             return False  # it is gone
-        room = self._connection.client.max_payload - ROOM
-        if len(record.data) > room:
-            for piece in range(1, math.ceil(len(record.data) / room) + 1):
-                await self._delete(Record(record.seq - piece, record.subject, b"", record.ts))
         return True
 
     async def _call(self, verb: str, **body: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.engine.interface import NewRecord
-from gateway.engine.nats.names import Names
+from gateway.engine.nats.names import Names, digest_of
 
 APPEND, BODY = "Append-Id", "Body"
 EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -41,7 +41,7 @@ def encode_records(names: Names, puts: Sequence[NewRecord], append_id: str, larg
 def _encode_record(names: Names, put: NewRecord, piece_id: str, room: int) -> list[StoredMessage]:
     headers: dict[str, str] = {}
     if put.msg_id is not None:
-        headers[MESSAGE_ID] = f"{names.journal}:{put.msg_id}"
+        headers[MESSAGE_ID] = digest_of(put.msg_id)
     if put.expect is not None:
         headers[EXPECTED] = str(put.expect)
         headers[EXPECTED_UNDER] = names.stored_filter(put.subject)
