@@ -5,7 +5,7 @@ import sys
 import time
 from datetime import datetime
 
-from gateway.cli.output import has_colours, print_text
+from gateway.cli.output import has_colours
 from gateway.config.home import Home
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import GatewayError
@@ -73,4 +73,4 @@ def show_line(raw: str, *, as_json: bool) -> None:
     elif line is None:
         print(to_one_line(raw))
     else:
-        print_text((format_for_terminal if has_colours(sys.stdout) else format_for_pipe)(line))
+        print((format_for_terminal if has_colours(sys.stdout) else format_for_pipe)(line))

@@ -41,7 +41,7 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
     """Columns as wide as they need to be. On a terminal without room for that nothing is cut: long cells are folded."""
-    cells = [[_clean("" if cell is None else str(cell)) for cell in row] for row in rows]
+    cells = [[to_one_line("" if cell is None else str(cell), LONGEST_CELL) for cell in row] for row in rows]
     if not cells:
         print(apply_style(apply_program_name(empty), "dim"))
         return
@@ -52,11 +52,12 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
     print("\n".join(line for row in body for line in row))
 
 
-def show_fields(fields: Iterable[tuple[str, object]]) -> None:
-    """Name and value, a line each; on a terminal a long value goes on below itself."""
+def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False) -> None:
+    """Name and value, a line each; on a terminal a long value goes on below itself. `is_whole`: however long it is."""
     from gateway.cli.table import GAP, expand_text, fold_text  # noqa: PLC0415 - as above
 
-    pairs = [(name, _clean(str(value))) for name, value in fields]
+    texts = [(name, str(value)) for name, value in fields]
+    pairs = [(name, to_one_line(text, len(text) if is_whole else LONGEST_CELL)) for name, text in texts]
     widest = max((len(name) for name, _ in pairs), default=0)
     width = get_columns(sys.stdout)
     for name, value in pairs:
@@ -90,16 +91,17 @@ def ask_person(question: str, is_sure: bool) -> bool:
 
 
 def print_lines(text: str, indent: str, *styles: str) -> None:
-    """All of it, on a terminal in as many lines as it takes."""
+    """Words of ours: all of it, on a terminal in as many lines as it takes."""
+    print_data(apply_program_name(text), indent, *styles)
+
+
+def print_data(text: str, indent: str, *styles: str) -> None:
+    """The same for words of others, which stay as they are."""
     from gateway.cli.table import fold_text  # noqa: PLC0415 - as above
 
-    text, width = apply_program_name(text), get_columns(sys.stdout)
+    width = get_columns(sys.stdout)
     for line in [text] if width is None else fold_text(text, width - len(indent)):
         print(f"{indent}{apply_style(line, *styles)}")
-
-
-def _clean(text: str) -> str:
-    return apply_program_name(to_one_line(text, LONGEST_CELL))
 
 
 def escape_text(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import CommandParser
 from gateway.cli.output import format_ago, join_choices, print_lines, show_json, show_result, show_table
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
@@ -55,7 +56,11 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
             one["state"] if one["state"] == "paused" else "up" if one["up"] else "down",
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
             "; ".join(
-                [one["detail"], *one["complaints"], *describe_unreadable(one["unreadable"]), *describe_code(one)]
+                [
+                    *map(apply_program_name, (one["detail"], *one["complaints"])),
+                    *describe_unreadable(one["unreadable"]),
+                    *describe_code(one),
+                ]
             ),
         )
         for one in platforms

@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.cli import platform
 from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.errors import ExitCode, NotRunning
@@ -33,7 +34,9 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
     if as_json:
         show_json({"running": False, "home": str(home.root)})
     else:
-        show_fields([("gateway", "not running"), ("home", home.root), ("next", "hermes-gateway run")])
+        show_fields(
+            [("gateway", "not running"), ("home", home.root), ("next", apply_program_name("hermes-gateway run"))]
+        )
     return int(ExitCode.NOT_RUNNING)
 
 
@@ -58,7 +61,9 @@ def show_status(facts: dict[str, Any]) -> None:
         ]
     )
     print()
-    rows = [(part["name"], part["state"], part["restarts"], part["detail"]) for part in facts["parts"]]
+    rows = [
+        (part["name"], part["state"], part["restarts"], apply_program_name(part["detail"])) for part in facts["parts"]
+    ]
     show_table(("part", "state", "restarts", ""), rows)
     if facts["platforms"]:
         print()
@@ -103,7 +108,7 @@ def describe_backup(backup: dict[str, Any]) -> str:
 
 def describe_page(url: str) -> str:
     """Where the port is, and how to get in."""
-    return f"hermes-gateway open ({url})" if url else "none: there is no port"
+    return f"{apply_program_name('hermes-gateway open')} ({url})" if url else "none: there is no port"
 
 
 def describe_owners(facts: dict[str, Any]) -> str:

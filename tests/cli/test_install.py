@@ -1,5 +1,6 @@
 """Hooks of others: nothing of them runs before a yes, and what was agreed to is what runs."""
 
+import contextlib
 import json
 import os
 import pty
@@ -248,6 +249,41 @@ def test_an_update_that_asks_for_more_is_never_taken_unattended(
     assert "it stays as it is" in done.stderr
     again = gateway.cli("hooks", "install", str(greet), "--yes")
     assert (again.returncode, gateway.home.hooks_lock.read_text()) == (1, before)
+
+
+def test_all_that_is_asked_for_is_shown_however_much_it_is(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.environ["HERMES_GATEWAY_CALLED"] = "./x"
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    harmless = "".join(f"  - /usr/share/doc/{'x' * 60}/{number}\n" for number in range(60))
+    put(greet, {"HOOK.yaml": f"{MANIFEST}command: [hermes-gateway, chat]\nreads:\n{harmless}  - ~/.ssh\n"})
+    lines = gateway.cli("hooks", "update", "--check").stdout.splitlines()
+    asked = [one for one in lines if one.startswith(("  + reads: ", "  asks for more: reads: "))]
+    assert [one.endswith(", ~/.ssh") for one in asked] == [True, True], lines
+    assert "  + starts: hermes-gateway chat" in lines  # its words, and not ours
+    gateway.cli("hooks", "remove", "greet")
+    lines = gateway.cli("hooks", "install", str(greet)).stdout.splitlines()
+    assert [one[-8:] for one in lines if one.startswith("reads ")] == [", ~/.ssh"]
+    assert "starts      hermes-gateway chat" in lines
+
+
+def test_a_difference_that_is_cut_says_where_the_rest_is(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    put(greet, {"handler.py": HANDLER + "# more\n" * 500 + "# the end\n"})
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "gateway.cli", "hooks", "update", "greet", "--check"]
+    with subprocess.Popen(words, env=gateway.environ, stdout=theirs, stderr=subprocess.PIPE) as shown:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the terminal ends with the program
+            while part := os.read(ours, 65536):
+                seen += part
+        assert shown.stderr
+        said = shown.stderr.read().decode()
+    os.close(ours)
+    assert b"the end" not in seen
+    assert "lines of the difference are not shown" in said
+    assert "hooks update greet --check | less" in said
+    assert "+# the end" in gateway.cli("hooks", "update", "greet", "--check").stdout
 
 
 HOSTILE = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.program import COMMANDS, apply_program_name
+from gateway.cli.program import COMMANDS, HINT
 from gateway.testing import GatewayProcess
 from tests.cli.typist import Typist
 
@@ -14,9 +14,10 @@ pytestmark = pytest.mark.process
 
 
 def test_only_a_command_is_renamed() -> None:
-    assert [apply_program_name(f"run: hermes-gateway {name}") for name in COMMANDS] != []
+    hints = [HINT.sub("./x", f"run: hermes-gateway {name}") for name in COMMANDS]
+    assert hints == [f"run: ./x {name}" for name in COMMANDS]
     plain = "hermes-gateway is up; see systemd/system/hermes-gateway.service and hermes-gateway/config.yaml"
-    assert apply_program_name(plain) == plain
+    assert HINT.sub("./x", plain) == plain
 
 
 def test_in_a_checkout_every_hint_says_how_it_is_called_there(tmp_path: Path) -> None:

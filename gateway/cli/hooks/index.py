@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
+from gateway.cli.output import format_ago, print_data, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
@@ -92,9 +92,9 @@ def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> Non
         show_json({f"{kind}s": said})
         return
     for name, known, one in found:
-        print_lines(to_one_line(f"{name} {one.version}".strip()), "", "bold")
+        print_data(to_one_line(f"{name} {one.version}".strip()), "", "bold")
         for text in (one.description, f"from {known.address}"):
-            print_lines(to_one_line(text, 500), "  ", *(() if text == one.description else ("dim",)))
+            print_data(to_one_line(text, 500), "  ", *(() if text == one.description else ("dim",)))
     if not found:
         print_note(f"no index has a {kind} with that in its name or description")
 

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_findings
-from gateway.cli.output import escape_text, format_ago, print_lines, show_fields, show_json, show_table
+from gateway.cli.output import escape_text, format_ago, print_data, show_fields, show_json, show_table
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.cron import parse_timetable
 from gateway.logs.text import to_json_text, to_one_line
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         lines = value if isinstance(value, list) else [value]
         print(f"\nkept as {key}:")
         for line in lines:
-            print_lines(to_one_line(" ".join(str(line).splitlines())), "  ")
+            print_data(to_one_line(" ".join(str(line).splitlines())), "  ")
     if error := hook["last_error"]:
         where = f"{format_ago(error['at'])} at {to_one_line(error['event'])}"
         print(f"\nlast error, {where}: {escape_text(error['message'])}")
@@ -56,6 +57,8 @@ def format_field(key: str, value: Any) -> str:
         return format_milliseconds(value)
     if key == "memory":
         return f"{value // 1_000_000} MB"
+    if key == "reason":
+        return apply_program_name(value)
     if value is True:
         return "yes"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

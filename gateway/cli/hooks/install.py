@@ -5,11 +5,23 @@ All of it works without the gateway; one that runs is told, and has the hook liv
 
 import argparse
 import difflib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.cli.output import ask_person, escape_text, print_lines, print_note, show_fields, show_json, show_table
+from gateway.cli.layout import get_columns
+from gateway.cli.output import (
+    ask_person,
+    escape_text,
+    print_data,
+    print_lines,
+    print_note,
+    show_fields,
+    show_json,
+    show_table,
+)
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import call_gateway
@@ -30,7 +42,8 @@ from gateway.installer.source import parse_source
 from gateway.logs.text import to_one_line
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
-MAX_DIFF = 400  # lines of a difference that are shown
+MAX_DIFF = 400  # lines of a difference that are shown on a terminal
+MAX_LINE = 2000  # characters of such a line
 SHORT_COMMIT = 12
 
 
@@ -221,7 +234,7 @@ def show_updates(args: argparse.Namespace, home: Home) -> None:
                 update = fetch_update(home, name, work)
             except HookError as error:
                 found.append({"name": name, "error": str(error)})
-                rows.append((name, "", "", to_one_line(str(error))))
+                rows.append((name, "", "", apply_program_name(to_one_line(str(error)))))
                 continue
             if update.is_new:
                 said = "; ".join(update.more)
@@ -237,14 +250,15 @@ def show_updates(args: argparse.Namespace, home: Home) -> None:
 def show_request(hook: FetchedHook) -> None:
     """What it is, and what it asks for, before anything of it runs."""
     manifest = hook.manifest
-    print_lines(to_one_line(f"{hook.name} {manifest.version}".strip()), "", "bold")
+    print_data(to_one_line(f"{hook.name} {manifest.version}".strip()), "", "bold")
     if manifest.description:
-        print_lines(to_one_line(manifest.description, 500), "  ")
+        print_data(to_one_line(manifest.description, 500), "  ")
     what = f"{hook.files} files, {hook.size:,} bytes, {hook.digest.partition(':')[2][:SHORT_COMMIT]}"
     commit = (("commit", hook.commit),) if hook.commit else ()
     told = describe_request(hook.name, manifest, hook.packages)
     source = (("from", hook.source),) if hook.source else ()  # one that a skill brings comes with it
-    show_fields((*source, *commit, ("what", what), *((label, text) for label, text in told if text)))
+    asked = ((label, text) for label, text in told if text)
+    show_fields((*source, *commit, ("what", what), *asked), is_whole=True)
     for finding in hook.version.findings:
         print_lines(to_one_line(f"! {finding}"), "", "yellow")
 
@@ -252,22 +266,25 @@ def show_request(hook: FetchedHook) -> None:
 def show_update(update: HookUpdate, home: Home) -> None:
     """What it asks for that it did not, and how its code differs."""
     now = update.now
-    print_lines(to_one_line(f"{now.name} {now.manifest.version} {update.moved}".strip()), "", "bold")
+    print_data(to_one_line(f"{now.name} {now.manifest.version} {update.moved}".strip()), "", "bold")
     asked = [*describe_request(now.name, now.manifest, now.packages)]
     for line in describe_changes(describe_installed(update, home), asked):
-        print_lines(to_one_line(line, 2000), "  ", "yellow" if line.startswith("+") else "dim")
+        print_data(to_one_line(line, len(line)), "  ", "yellow" if line.startswith("+") else "dim")
     for more in update.more:
-        print_lines(f"asks for more: {to_one_line(more)}", "  ", "yellow")
-    show_differences(update.folder, now.folder)
+        print_data(f"asks for more: {to_one_line(more, len(more))}", "  ", "yellow")
+    show_differences(update.folder, now.folder, f"hermes-gateway hooks update {now.name}")
 
 
-def show_differences(before: Path, now: Path) -> None:
-    """How the files of two folders differ, as far as a person reads that."""
+def show_differences(before: Path, now: Path, command: str) -> None:
+    """How the files of two folders differ: on a terminal as far as a person reads that; `command` shows all of it."""
     lines = [*describe_differences(list_text_files(before), list_text_files(now))]
-    for line in lines[:MAX_DIFF]:
+    shown = lines if get_columns(sys.stdout) is None else [to_one_line(line, MAX_LINE) for line in lines[:MAX_DIFF]]
+    for line in shown:
         print(escape_text(line))
-    if len(lines) > MAX_DIFF:
-        print_note(f"and {len(lines) - MAX_DIFF} lines more, in {now} while you are asked")
+    if shown != lines:
+        left = len(lines) - len(shown)
+        what = f"{left} lines of the difference are" if left else "the end of long lines is"
+        print_note(f"{what} not shown; to read all of it: {command} --check | less")
 
 
 def describe_installed(update: HookUpdate, home: Home) -> list[tuple[str, str]]:
@@ -283,10 +300,11 @@ def describe_differences(before: Mapping[str, str | None], now: Mapping[str, str
     for name in sorted({*before, *now}):
         then, there = before.get(name, ""), now.get(name, "")
         if then is None or there is None:
-            yield f"{name} is no text, and {'differs' if name in before and name in now else 'is new or gone'}"
+            what = "differs" if name in before and name in now else "is new or gone"
+            yield to_one_line(f"{name} is no text, and {what}")
         elif then != there:
             lines = difflib.unified_diff(then.splitlines(), there.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
-            yield from (to_one_line(line, 2000) for line in lines)
+            yield from (to_one_line(line, len(line)) for line in lines)
 
 
 def notify_gateway(home: Home, name: str) -> bool:

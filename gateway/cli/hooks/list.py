@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
@@ -80,7 +81,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
 def describe_events(hook: Mapping[str, Any]) -> str:
     """Those on which it decides with an exclamation mark; and why it does not run."""
     events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
-    return "; ".join(filter(None, [" ".join(events), hook["reason"]]))
+    return "; ".join(filter(None, [" ".join(events), apply_program_name(hook["reason"])]))
 
 
 def show_list(shown: list[dict[str, Any]], home: Home) -> None:

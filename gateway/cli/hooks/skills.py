@@ -19,7 +19,7 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import ask_person, print_lines, print_note, show_fields, show_json
+from gateway.cli.output import ask_person, print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import call_gateway
@@ -108,9 +108,9 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
         show_json({"skills": said, "findings": [str(one) for one in (*wrong, *left_out)]})
         return
     for one in found:
-        print_lines(to_one_line(f"{one['name']} {one['version']}".strip()), "", "bold")
-        print_lines(to_one_line(one["description"], 1000), "  ")
-        print_lines(to_one_line(one["folder"]), "  ", "dim")
+        print_data(to_one_line(f"{one['name']} {one['version']}".strip()), "", "bold")
+        print_data(to_one_line(one["description"], 1000), "  ")
+        print_data(to_one_line(one["folder"]), "  ", "dim")
     if not found:
         print_note("there are no skills; look for some: hermes-gateway skills search")
     for finding in (*wrong, *left_out):
@@ -236,20 +236,20 @@ def run_remove(args: argparse.Namespace, home: Home) -> None:
 
 def show_update(update: SkillUpdate) -> None:
     """What its hooks ask for that they did not, and how its files differ."""
-    print_lines(to_one_line(f"{update.now.name} {update.now.skill.version}".strip()), "", "bold")
+    print_data(to_one_line(f"{update.now.name} {update.now.skill.version}".strip()), "", "bold")
     for more in update.more:
-        print_lines(f"asks for more: {to_one_line(more)}", "  ", "yellow")
-    show_differences(update.folder, update.now.folder)
+        print_data(f"asks for more: {to_one_line(more, len(more))}", "  ", "yellow")
+    show_differences(update.folder, update.now.folder, f"hermes-gateway skills update {update.now.name}")
 
 
 def show_skill(skill: FetchedSkill) -> None:
     """What it is, and what the hooks ask for that it brings."""
-    print_lines(to_one_line(f"{skill.name} {skill.skill.version}".strip()), "", "bold")
-    print_lines(to_one_line(skill.skill.description, 1000), "  ")
+    print_data(to_one_line(f"{skill.name} {skill.skill.version}".strip()), "", "bold")
+    print_data(to_one_line(skill.skill.description, 1000), "  ")
     what = f"{skill.files} files, {skill.size:,} bytes, {skill.digest.partition(':')[2][:SHORT_COMMIT]}"
     commit = (("commit", skill.commit),) if skill.commit else ()
     brings = ", ".join(hook.name for hook in skill.hooks) or "no hooks: words and files for the agent alone"
-    show_fields((("from", skill.source), *commit, ("what", what), ("brings", brings)))
+    show_fields((("from", skill.source), *commit, ("what", what), ("brings", brings)), is_whole=True)
     for hook in skill.hooks:
         show_request(hook)
 

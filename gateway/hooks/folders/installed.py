@@ -177,10 +177,10 @@ def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]
         ("url", (manifest.url,) if manifest.url else (), (grants.url,)),
         ("on_error", ("deny",) if manifest.on_error == "deny" else (), (grants.on_error,)),
     ):
-        if more := [to_one_line(one) for one in said if one not in agreed]:
+        if more := [to_one_line(one, len(one)) for one in said if one not in agreed]:
             yield f"{key}: {', '.join(more)}"
     for key, paths, within in (("reads", manifest.reads, grants.reads), ("writes", manifest.writes, grants.writes)):
-        if more := [to_one_line(path) for path in paths if not _is_within(path, within)]:
+        if more := [to_one_line(path, len(path)) for path in paths if not _is_within(path, within)]:
             yield f"{key}: {', '.join(more)}"
     if manifest.webhook and manifest.webhook != grants.webhook:
         yield f"webhook: {manifest.webhook.verify} with {manifest.webhook.secret_env}"
