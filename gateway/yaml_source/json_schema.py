@@ -14,7 +14,8 @@ from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_dur
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-BOOLEAN_PATTERN = f"^({'|'.join(sorted(TRUE_WORDS | FALSE_WORDS))})$"  # YAML 1.2 knows true and false alone
+BOOLEANS = {cased for word in TRUE_WORDS | FALSE_WORDS for cased in (word, word.capitalize(), word.upper())}
+BOOLEAN_PATTERN = f"^({'|'.join(sorted(BOOLEANS))})$"  # YAML 1.2 knows true and false alone
 TEXT_KINDS = ["string", "number"]  # `version: 1.0` is text here, and a number to others
 
 Further = Mapping[type[Struct], type[Struct]]
