@@ -73,6 +73,8 @@ def test_what_new_writes_into_a_repository_passes_its_own_workflow(
     Draft202012Validator(schema).validate(yaml.safe_load(manifest))
     workflow = yaml.safe_load((repository / ".github/workflows/greet.yml").read_text())
     where = repository / workflow["jobs"]["test"]["defaults"]["run"]["working-directory"]
+    steps = {step.get("name"): step for step in workflow["jobs"]["test"]["steps"]}
+    assert steps["install"]["run"] == "pip install 'hermes-gateway @ WHERE' pytest"  # for the author to fill in
     for step in steps_of(repository / ".github/workflows/greet.yml"):
         done = do(where, environ, "sh", "-ec", step["run"])
         assert done.returncode == 0, (step, done.stdout, done.stderr)
@@ -96,7 +98,10 @@ def test_new_goes_beside_what_is_there_and_touches_nothing_of_it(repository: Pat
     (repository / "README.md").write_text("mine")
     (repository / "hook").mkdir()
     (repository / "hook" / "notes.txt").write_text("mine too")
-    assert do(repository, environ, "hermes-gateway", "hooks", "new", "./hook").returncode == 0
+    made = do(repository, environ, "hermes-gateway", "hooks", "new", "./hook", "--json")
+    told = json.loads(made.stdout)
+    assert {"README.md", "../.github/workflows/hook.yml"} < set(told["files"])
+    assert [(Path(told["path"]) / file).is_file() for file in told["files"]] == [True] * len(told["files"])
     assert {"notes.txt", "handler.py", "README.md"} < {path.name for path in (repository / "hook").iterdir()}
     (repository / "hook" / "handler.py").write_text("mine = 3\n")
     again = do(repository, environ, "hermes-gateway", "hooks", "new", "./hook")

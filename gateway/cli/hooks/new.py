@@ -70,8 +70,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
     check_names(events, args.intercept)
     written = render_files(folder.name, events, args.intercept, args.lang)
     if is_own:
-        around = render_repository_files(folder, args.lang)
-        write_in_repository(folder, {**written, **around})
+        written = {**written, **render_repository_files(folder, args.lang)}
+        write_in_repository(folder, written)
     else:
         write_in_home(home, folder, written)
     if args.json:

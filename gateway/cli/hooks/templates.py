@@ -117,7 +117,8 @@ jobs:
         with:
           python-version: "3.11"
 {more}      - name: install
-        run: pip install hermes-gateway pytest
+        # hermes-gateway is on no package index: put the address of its wheel or its repository in the place of WHERE
+        run: pip install 'hermes-gateway @ WHERE' pytest
       - name: check
         run: hermes-gateway hooks check .
       - name: test
