@@ -93,6 +93,15 @@ def test_a_hook_is_called_plainly_and_judged_as_the_gateway_does(tmp_path):
     assert call(folder, "tool:before", answers={"may": "yes"}).result is None
 
 
+async def test_a_hook_is_called_plainly_from_a_coroutine_too(tmp_path):
+    folder = put(tmp_path / "greet", GREET)
+    assert call(folder, "message:received", {"text": "x"}).changed == {"text": "hello 1"}
+    assert call(folder, "tool:before", answers={"may": "yes"}).result is None
+    with pytest.raises(RuntimeError, match="may not submit") as raised:
+        call(folder, "agent:end")
+    assert any(str(frame.path).endswith("handler.py") for frame in raised.traceback)
+
+
 def test_what_a_handler_raises_comes_out_of_a_plain_call_with_its_line(tmp_path):
     folder = put(tmp_path / "greet", GREET)
     with pytest.raises(RuntimeError, match=r"may not submit: add `uses: \[submit\]`") as raised:

@@ -8,7 +8,8 @@ that a debugger stops where it should. Its answer is judged as the gateway judge
 import asyncio
 import math
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -61,7 +62,7 @@ def call(
     requests = PlainRequests(version.manifest, {} if store is None else store)
     with tempfile.TemporaryDirectory() as place:
         try:
-            trial = anyio.run(partial(_call, version, told, requests, Path(place)))
+            trial = _run(partial(_call, version, told, requests, Path(place)))
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
         log = Path(place) / LOG_FILE  # a program's; what a handler prints is the test's own output
@@ -151,6 +152,16 @@ def _read_hook(folder: Path, options: Mapping[str, Any]) -> HookVersion:
     if version.manifest.url:
         raise HookError(f"{folder.name} runs behind {version.manifest.url}: call it where it is served")
     return replace(version, options={**version.manifest.options, **options})
+
+
+def _run(call: Callable[[], Coroutine[Any, Any, HookTrial]]) -> HookTrial:
+    """In a loop of its own; where the test is a coroutine, whose thread has one, in another thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(call)
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(_run, call).result()
 
 
 async def _call(version: HookVersion, event: Event, requests: PlainRequests, place: Path) -> HookTrial:
