@@ -41,8 +41,9 @@ def git(*args: str, tree: Path = ROOT) -> str:
 
 def of_commit(tree: Path, seconds: float) -> str:
     changed = " with changes" if git("status", "--porcelain", "--untracked-files=no", tree=tree) else ""
-    day = time.strftime("%Y-%m-%d")
-    return f"commit {git('rev-parse', '--short', 'HEAD', tree=tree)}{changed}, {day}, {seconds / 60:.0f} minutes"
+    day, minutes = time.strftime("%Y-%m-%d"), round(seconds / 60)
+    lasted = "1 minute" if minutes == 1 else f"{minutes} minutes"
+    return f"commit {git('rev-parse', '--short', 'HEAD', tree=tree)}{changed}, {day}, {lasted}"
 
 
 def is_kept(name: str, trial: Trial) -> bool:
