@@ -14,7 +14,7 @@ from pathlib import Path
 from gateway.backup.archive_reader import ReadArchive, read_archive
 from gateway.backup.contents import ENV, JOURNAL, BackupError, list_pieces
 from gateway.backup.restore_plan import NEW, apply_plan, has_content, resume_restore, write_plan
-from gateway.config.home import Home
+from gateway.config.home import OWN_FOLDER, Home
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import FileLock
 
@@ -30,8 +30,10 @@ class RestoreOutcome:
     replaced: Path | None
 
 
-def restore_archive(archive: Path, home: Home, *, replace: bool) -> RestoreOutcome:
+def restore_archive(archive: Path, home: Home, *, replace: bool, own_only: bool = False) -> RestoreOutcome:
     """Put a copy in the place of what is in a home; no gateway may serve it.
+
+    `own_only`: what lies below our own folder; all else stays.
 
     Raises:
         HomeBusy: a gateway serves it.
@@ -48,8 +50,10 @@ def restore_archive(archive: Path, home: Home, *, replace: bool) -> RestoreOutco
             found = read_archive(archive, part / NEW)
             if JOURNAL in found.digests:
                 verify_journal(part / NEW / JOURNAL)
-            pieces = list_pieces(Home(part / NEW), with_env=True)
-            there = [name for name in list_pieces(home, with_env=ENV in pieces) if has_content(home.root / name)]
+            wanted = f"{OWN_FOLDER}/" if own_only else ""
+            pieces = [name for name in list_pieces(Home(part / NEW), with_env=True) if name.startswith(wanted)]
+            mine = [name for name in list_pieces(home, with_env=ENV in pieces) if name.startswith(wanted)]
+            there = [name for name in mine if has_content(home.root / name)]
             if there and not replace:
                 raise BackupError(describe_conflict(home, there))
             write_plan(part, home, pieces, there)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import anyio
+import anyio.to_thread
 
 import hooks_builtin
 from gateway.adapters.page.places import PLATFORM as PAGE
@@ -30,6 +31,7 @@ from gateway.messages import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
+from gateway.upgrade.start import find_new_records
 from gateway.worker.process_marks import mark_of
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
@@ -168,6 +170,8 @@ async def check_hooks(home: Home, hooks: FolderHooks) -> None:
     plan = read_plan(home)
     if plan is None or Path(plan.prefix) != Path(sys.prefix) or not plan.has_new():
         return
+    if await anyio.to_thread.run_sync(find_new_records, home, plan):
+        return  # it has been at work, and so it stays
     with anyio.move_on_after(START_PATIENCE):
         await hooks.settled()
     if lost := list_missing_hooks(plan, await hooks.status()):

@@ -18,7 +18,7 @@ from pathlib import Path
 from gateway.engine.sqlite.journal_file import sync
 from gateway.installation import Installation
 from gateway.logs.text import to_one_line
-from gateway.upgrade.plan import UpgradeError
+from gateway.upgrade.plan import MARK, UpgradeError
 from gateway.upgrade.program import PACKAGE
 from gateway.worker.kernel import call_kernel
 
@@ -27,6 +27,7 @@ RENAME_SWAP = 2  # macOS
 SPARE_ROOM = 256 << 20  # bytes that stay free when an environment is copied
 LONGEST_SCRIPT = 64 << 10
 LONGEST_INSTALLATION = 1800.0  # seconds
+READABLE = 0o022  # the umask: whoever could read the program before can do so after
 UV_CHOICE = ("--upgrade-package", PACKAGE, "--reinstall-package", PACKAGE)
 IMPOSSIBLE = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP}
 
@@ -100,6 +101,7 @@ def run_installer(command: Sequence[str], environ: Mapping[str, str], folder: Pa
             text=True,
             errors="replace",
             timeout=LONGEST_INSTALLATION,
+            umask=READABLE,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -118,6 +120,12 @@ def move_scripts(beside: Path, prefix: Path) -> None:
         text = script.read_bytes()
         if text.startswith(b"#!"):
             script.write_bytes(text.replace(os.fsencode(beside) + b"/", os.fsencode(prefix) + b"/"))
+
+
+def write_mark(beside: Path, name: str) -> None:
+    """All of it is on the disk for good then, before the other one may go."""
+    (beside / MARK).write_text(name, "utf-8")
+    os.sync()
 
 
 def exchange_folders(first: Path, second: Path) -> None:

@@ -9,8 +9,8 @@ import json
 import os
 import shutil
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
@@ -50,10 +50,25 @@ class UpgradePlan:
     last_seq: int = 0
 
     def has_new(self) -> bool:
-        """Whether the new program is in place."""
-        with suppress(OSError):
-            return (Path(self.prefix) / MARK).read_text("utf-8") == self.name
-        return False
+        """Whether the new program is in place.
+
+        Raises:
+            UpgradeError: that cannot be told: neither of the two may go then.
+        """
+        mark = Path(self.prefix) / MARK
+        try:
+            said = mark.read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise UpgradeError(f"{mark} cannot be read: {error.strerror}") from None
+        if said != self.name:
+            raise UpgradeError(
+                f"which program is in {self.prefix}, and which in {self.beside}, cannot be told: {mark} is not as we "
+                "write it; nothing was removed\n"
+                f"if the one in {self.prefix} works, remove {mark}, and the other one goes"
+            )
+        return True
 
     def enter(self, home: Home, state: UpgradeState, backup: str = "", last_seq: int = 0) -> Self:
         """The same plan, a step further, which is on the disk for good."""
@@ -76,7 +91,9 @@ def read_plan(home: Home) -> UpgradePlan | None:
     path = home.upgrade / PLAN
     try:
         said = json.loads(path.read_bytes())
-        return UpgradePlan(**{**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])})
+        said = {**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])}
+        known = {one.name for one in fields(UpgradePlan)}  # a later version may have written more
+        return UpgradePlan(**{name: value for name, value in said.items() if name in known})
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError):

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
-from gateway.errors import GatewayError, HomeBusy
+from gateway.errors import HomeBusy
 from gateway.record_subjects import hook_store_subject_of
-from gateway.upgrade.plan import UpgradePlan, close_plan, is_in_use, read_plan
+from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, is_in_use, read_plan
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -
     `restart_program` starts the program that is in place then.
 
     Raises:
-        GatewayError: it did not start, and there is no way back, or none is needed.
+        Exception: why it did not start, where there is no way back, or none is needed.
     """
     plan, note = find_open_plan(home, prefix), ""
     if plan and not plan.has_new():
@@ -54,22 +54,34 @@ def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -
         close_plan(home, plan)
     elif plan and plan.state == "returning":
         log.warning("the upgrade to %s did not work: back to %s", plan.after, plan.before)
-        call_undo(home)
-        restart_program()
+        try:
+            call_undo(home, plan)
+        except UpgradeError as error:
+            if (read_plan(home) or plan).state == "returning":
+                raise
+            log.error("%s; so %s is tried once more", error, plan.after)
+        else:
+            restart_program()
     try:
         yield note
-    except GatewayError as error:
+    except Exception as error:  # whatever a new program fails with
         plan = find_open_plan(home, prefix)
         if isinstance(error, HomeBusy) or plan is None or not plan.has_new() or find_new_records(home, plan):
             raise
-        log.error("%s did not start: %s; back to %s", plan.after, error, plan.before)
-        call_undo(home)
+        log.error("%s did not start: %s; back to %s", plan.after, error or type(error).__name__, plan.before)
+        call_undo(home, plan)
         restart_program()
 
 
-def call_undo(home: Home) -> None:
-    """In a process of its own: no start but this one needs what it loads. CalledProcessError: it failed."""
-    subprocess.run([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)], check=True)
+def call_undo(home: Home, plan: UpgradePlan) -> None:
+    """In a process of its own: no start but this one needs what it loads. UpgradeError: it failed."""
+    try:
+        subprocess.run([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)], check=True)
+    except subprocess.CalledProcessError:
+        copy = plan.backup or "none was needed"
+        raise UpgradeError(
+            f"the way back to {plan.before} failed, as said above; the copy of the home: {copy}"
+        ) from None
 
 
 def find_open_plan(home: Home, prefix: Path) -> UpgradePlan | None:

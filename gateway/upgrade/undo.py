@@ -8,20 +8,45 @@ from pathlib import Path
 
 from gateway.backup.restore import restore_archive
 from gateway.config.home import Home
+from gateway.errors import GatewayError
 from gateway.upgrade.environment import exchange_folders
-from gateway.upgrade.plan import UpgradePlan, close_plan, read_plan
+from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, read_plan, steer_upgrade
 
 
 def undo_upgrade(home: Home, plan: UpgradePlan) -> None:
-    """No gateway may serve the home, and nobody may have accepted, sent or run anything."""
+    """No gateway may serve the home, and nobody may have accepted, sent or run anything.
+
+    Raises:
+        UpgradeError: the home cannot be put back; where nothing of it changed, the new program is on trial again.
+    """
     plan = plan.enter(home, "returning")
     if plan.has_new():
         if plan.backup:
-            restore_archive(Path(plan.backup), home, replace=True)
+            restore_home(home, plan)
         exchange_folders(Path(plan.prefix), Path(plan.beside))
     close_plan(home, plan)
 
 
+def restore_home(home: Home, plan: UpgradePlan) -> None:
+    """Our own folder: a start changes nothing else. UpgradeError: it failed."""
+    try:
+        restore_archive(Path(plan.backup), home, replace=True, own_only=True)
+    except (GatewayError, OSError) as error:
+        if not home.restore.exists():
+            plan.enter(home, "trying")
+        raise UpgradeError(f"the home cannot be put back: {error}\nthe copy of it: {plan.backup}") from error
+
+
+def main() -> None:
+    """Alone: of two at once the second would exchange the programs back."""
+    home = Home(Path(sys.argv[1]))
+    try:
+        with steer_upgrade(home):
+            if found := read_plan(home):
+                undo_upgrade(home, found)
+    except GatewayError as error:
+        sys.exit(str(error))
+
+
 if __name__ == "__main__":
-    if found := read_plan(told := Home(Path(sys.argv[1]))):
-        undo_upgrade(told, found)
+    main()

@@ -30,6 +30,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.platforms import list_enabled
 from gateway.daemon.process import reserve_home
+from gateway.engine.sqlite.journal_file import sync
 from gateway.errors import ExitCode, GatewayError
 from gateway.installation import Installation, find_installation
 from gateway.upgrade.environment import (
@@ -40,6 +41,7 @@ from gateway.upgrade.environment import (
     make_install_command,
     move_scripts,
     run_installer,
+    write_mark,
 )
 from gateway.upgrade.plan import MARK, UpgradeError, UpgradePlan, close_plan, read_plan, steer_upgrade, write_plan
 from gateway.upgrade.program import PACKAGE, find_requirement, list_trial_options, parse_changes, read_version
@@ -94,7 +96,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         check_networks(home, gateway, environ)
         beside = prepare_program(home, installation, new, environ)
         plan = make_plan(home, installation, gateway, new.version, plan)
-        (beside / MARK).write_text(plan.name, "utf-8")
+        write_mark(beside, plan.name)
         exchange_programs(home, gateway, plan)
         return try_program(home, gateway, plan)
 
@@ -189,6 +191,8 @@ def make_plan(
         former.platforms if former and was_up else facts.platforms,
         former.hooks if former and was_up else facts.hooks,
     )
+    (installation.prefix / MARK).unlink(missing_ok=True)  # of an upgrade whose very last step was cut off
+    sync(installation.prefix)
     write_plan(home, plan)
     return plan
 

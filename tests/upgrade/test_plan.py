@@ -1,0 +1,108 @@
+"""What is done with an upgrade that was cut off: which program is in place, what is put back, and what a start does."""
+
+import fcntl
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from gateway.backup.archive import write_archive
+from gateway.config.home import Home
+from gateway.engine.sqlite.journal_file import connect
+from gateway.upgrade.environment import run_installer, write_mark
+from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, read_plan, write_plan
+from gateway.upgrade.start import try_upgrade
+from gateway.upgrade.undo import undo_upgrade
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home")
+    found.upgrade.mkdir(parents=True)
+    return found
+
+
+def make_plan(home: Home, tmp_path: Path, backup: str = "") -> UpgradePlan:
+    """On trial: the new program is in `env`, and the old one is beside it."""
+    prefix, beside = tmp_path / "env", tmp_path / ".env.upgrade"
+    for folder, text in ((prefix, "new"), (beside, "old")):
+        folder.mkdir()
+        (folder / "program").write_text(text)
+    write_mark(prefix, "a plan")
+    plan = UpgradePlan("a plan", "0.1.0", "0.2.0", str(prefix), str(beside), state="trying", backup=backup)
+    write_plan(home, plan)
+    return plan
+
+
+def test_a_mark_that_is_not_whole_lets_neither_program_go(home: Home, tmp_path: Path) -> None:
+    plan = make_plan(home, tmp_path)
+    Path(plan.prefix, MARK).write_text("")  # as a power cut leaves it
+    with (
+        pytest.raises(UpgradeError, match="cannot be told") as caught,
+        try_upgrade(home, Path(plan.prefix), pytest.fail),
+    ):
+        pytest.fail("nothing may start")
+    assert plan.prefix in str(caught.value)
+    assert plan.beside in str(caught.value)
+    assert (Path(plan.beside, "program").exists(), read_plan(home)) == (True, plan)
+    Path(plan.prefix, MARK).unlink()
+    with try_upgrade(home, Path(plan.prefix), pytest.fail):
+        assert read_plan(home) is None
+
+
+def test_a_plan_of_a_later_version_is_read(home: Home, tmp_path: Path) -> None:
+    plan = make_plan(home, tmp_path)
+    path = home.upgrade / PLAN
+    path.write_text(json.dumps({**json.loads(path.read_text()), "of_later": [1]}))
+    assert read_plan(home) == plan
+
+
+def test_whatever_the_new_program_fails_with_leads_back(home: Home, tmp_path: Path) -> None:
+    plan, restarted = make_plan(home, tmp_path), list[str]()
+    with try_upgrade(home, Path(plan.prefix), lambda: restarted.append("old")):
+        import_module("gateway.of_nobody")
+    assert (restarted, Path(plan.prefix, "program").read_text()) == (["old"], "old")
+    assert (read_plan(home), Path(plan.beside).exists()) == (None, False)
+
+
+def test_one_goes_back_at_a_time(home: Home, tmp_path: Path) -> None:
+    plan = make_plan(home, tmp_path)
+    with (home.upgrade / LOCK).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        command = [sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "another upgrade" in done.stderr) == (1, True)
+    assert (Path(plan.prefix, "program").read_text(), read_plan(home)) == ("new", plan)
+
+
+def test_the_way_back_touches_our_own_folder_alone(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (home.hooks / "whole").mkdir(parents=True)
+    (home.hooks / "mine").symlink_to(tmp_path / "src")
+    (home.own_folder / "kept.txt").write_text("before")
+    copy = write_archive(home, home.backups / "copy.tar.gz", with_env=False)
+    assert "hooks/mine" in copy.left_out
+    (home.own_folder / "kept.txt").write_text("after")
+    plan = make_plan(home, tmp_path, str(copy.path))
+    undo_upgrade(home, plan)
+    assert (home.own_folder / "kept.txt").read_text() == "before"
+    assert (home.hooks / "mine").readlink() == tmp_path / "src"
+    assert Path(plan.prefix, "program").read_text() == "old"
+
+
+def test_without_the_copy_the_new_program_is_tried_once_more(home: Home, tmp_path: Path) -> None:
+    plan = make_plan(home, tmp_path, str(home.backups / "gone.tar.gz"))
+    connect(home.journal).close()
+    with pytest.raises(UpgradeError, match=r"gone\.tar\.gz"):
+        undo_upgrade(home, plan)
+    assert read_plan(home) == plan, "it is on trial"
+    plan.enter(home, "returning")
+    with try_upgrade(home, Path(plan.prefix), pytest.fail) as note:
+        assert (note, read_plan(home)) == ("", plan)
+
+
+def test_others_can_read_what_is_installed(tmp_path: Path) -> None:
+    assert run_installer(["sh", "-c", "umask"], {"PATH": "/usr/bin:/bin"}, tmp_path).strip() == "0022"
