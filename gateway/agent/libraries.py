@@ -28,7 +28,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_installed(name: str) -> bool:
-    """Can it probably be loaded? Nothing is, to find out."""
+    """Can it probably be loaded? To find out the packages around its modules are, but none of these."""
     try:
         return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
     except ModuleNotFoundError:  # the package around it is not there

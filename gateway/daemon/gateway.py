@@ -508,7 +508,7 @@ def build_speaker(gateway: Gateway) -> AnswerSpeaker:
 def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
     """Programs that hear and speak get no secrets of ours."""
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-    return VoicePrograms(env, mark_of(home.lock), fork_server.start_program)
+    return VoicePrograms(env, mark_of(home.lock), fork_server.start_program if fork_server.is_forking else None)
 
 
 def build_traces(gateway: Gateway) -> TraceSender:

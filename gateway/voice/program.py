@@ -1,8 +1,8 @@
 """Programs of this machine that are run once for a file, or for an answer, and print what comes of it.
 
 Each leads a process group of its own, finds the usual variables around it and none of our secrets, and ends with the
-gateway, however that ends: its process is one of the fork server's. It bears the mark of the home: what it has detached
-from itself, and outlives the gateway, is ended by the next one.
+gateway, however that ends: its process is one of the fork server's, where that forks. It bears the mark of the home:
+what outlives the gateway (what it has detached from itself; all of it where nothing forks) is ended by the next one.
 """
 
 import errno
@@ -38,7 +38,7 @@ class VoicePrograms:
 
     env: Mapping[str, str]
     mark: str
-    fork: ForkProgram
+    fork: ForkProgram | None  # None: we do
 
     def find(self, name: str) -> str:
         """The file that is meant by this name; empty: there is none."""

@@ -9,7 +9,9 @@ from typing import Protocol
 import msgspec
 import pytest
 
+from gateway.config.home import Home
 from gateway.config.settings import Settings
+from gateway.daemon.gateway import build_voice_programs
 from gateway.errors import VoiceError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.voice import AnswerSpeaker, VoicePrograms
@@ -92,3 +94,9 @@ async def test_a_file_that_is_too_large_is_not_taken(make_speaker: MakeSpeaker, 
     whole = f"printf RIFF0000WAVE; head -c {LARGEST} /dev/zero"
     with pytest.raises(VoiceError, match=r"without end|more than"):
         await make_speaker("sh", "-c", whole).say("hello", tmp_path / "a1")
+
+
+async def test_where_nothing_forks_it_is_spoken_too(tmp_path: Path) -> None:
+    async with ForkServerClient(ForkServerSettings(processes=256, fork=False)) as fork_server:
+        programs = build_voice_programs({"PATH": os.environ["PATH"]}, Home(tmp_path), fork_server)
+        assert await programs.run(("sh", "-c", "cat"), tmp_path, b"hello") == b"hello"

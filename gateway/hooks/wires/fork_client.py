@@ -269,6 +269,11 @@ class ForkServerClient:
     def pid(self) -> int:
         return self._server.pid
 
+    @property
+    def is_forking(self) -> bool:
+        """Else it makes workers and commands alone, and no program."""
+        return self._settings.fork
+
     async def start(
         self,
         spec: WorkerSpec,
