@@ -5,11 +5,16 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aiohttp
+import anyio
 import pytest
 
 from gateway.daemon.platforms import steer_platform
+from gateway.engine import NewRecord
+from gateway.errors import EngineError
+from gateway.messages import Message, Receipt
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN
@@ -154,6 +159,35 @@ async def test_what_the_journal_does_not_take_comes_again(home: House, wire: Sla
         await until(lambda: not wire.pending, "the acknowledgement")
     assert full.refused == 1
     assert max(wire.statuses) >= 500
+
+
+class HangingAtFirst(FullAtFirst):
+    """It does not come to its end, and then does."""
+
+    async def __call__(self, message: Message, *extra: NewRecord, **how: Any) -> Receipt:
+        try:
+            return await super().__call__(message, *extra, **how)
+        except EngineError:
+            await anyio.sleep_forever()
+            raise
+
+
+async def test_a_call_that_was_cut_off_is_taken_when_it_comes_once_more(home: House, wire: SlackCallsWire) -> None:
+    body, hanging = make_event(wire, "what is it?"), HangingAtFirst(home.gateway)
+    signed = sign(body, str(int(time.time())), wire.secret)
+    headers = {"content-type": JSON, **{name.lower(): value for name, value in signed.items()}}
+    context = replace(home.gateway.adapter_context, receive=hanging, served_as="slack")
+    async with connected(home, context), anyio.create_task_group() as tasks:
+        route = context.routes.find("/networks/slack")
+        assert route is not None
+        tasks.start_soon(route.take, headers, body)
+        await until(lambda: bool(hanging.refused), "the call")
+        tasks.cancel_scope.cancel()
+    async with connected(home, context):
+        route = context.routes.find("/networks/slack")
+        assert route is not None
+        assert (await route.take(headers, body)).status == 200
+        await home.shows("It is 42.")
 
 
 async def test_slack_is_told_nothing_while_it_is_paused_and_calls_again(home: House, wire: SlackCallsWire) -> None:

@@ -7,8 +7,10 @@ it is good: what acts at once acts once, whatever becomes of the gateway.
 """
 
 import re
+from contextlib import suppress
 from http import HTTPStatus
 
+import anyio
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 
@@ -17,11 +19,12 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.engine import Engine, NewRecord
-from gateway.errors import Duplicate
+from gateway.errors import Duplicate, EngineError
 
 SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 SIGNATURE_TTL = 660.0  # seconds: one is good for five minutes around its time, whichever clock is ahead
+PURGE_TIMEOUT = 5.0  # seconds
 _STAMP = re.compile(r"[0-9]{1,11}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
@@ -61,9 +64,14 @@ class SlackRoute:
             (seq,) = await self._engine.append(signed)
         except Duplicate:
             return RouteAnswer()
-        answer = await self._dispatch(headers, body)
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            await self._engine.purge(self._subject, upto=seq, after=seq - 1)
+        is_taken = False
+        try:
+            answer = await self._dispatch(headers, body)
+            is_taken = answer.status < HTTPStatus.BAD_REQUEST
+        finally:
+            if not is_taken:  # also when it was cut off: or the same call, made again, would do nothing
+                with suppress(EngineError), anyio.move_on_after(PURGE_TIMEOUT, shield=True):
+                    await self._engine.purge(self._subject, upto=seq, after=seq - 1)
         return answer
 
     async def _dispatch(self, headers: Headers, body: bytes) -> RouteAnswer:
