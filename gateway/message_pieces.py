@@ -13,6 +13,7 @@ from gateway.messages import Address, HeardWords, Message
 from gateway.transcript import Entry
 
 DELETED = "[deleted by its author]"
+OF_OTHERS = "[said by somebody else]"
 HEARD_HEAD = "[What was said in this chat before, to others than you. It is context, and asks nothing of you:]"
 HEARD_END = "[End of what was said before.]"
 NAME_SIGNS = frozenset("[]():<>")  # with which a name could pass for more than a name
@@ -102,9 +103,9 @@ def put_pieces(pieces: Sequence[MessagePiece], made: Entry, entries: Sequence[En
 
 
 def delete_pieces(
-    entries: tuple[Entry, ...], pieces: tuple[MessagePiece, ...], gone: Collection[MessageName]
+    entries: tuple[Entry, ...], pieces: tuple[MessagePiece, ...], gone: Collection[MessageName], mark: str = DELETED
 ) -> tuple[tuple[Entry, ...], tuple[MessagePiece, ...]]:
-    """The entries of a turn without the words of these messages, and the pieces that are left."""
+    """The entries of a turn without the words of these messages (a mark stands there), and the pieces that are left."""
     left = list(pieces)
     found = list(entries)
     while piece := next((one for one in left if one.name in gone), None):
@@ -115,7 +116,7 @@ def delete_pieces(
         spans = piece.spans or ((0, len(entry.content)),)
         content = entry.content
         for number, (begin, end) in reversed(list(enumerate(spans))):
-            instead = "" if number else DELETED
+            instead = "" if number else mark
             content = content[:begin] + instead + content[end:]
             left = [_move(one, piece.entry, end, len(instead) - (end - begin)) for one in left]
         found[piece.entry] = replace(entry, content=content, parts=() if piece.has_files else entry.parts)

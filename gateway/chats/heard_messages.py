@@ -66,12 +66,13 @@ class HeardMessages:
         chat, plain = chat_of(message), as_heard(message, now)
         kept = self._chats.get(chat, [])
         known = next((one for one in kept if one.message.id == plain.id), None)
-        if not plain.text.strip():
-            return
-        if known is None and message.kind != "edit":
+        has_words = bool(plain.text.strip())
+        if known is None and message.kind != "edit" and has_words:
             self._put(chat, RecordedMessage(plain, now))
         elif known is not None and message.kind == "edit" and known.message.sender == message.sender:
-            kept[kept.index(known)] = RecordedMessage(replace(known.message, text=plain.text), known.at)
+            edited = RecordedMessage(replace(known.message, text=plain.text), known.at)
+            at = kept.index(known)
+            kept[at : at + 1] = [edited] if has_words else []
             trim_heard(kept)
         else:
             return
@@ -115,9 +116,11 @@ class HeardMessages:
                 self._changed.discard(chat)
                 try:
                     await self._write(chat)
-                except EngineError as error:
+                except BaseException as error:  # also a cancellation
                     self._changed.add(chat)
                     self._news.set()
+                    if not isinstance(error, EngineError):
+                        raise
                     log.warning("what was heard in %s is not written down now: %s", chat, error)
                     return
 
@@ -148,6 +151,7 @@ class HeardMessages:
 
     async def _remove(self, is_gone: Callable[[Message], bool]) -> bool:
         is_found = self._keep_only(lambda one: not is_gone(one.message))
+        self._news.set()  # when whoever wants it is cut off, it is written all the same
         await self.flush()
         return is_found
 

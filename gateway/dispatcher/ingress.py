@@ -120,6 +120,8 @@ class Ingress:
         self, message: Message, role: Role, *extra: NewRecord, bot: str, asked: str, complete: CompleteMessage | None
     ) -> Receipt:
         """Take what somebody does who may speak."""
+        if message.kind == "edit":  # it may have been said to others before, in other words
+            await self._context.heard.delete(name_of(message), message.sender)
         request = await self._find_request(message)
         if request:
             message = dataclasses.replace(message, session=request.session_key)

@@ -20,7 +20,7 @@ from gateway.engine import Engine
 from gateway.engine.interface import Record
 from gateway.errors import EngineTooNew
 from gateway.file_folders import escape_id
-from gateway.message_pieces import MessagePiece
+from gateway.message_pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages import ChatType
 from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
@@ -195,7 +195,8 @@ def pick_turns(session: Session, person: Person) -> Session:
 def _pick_words(turn: SessionTurn, person: Person) -> tuple[Entry, ...]:
     entries, people, pieces = turn
     if str(person) in people:
-        return entries
+        told = {one.name for one in pieces if one.by not in people}
+        return delete_pieces(entries, pieces, told, OF_OTHERS)[0]
     theirs = [one for one in pieces if one.by == str(person) and one.entry < len(entries)]
     said = [entries[one.entry].content[begin:end] for one in theirs for begin, end in one.spans]
     return (Entry("user", "\n\n".join(said)),)

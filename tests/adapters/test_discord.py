@@ -15,6 +15,7 @@ from gateway.daemon.platforms import steer_platform
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, GUILD, TEAM_ROLE, dm_of, known_as
 from tests.adapters.discord_wire import TOKEN, DiscordWire
@@ -426,3 +427,17 @@ async def test_a_thread_is_called_by_what_was_said_and_not_by_what_it_answers(
         await wire.write(f"<@{BOT['id']}> what is it?", chat=GROUP, reply_to=first)
         (shown,) = await home.shows("It is 42.")
         assert wire.channels[shown.thread]["name"] == "what is it?"
+
+
+async def test_in_a_quiet_chat_only_words_are_remembered_as_long_as_they_stand(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
+        await make_quiet(house)
+        file = {"id": wire.number(), "filename": "a.jpg", "size": 1, "url": "http://x/a", "proxy_url": "http://x/a"}
+        waves = {"id": wire.number(), "name": "waves", "format_type": 1}
+        wire.told(wire.message(BEN, CHANNEL, "", sticker_items=[waves]))
+        shown = wire.told(wire.message(BEN, CHANNEL, "the word is mellon", attachments=[file]))
+        await remembers(house, "the word is mellon")
+        await wire.edit(shown, "", by=BEN)
+        await remembers(house)

@@ -11,6 +11,7 @@ from aiohttp import web
 from gateway.adapters.telegram.format import render_messages
 from gateway.message_parts import Location
 from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite_groups import remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
 from tests.spine import until
@@ -171,6 +172,19 @@ async def test_what_hides_is_complained_of_as_soon_as_an_admin_wants_it_heard(
         for answer, complaints in {"quiet": 1, "default": 0}.items():
             await wire.write(f"/settings answer {answer}", chat=GROUP)
             await until(lambda: len(house.presence.complaints) == complaints, f"what is complained of with {answer}")  # noqa: B023
+
+
+async def test_in_a_quiet_chat_only_words_are_remembered_as_long_as_they_stand(
+    wire: TelegramWire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home", settings=f"chats: {{'telegram:{GROUP}': {{answer: quiet}}}}\n") as house:
+        wire.told(wire.message(BEN, GROUP, contact={"phone_number": "+49301", "first_name": "Ben Oak"}))
+        photo = [{"file_id": "f", "file_unique_id": "u", "width": 10, "height": 10}]
+        shown = wire.message(BEN, GROUP, photo=photo, caption="the word is mellon")
+        wire.told(shown)
+        await remembers(house, "the word is mellon")
+        wire.update("edited_message", {**shown, "caption": "", "edit_date": shown["date"]})
+        await remembers(house)
 
 
 @pytest.mark.parametrize(

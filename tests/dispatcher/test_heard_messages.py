@@ -98,6 +98,51 @@ async def test_what_is_edited_deleted_or_of_somebody_to_be_forgotten_is_gone_fro
     assert sorted(await list_kept(engine)) == ["another word", "word 3"]
 
 
+async def test_an_edit_that_leaves_no_words_leaves_none_here() -> None:
+    engine = MemoryEngine()
+    heard = remembering(engine)
+    heard.add(said(1, "word"))
+    heard.add(said(1, " ", "9", kind="edit"))
+    assert list_texts(heard) == ["word"]
+    await heard.flush()
+    heard.add(said(1, " ", kind="edit"))
+    await heard.flush()
+    assert (list_texts(heard), await list_kept(engine)) == ([], [])
+
+
+class SlowAtFirst(MemoryEngine):
+    """Its first purge never comes to its end."""
+
+    is_slow = False
+
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
+        if self.is_slow:
+            self.is_slow = False
+            await anyio.sleep_forever()
+        return await super().purge(pattern, upto, after)
+
+
+async def test_a_removal_that_is_cut_off_is_made_all_the_same() -> None:
+    engine = SlowAtFirst()
+    heard = remembering(engine)
+    heard.add(said(1, "word"))
+    await heard.flush()
+    engine.is_slow = True
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(heard.forget, "net:8")
+        await until(lambda: not engine.is_slow, "the purge")
+        tasks.cancel_scope.cancel()
+    assert await list_kept(engine) == ["word"]
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(heard.run)
+
+        async def is_gone() -> bool:
+            return not await list_kept(engine)
+
+        await until(is_gone, "the removal")
+        tasks.cancel_scope.cancel()
+
+
 async def test_what_is_too_old_or_of_a_chat_that_is_quiet_no_longer_goes() -> None:
     now = 1000.0
     clock = Clock(wall=lambda: now, steady=lambda: now, machine=lambda: now)
@@ -166,6 +211,15 @@ async def test_the_conversation_is_told_each_word_once_and_a_new_one_once_more()
         await room.dispatcher.receive(Message("7", GROUP, "7", "/new", kind="command"))
         await room.when("session:reset")
         assert "mellon" in await ask(room, 8)
+
+
+async def test_what_becomes_a_call_is_told_to_nobody_in_its_old_words() -> None:
+    async with chat("well", "well") as room:
+        await make_quiet(room)
+        await room.dispatcher.receive(said(1, "the word is mellon"))
+        await room.dispatcher.receive(Message("1:edit2", GROUP, "8", "what is it?", kind="edit"))
+        await room.when("agent:end")
+        assert await ask(room, 2) == "what is it?"  # by somebody else, in a conversation of their own
 
 
 async def test_who_calls_twice_before_the_answer_tells_it_once() -> None:

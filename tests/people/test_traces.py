@@ -1,5 +1,6 @@
 """Whose a conversation and a record are, by their names."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,10 +10,11 @@ from gateway import records
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.engine import Engine
 from gateway.errors import AccessError
-from gateway.messages import Address, Message
+from gateway.message_pieces import OF_OTHERS, find_pieces, quote_heard
+from gateway.messages import Address, HeardWords, Message
 from gateway.people import Person, PersonTraces, parse_person
-from gateway.people.traces import is_direct, is_of
-from gateway.sessions import SessionRepository
+from gateway.people.traces import is_direct, is_of, pick_turns
+from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry
@@ -96,3 +98,16 @@ def test_a_webhook_is_found_by_the_name_that_usage_shows() -> None:
     webhook = parse_person("webhook:issues")
     assert (str(webhook), webhook.payers) == ("internal:webhook:issues", ("internal:webhook:issues", "webhook:issues"))
     assert parse_person("telegram:5").payers == ("telegram:5",)
+
+
+def test_who_called_gets_their_own_words_and_the_answer_not_what_others_said_before() -> None:
+    said = Message("2", Address("telegram", "-5", "group"), "1002", "what is it?")
+    heard = HeardWords("1", "1003", "Ben", "mellon")
+    told = replace(said, heard=(heard,))
+    asked = f"{quote_heard(said.address, [heard])[0]}what is it?"
+    entries, pieces = (Entry("user", asked), Entry("assistant", "It is 42.")), find_pieces([told], asked)
+    session = Session("s", entries=entries, turns=(2,), speakers=(("telegram:1002",),), pieces=(pieces,))
+    question, answer = pick_turns(session, ANN).entries
+    assert question.content == asked.replace("mellon", OF_OTHERS)
+    assert answer.content == "It is 42."
+    assert pick_turns(session, Person("telegram", "1003")).entries == (Entry("user", "mellon"),)

@@ -93,7 +93,7 @@ class MatrixReader:
         is_command = self._host.is_command(text)
         is_called = is_own or self._is_called(content)
         is_overheard = not self._host.is_for_us(address, is_called=is_called, is_command=is_command)
-        if is_overheard and not (text and self._host.is_heard(address)):
+        if is_overheard and not (text and part is None and self._host.is_heard(address)):
             return None
         said = str((quoted or {}).get("content", {}).get("body", ""))
         message = Message(

@@ -60,8 +60,8 @@ class DiscordReader:
         is_called = is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
         kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         if not self.is_for_us(address, is_called=is_called, is_command=is_command):
-            is_own = bool(text) and not message.message_snapshots
-            if not (is_own and self.is_heard(address)):
+            text = text if message.content and not message.message_snapshots else ""
+            if not ((text or is_edit) and self.is_heard(address)):
                 return None
             return IncomingMessage(replace(self._message(message, address, text, kind), is_overheard=True))
         if is_mentioned and self.settings.auto_thread and address.chat_type == "group" and not is_command:

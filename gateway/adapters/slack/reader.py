@@ -99,7 +99,7 @@ class SlackReader:
         if not (text or files or shared):
             return None
         is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
-        if is_overheard and not (text and self.is_heard(address)):
+        if is_overheard and not ((text or kind == "edit") and self.is_heard(address)):
             return None
         if address.chat_type == "group" and not (is_command or is_overheard):
             address = replace(address, chat_type="thread", thread_id=str(event["ts"]))

@@ -66,9 +66,11 @@ class TelegramReader:
             return None
         is_called = any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
         is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
-        is_own = bool(said) and first.forward_origin is None
-        if is_overheard and not (is_own and self.is_heard(address)):
-            return None
+        if is_overheard:
+            is_own = first.forward_origin is None
+            said = [text for one in parts if is_own and (one.text or one.caption) and (text := self._text_of(one))]
+            if not ((said or kind == "edit") and self.is_heard(address)):
+                return None
         text = "\n".join(said) if not any(one.text for one in parts) else "".join(said)
         text = text if is_command or is_overheard else self._with_context(first, text)
         reply_to = str(first.reply_to_message.message_id) if first.reply_to_message else ""
