@@ -38,7 +38,7 @@ class Installation:
         if self.way == "pipx":
             return f"pipx inject {self.prefix.name} {names}"
         if self.way == "uv tool":
-            return f"uv tool install {self.prefix.name} {' '.join(f'--with {one}' for one in packages)}"
+            return f"uv pip install --python {self.python} {names}"
         if find_spec("pip") is not None:
             return f"{sys.executable} -m pip install {names}"
         return f"{self.find_uv()} pip install --python {sys.executable} {names}"

@@ -169,7 +169,7 @@ def by_pipx(wheel: Path, python: Path, place: Path, limits: Path) -> Path:
 INSTALLERS = {"pip": by_pip, "uv": by_uv, "pipx": by_pipx}
 BRINGS = {
     "pip": "/bin/python -m pip install anthropic",
-    "uv": "uv tool install hermes-gateway --with anthropic",
+    "uv": "/hermes-gateway/bin/python anthropic",
     "pipx": "pipx inject hermes-gateway anthropic",
 }
 """What brings an extra there, as the gateway itself says it."""

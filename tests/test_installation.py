@@ -11,7 +11,7 @@ from gateway.installation import PIPX_RECEIPT, UV_RECEIPT, Way, find_installatio
 @pytest.mark.parametrize(
     ("files", "way", "line"),
     [
-        ((f"env/{UV_RECEIPT}",), "uv tool", "uv tool install env --with pillow --with pypdfium2"),
+        ((f"env/{UV_RECEIPT}",), "uv tool", "env/bin/python pillow pypdfium2"),
         ((f"env/{PIPX_RECEIPT}",), "pipx", "pipx inject env pillow pypdfium2"),
         (("x", "gateway/__init__.py"), "clone", "pip install"),
         ((), "environment", "pip install"),

@@ -5,15 +5,19 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.cli.output import MissingAnswer, ask_person, print_note, show_fields, show_progress
+from gateway.cli.service.launchd import LaunchdService
+from gateway.cli.service.systemd import SystemdService
 from gateway.cli.upgrade.running_gateway import RunningGateway, find_service
 from gateway.config.home import Home, get_process_environment
 from gateway.daemon.process import reserve_home
 from gateway.errors import ExitCode
 from gateway.installation import Installation, find_installation
+from gateway.upgrade.plan import steer_upgrade
 from gateway.upgrade.program import PACKAGE
 
 STOP_PATIENCE = 600.0  # seconds: what the gateway has begun may go on a while
@@ -28,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
     installation = find_installation(Path(sys.prefix), Path(sys.base_prefix))
-    gateway, environ = RunningGateway(home, get_process_environment()), get_process_environment()
+    environ = get_process_environment()
+    gateway = RunningGateway(home, environ)
+    gateway.check_caller()
     service, command = find_service(home, environ, 0), make_removal_command(installation)
     show_fields(
         [
@@ -46,20 +52,27 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.purge and not can_purge(home):
         return int(ExitCode.FAILED)
     with show_progress("the gateway to end what it has begun"):
+        done = remove_service(home, gateway, service, purge=args.purge)
+    for line in [*done, describe_leftovers(home)]:
+        print(line)
+    if command and shutil.which(command[0]):
+        return subprocess.run(command, env=environ | find_tool_folder(installation), check=False).returncode
+    print(f"the program is left; to remove it: {shlex.join(command or ['rm', '-r', str(installation.prefix.parent)])}")
+    return None
+
+
+def remove_service(
+    home: Home, gateway: RunningGateway, service: LaunchdService | SystemdService | None, *, purge: bool
+) -> list[str]:
+    """What was done. UpgradeError: an upgrade is under way, which would start it again."""
+    with steer_upgrade(home) if home.own_folder.is_dir() else nullcontext():
         gateway.stop()
-        if service:
-            for line in service.uninstall():
-                print(line)
+        done = list(service.uninstall()) if service else []
         if home.own_folder.is_dir():
             with reserve_home(home.lock, STOP_PATIENCE):
-                if args.purge:
+                if purge:
                     shutil.rmtree(home.own_folder)
-    print(describe_leftovers(home))
-    if command and shutil.which(command[0]):
-        return subprocess.run(command, check=False).returncode
-    rest = shlex.join(command) if command else f"rm -r {installation.prefix.parent}"
-    print(f"the program is left; to remove it: {rest}")
-    return None
+    return done
 
 
 def can_purge(home: Home) -> bool:
@@ -81,6 +94,16 @@ def describe_leftovers(home: Home) -> str:
     if not left:
         return f"{home.own_folder} is gone"
     return f"{home.own_folder} is gone; what is yours, or Hermes's too, stays in {home.root}: {', '.join(left)}"
+
+
+def find_tool_folder(installation: Installation) -> dict[str, str]:
+    """Where the tool that made the environment keeps it: who removes it need not have the variables of that time."""
+    match installation.way:
+        case "uv tool":
+            return {"UV_TOOL_DIR": str(installation.prefix.parent)}
+        case "pipx":
+            return {"PIPX_HOME": str(installation.prefix.parent.parent)}
+    return {}
 
 
 def make_removal_command(installation: Installation) -> list[str]:

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from gateway.worker.process_marks import mark_of
 from tests.upgrade.conftest import PATIENCE, InstalledGateway
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
@@ -36,3 +37,11 @@ def test_the_program_goes_and_says_where_the_home_lies(gateway: InstalledGateway
     assert done.returncode == 0, done.stderr
     assert f"its home stays: {gateway.home.root}" in done.stdout
     assert (gateway.pid, gateway.program.path.exists(), gateway.home.journal.exists()) == (0, False, True)
+
+
+def test_a_command_of_the_gateway_itself_ends_nothing(gateway: InstalledGateway) -> None:
+    gateway.environ["HERMES_GATEWAY_MARK"] = mark_of(gateway.home.lock)
+    for words in (("uninstall", "--yes"), ("upgrade", "--yes")):
+        done = gateway.cli(*words)
+        assert (done.returncode, "a terminal of your own" in done.stderr) == (1, True), done.stderr
+    assert gateway.pid != 0

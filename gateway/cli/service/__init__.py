@@ -52,6 +52,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     elif args.verb == "uninstall":
         for line in service.uninstall():
             print_text(line)
+        print_text(f"its home stays: {service.home.root}")
     elif args.verb == "status":
         return show_status(service, as_json=args.json)
     else:

@@ -4,6 +4,7 @@ import os
 import plistlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 
 from gateway.cli.service.systemd import ServiceError, call_program, run_program
 from gateway.config.home import Home
@@ -62,7 +63,7 @@ class LaunchdService:
             raise ServiceError(f"it is no service here: there is no {self.unit}")
         self.stop()
         self.unit.unlink()
-        yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
+        yield f"it has ended, and {self.unit} is gone"
 
     def start(self) -> None:
         """ServiceError: launchd refused."""
@@ -78,6 +79,13 @@ class LaunchdService:
         if not self.unit.exists():
             return {"service": "not installed; hermes-gateway service install does it", "unit": str(self.unit)}
         return {"service": "loaded" if self.is_running() else "not loaded", "unit": str(self.unit), "mind": NOT_RUN}
+
+    def is_installed_for_home(self) -> bool:
+        """Whether the agent that is installed serves this home."""
+        try:
+            return str(self.home.root) in plistlib.loads(self.unit.read_bytes())["ProgramArguments"]
+        except (ValueError, KeyError, TypeError, ExpatError):
+            return False
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
         return ["tail", "-n", str(max(lines, 0)), *(["-F"] if follow else []), str(self._log)]

@@ -84,7 +84,7 @@ class SystemdService:
         self._control("disable", "--now", UNIT)
         self.unit.unlink()
         self._control("daemon-reload")
-        yield f"it has ended, and {self.unit} is gone; its home stays: {self.home.root}"
+        yield f"it has ended, and {self.unit} is gone"
 
     def start(self) -> None:
         """ServiceError: it did not get ready, or systemd is not there."""

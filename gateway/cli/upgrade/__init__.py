@@ -82,6 +82,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     check_owner(home)
     with steer_upgrade(home):
         gateway, plan = RunningGateway(home, environ), read_plan(home)
+        gateway.check_caller()
         if plan and plan.has_new():
             return try_program(home, gateway, plan)
         if plan:

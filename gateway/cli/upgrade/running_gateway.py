@@ -19,6 +19,8 @@ from gateway.control_socket.client import call_gateway
 from gateway.daemon.process import lock_holder_of
 from gateway.errors import GatewayError
 from gateway.logs.text import to_one_line
+from gateway.worker.process_marks import MARK_VARIABLE, mark_of
+from gateway.worker.process_tree import find_ancestors
 
 HOLDER = re.compile(r"pid (\d+)")
 ASK_PATIENCE = 10.0  # seconds for an answer of the gateway
@@ -64,6 +66,15 @@ class RunningGateway:
         if not self.pid:
             return "it does not run"
         return f"it runs, as {'a service' if self.service else 'somebody started it'} (pid {self.pid})"
+
+    def check_caller(self) -> None:
+        """ServiceError: who asks has come from this gateway, as its agent's commands do, and would end with it."""
+        mark, ours = mark_of(self._home.lock), self._environ.get(MARK_VARIABLE, "")
+        if (mark and ours.startswith(mark)) or (self.pid and self.pid in find_ancestors(os.getpid())):
+            raise ServiceError(
+                "this comes from a process of the gateway itself, which would end halfway when that is stopped\n"
+                "run it in a terminal of your own"
+            )
 
     def read_facts(self) -> ServedFacts:
         """As it says itself, now."""
@@ -136,7 +147,7 @@ def find_service(home: Home, environ: Mapping[str, str], pid: int) -> LaunchdSer
     """The one that runs the process `pid` on this home; where there is none (0), the one that is installed for it."""
     if sys.platform == "darwin":
         launchd = LaunchdService(home, environ)
-        return launchd if launchd.unit.exists() and str(home.root) in launchd.unit.read_text("utf-8") else None
+        return launchd if launchd.unit.exists() and launchd.is_installed_for_home() else None
     for is_system in (False, True):
         service = SystemdService(home, environ, is_system=is_system)
         if not is_for(service, home, environ):
@@ -152,7 +163,7 @@ def is_for(service: SystemdService, home: Home, environ: Mapping[str, str]) -> b
     """Whether its unit is there and names this home; one that names none is for that of the person."""
     if not service.unit.exists():
         return False
-    unit = service.unit.read_text("utf-8")
-    if "HERMES_HOME=" not in unit:
+    lines = service.unit.read_text("utf-8").splitlines()
+    if not any(line.startswith("Environment=") and "HERMES_HOME=" in line for line in lines):
         return home.root == Path(environ.get("HOME") or Path.home(), ".hermes")
-    return f"Environment={quote_word(f'HERMES_HOME={home.root}')}\n" in unit
+    return f"Environment={quote_word(f'HERMES_HOME={home.root}')}" in lines
