@@ -208,6 +208,8 @@ def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan) ->
                 plan.enter(home, "trying", backup, last_seq)
                 exchange_folders(Path(plan.prefix), Path(plan.beside))
     except (GatewayError, OSError) as error:
+        if plan.has_new():  # it is in place, and the next start tries it
+            raise
         resume_gateway(home, gateway, plan)
         raise UpgradeError(f"nothing was changed: {error}") from error
 
