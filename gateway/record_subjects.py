@@ -31,6 +31,7 @@ WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 SEND_SUBJECTS = "gw.sent.>"
 EVENT_SUBJECTS = "gw.ev.>"
+CURSOR_SUBJECTS = "gw.cur.>"
 OWED_EVENT_SUBJECTS = "gw.owed.>"
 RETRY_SUBJECTS = "gw.redo.*"
 DEAD_SUBJECTS = "gw.dead.>"
@@ -216,5 +217,5 @@ def signature_subject_of(platform: str, served_as: str) -> str:
 
 def cursor_subject_of(reader: str, bot: str = "") -> str:
     """Returns where it is kept how far a bot has read its network, or a follower the journal."""
-    subject = f"gw.cur.{platform_token_of(reader)}"
+    subject = f"{CURSOR_SUBJECTS[:-1]}{platform_token_of(reader)}"
     return f"{subject}.{token_of(bot)}" if bot else subject

@@ -110,6 +110,9 @@ def titles_of_license_files(name: str) -> list[str]:
     return [text.lstrip().partition("\n")[0] for text in texts if text]
 
 
+PIPLESS = "python3 has no pip, and uv is not on the PATH: apt install python3-pip, or install uv"
+
+
 def test_the_script_shows_what_went_wrong_and_nothing_else(tmp_path: Path) -> None:
     """A clean clone on a machine whose Python has no pip: one clear failure, and no half-made environment."""
     (tmp_path / "bin").mkdir()
@@ -120,5 +123,5 @@ def test_the_script_shows_what_went_wrong_and_nothing_else(tmp_path: Path) -> No
     (tmp_path / "x").write_text((ROOT / "x").read_text())
     command = ["/bin/sh", str(tmp_path / "x"), "run"]
     done = subprocess.run(command, env={"PATH": str(tmp_path / "bin")}, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "No module named pip\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"x: {PIPLESS}\n")
     assert not (tmp_path / ".venv").exists()

@@ -94,7 +94,7 @@ def read_plan(home: Home) -> UpgradePlan | None:
         said = {**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])}
         known = {one.name for one in fields(UpgradePlan)}  # a later version may have written more
         return UpgradePlan(**{name: value for name, value in said.items() if name in known})
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError):
         raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None

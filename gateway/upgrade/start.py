@@ -15,14 +15,15 @@ from pathlib import Path
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
 from gateway.errors import HomeBusy
-from gateway.record_subjects import hook_store_subject_of
+from gateway.record_subjects import CURSOR_SUBJECTS, event_subject_of, hook_store_subject_of
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, is_in_use, read_plan
 
 log = logging.getLogger(__name__)
 
 # What a start and a stop alone write: how far something was read, that they happened, what is noted for the next one.
 OWN_NOTES = ("gateway/notices", "mcp")
-IDLE_SUBJECTS = ("gw.cur.", "gw.ev.gateway.", *(hook_store_subject_of(one).removesuffix("*") for one in OWN_NOTES))
+IDLE_PATTERNS = (CURSOR_SUBJECTS, event_subject_of("gateway:*"), *map(hook_store_subject_of, OWN_NOTES))
+IDLE_SUBJECTS = tuple(pattern.rstrip("*>") for pattern in IDLE_PATTERNS)
 
 
 def find_new_records(home: Home, plan: UpgradePlan) -> str:

@@ -369,7 +369,8 @@ def test_nothing_that_is_printed_is_wider_than_a_terminal(gateway: GatewayProces
     said = show_on_terminal(gateway, "security", "audit")
     assert "access.everybody" in said
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
-    assert [line for line in plain if len(line) > 80] == []
+    # a path that is as long as a line stays whole, to be copied
+    assert [line for line in plain if len(line) > 80 and " " in line.strip()] == []
 
 
 def test_it_never_runs_a_hook(gateway: GatewayProcess) -> None:
