@@ -19,8 +19,10 @@ RUN /tools/bin/uv pip install -q --no-deps --build-constraints bootstrap.lock . 
     && python3 -m compileall -q /opt/hermes-gateway/lib/python3*/site-packages/gateway
 ARG EXTRAS
 RUN [ -z "$EXTRAS" ] || /tools/bin/uv pip install -q -c requirements.lock --build-constraints bootstrap.lock ".[$EXTRAS]"
-# What debuggers read in the libraries is a tenth of the image.
-RUN find /opt/hermes-gateway -name '*.so' -exec strip --strip-unneeded {} +
+# What debuggers read in the libraries is a tenth of the image; nothing here colours the code of programs, or is Windows.
+RUN find /opt/hermes-gateway -name '*.so' -exec strip --strip-unneeded {} + \
+    && rm -r /opt/hermes-gateway/lib/python3*/site-packages/pygments/lexers \
+    && rm -r /opt/hermes-gateway/lib/python3*/site-packages/discord/bin
 
 FROM ${BASE}
 RUN apt-get update \
