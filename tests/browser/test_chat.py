@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from gateway.testing import GatewayProcess
 from tests.browser.screen import PATIENCE, SCHEMES, WIDTHS, Screen, log_in, screens
@@ -191,6 +191,31 @@ def test_a_file_goes_up_and_what_was_written_is_changed(screen: Screen, tmp_path
     expect(answers(screen)).to_have_count(2, timeout=PATIENCE)
     expect(screen.page.locator(".log .said.user")).to_have_count(1)
     expect(screen.page.locator(".log .said.user")).to_contain_text("what was this?")
+
+
+def test_what_is_sent_before_its_files_are_here_waits_for_them(screen: Screen, tmp_path: Path) -> None:
+    enter(screen, "c" + "a" * 15)
+    letters = [tmp_path / f"{number}.txt" for number in (1, 2)]
+    for letter in letters:
+        letter.write_text("a letter")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    screen.page.route("**/chat/file?id=*", hold)
+    screen.page.get_by_label("Files to send").set_input_files(letters)
+    for count in range(2):
+        write(screen, "what are these?")
+        expect(screen.page.locator(".composer")).to_contain_text("sent as soon as its files are here")
+        expect(screen.page.locator(".log .said")).to_have_count(0)
+        expect(screen.page.locator(".composer li", has_text="…")).to_have_count(2 - count)
+        while len(held) <= count:
+            screen.page.wait_for_timeout(10)
+        held[count].continue_()
+    expect(screen.page.locator(".log .files a")).to_have_count(2, timeout=PATIENCE)
+    expect(answers(screen)).to_have_count(1, timeout=PATIENCE)
+    expect(screen.page.locator(".composer li")).to_have_count(0)
 
 
 def test_an_answer_that_is_spoken_too_is_played(screen: Screen) -> None:

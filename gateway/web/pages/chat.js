@@ -239,6 +239,7 @@ class Composer {
     this.place = place
     this.files = []
     this.edits = ''
+    this.isWaiting = false  // for files that are on their way, to be sent with them
     this.text = el('textarea', { rows: 2, placeholder: 'Write something, or / for commands', 'aria-label': 'Your message' })
     this.kept = el('ul', { className: 'files' })
     this.note = el('p', { className: 'soft', hidden: true })
@@ -267,29 +268,40 @@ class Composer {
 
   change(one) {
     this.edits = one?.id.split(':edit-')[0] ?? ''
-    this.note.hidden = !one
-    this.note.textContent = 'You write anew what you wrote; Escape leaves it.'
+    this.wait(false)
     this.text.value = one?.text ?? ''
     this.text.focus()
   }
 
+  wait(isWaiting) {
+    this.isWaiting = isWaiting
+    this.note.hidden = !isWaiting && !this.edits
+    this.note.textContent = isWaiting ? 'It is sent as soon as its files are here.' : 'You write anew what you wrote; Escape leaves it.'
+  }
+
   async keep(files, event) {
     if (files.length) event?.preventDefault()
-    for (const file of files) {
-      const note = el('li', {}, `${file.name} …`)
-      this.kept.append(note)
-      const entry = { note, file: null }
-      this.files.push(entry)
-      const drop = el('button', { type: 'button', 'aria-label': `leave out ${plain(file.name)}` }, '×')
-      drop.addEventListener('click', () => { note.remove(); this.files = this.files.filter(one => one !== entry) })
-      entry.file = await this.sendFile(file).catch(error => ({ failed: error.message }))
-      note.replaceChildren(plain(entry.file.failed ? `${file.name}: ${entry.file.failed}` : file.name), ' ', drop)
-      if (entry.file.failed) note.className = 'bad-text'
+    const entries = files.map(file => ({ name: file.name, note: el('li', {}, `${file.name} …`), file: null }))
+    this.files.push(...entries)  // all at once: what is sent now waits for the last of them
+    this.kept.append(...entries.map(entry => entry.note))
+    for (const [index, entry] of entries.entries()) {
+      entry.file = await this.sendFile(files[index], this.files.indexOf(entry)).catch(error => ({ failed: error.message }))
+      this.showKept(entry)
+      if (entry.file.failed) this.wait(false)  // without that file it goes only when one says so again
+      if (this.isWaiting) this.say()
     }
   }
 
-  async sendFile(file) {
-    if (this.files.length > MOST_FILES) throw new Error(`a message has ${MOST_FILES} files at most`)
+  showKept(entry) {
+    const { failed } = entry.file
+    const drop = el('button', { type: 'button', 'aria-label': `leave out ${plain(entry.name)}` }, '×')
+    drop.addEventListener('click', () => { entry.note.remove(); this.files = this.files.filter(one => one !== entry) })
+    entry.note.replaceChildren(plain(failed ? `${entry.name}: ${failed}` : entry.name), ' ', drop)
+    if (failed) entry.note.className = 'bad-text'
+  }
+
+  async sendFile(file, place) {
+    if (place >= MOST_FILES) throw new Error(`a message has ${MOST_FILES} files at most`)
     if (file.size > LARGEST_FILE) throw new Error(`it has ${bytes(file.size)}; ${bytes(LARGEST_FILE)} are taken at most`)
     const type = /^[a-z0-9.+-]{1,60}\/[a-z0-9.+-]{1,60}$/.test(file.type) ? file.type : ''
     const about = new URLSearchParams({ id: makeId(), name: file.name.slice(0, 200), type })
@@ -301,7 +313,8 @@ class Composer {
   say() {
     const isReady = this.files.every(one => one.file)
     const files = this.files.map(one => one.file).filter(one => one && !one.failed)
-    if (!isReady || !(this.text.value.trim() || files.length)) return
+    if (!isReady) return this.wait(true)
+    if (!(this.text.value.trim() || files.length)) return this.wait(false)
     this.place.say({ id: makeId(), thread: this.place.thread, text: this.text.value, files, edits: this.edits })
     this.files = []
     this.kept.replaceChildren()
