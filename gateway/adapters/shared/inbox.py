@@ -20,7 +20,7 @@ from gateway.errors import EngineError
 from gateway.message_pieces import MessageName
 from gateway.messages import Attachment, Message
 
-MOST_TAKEN = 10_000  # ids of messages that are known to be taken
+MOST_TAKEN = 1000  # ids of messages that are known to be taken; the journal knows all of them
 MAX_RAW = 32_000  # bytes of what a network sent for one message
 
 FetchFile: TypeAlias = Callable[[FileT, Path], Awaitable[Attachment | str]]

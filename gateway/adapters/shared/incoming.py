@@ -9,7 +9,7 @@ import msgspec
 from gateway.messages import Address, Message, Receipt
 
 LONGEST_QUOTE = 500  # characters of what somebody replies to
-MOST = 2000
+MOST = 500  # messages of a network: an answer and a question come soon after what they belong to
 LATEST = 253_402_300_799.0  # the last second of the year 9999
 
 STRANGER = "You may not use this bot here."

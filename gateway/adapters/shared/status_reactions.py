@@ -25,7 +25,7 @@ from gateway.messages import Address, ChatType, Message, Receipt
 
 log = logging.getLogger(__name__)
 
-MOST = 2000  # messages whose state is known
+MOST = 500  # messages whose state is known; reactions keep no pace with more that wait
 MOST_WAITING = 200  # messages whose reaction is to be changed
 LONGEST_SILENCE = 60.0
 UNSAID = (
@@ -131,16 +131,16 @@ class StatusReactions:
 
     def _note_turn(self, event_type: str, fields: Mapping[str, Any]) -> None:
         turn, number = str(fields["turn_id"]), str(fields["message_id"]).partition(":")[0]
+        state: MessageState
         if event_type == "agent:start":
             if number not in self._known and fields.get("resumed"):
                 remember(self._known, number, MarkedMessage(address_from(fields), shown=None), MOST)
-            remember(self._of_turn, turn, self._list_answered(number), MOST)
-            state: MessageState = "working"
-        elif fields["stop"] == "paused":
-            state = "seen"
+            answered, state = self._list_answered(number), "working"
         else:
-            state = "failed" if fields.get("error") else "" if fields.get("interrupted") else "done"
-        for one in self._of_turn.get(turn, ()):
+            answered, state = self._of_turn.pop(turn, []), find_end_state(fields)
+        if state in ("working", "seen"):  # it is not over
+            remember(self._of_turn, turn, answered, MOST)
+        for one in answered:
             self._want(one, state)
 
     def _list_answered(self, number: str) -> list[str]:
@@ -214,6 +214,13 @@ class StatusReactions:
                 self._presence.lack(
                     UNSAID.format(where=where, why=error, name=self._presence.name.replace(":", ".accounts."))
                 )
+
+
+def find_end_state(fields: Mapping[str, Any]) -> MessageState:
+    """What the messages that a turn answered are then."""
+    if fields["stop"] == "paused":
+        return "seen"
+    return "failed" if fields.get("error") else "" if fields.get("interrupted") else "done"
 
 
 def address_from(fields: Mapping[str, Any]) -> Address:

@@ -25,7 +25,7 @@ NONCE_EVENT: Final = "gateway_reply"
 EVERYWHERE: Final = frozenset({"missing_scope", "unknown_method", "not_allowed", "not_allowed_token_type"})
 """Refusals that do not depend on the channel."""
 BEGINNINGS, ADDITIONS, ENDINGS = Rate(3, 1.0), Rate(5, 0.7), Rate(3, 1.0)
-MOST: Final = 2000
+MOST: Final = 500  # messages that grow, and channels that refuse
 
 
 class SlackStreams:
