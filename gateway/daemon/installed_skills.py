@@ -35,6 +35,6 @@ def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Sk
 
 def _is_intact(folder: Path, digest: str) -> bool:
     try:
-        return read_whole_folder(folder).digest == digest
+        return read_whole_folder(folder, known=digest).digest == digest
     except HookError:
         return False

@@ -1,6 +1,5 @@
 """A hook as it would be installed: its files, read and not run, what it asks for, and what that means in words."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from gateway.errors import HookError
 from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.hook_files import list_hook_files
 from gateway.hooks.folders.installed import HookGrants
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.folders.reach import describe_network
@@ -165,13 +165,11 @@ def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> 
 def list_text_files(folder: Path) -> dict[str, str | None]:
     """What is in it, by name; None for what is no text."""
     found: dict[str, str | None] = {}
-    for place, _, names in os.walk(folder):
-        for name in names:
-            path = Path(place) / name
-            try:
-                found[str(path.relative_to(folder))] = path.read_text("utf-8")
-            except (OSError, UnicodeDecodeError):
-                found[str(path.relative_to(folder))] = None
+    for name, entry in list_hook_files(folder) if folder.is_dir() else ():
+        try:
+            found[name] = Path(entry.path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            found[name] = None
     return found
 
 

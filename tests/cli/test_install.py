@@ -286,6 +286,25 @@ def test_a_difference_that_is_cut_says_where_the_rest_is(gateway: GatewayProcess
     assert "+# the end" in gateway.cli("hooks", "update", "greet", "--check").stdout
 
 
+def test_what_lies_there_because_somebody_works_on_it_is_not_installed(gateway: GatewayProcess, greet: Path) -> None:
+    """A repository in which its author has tested and edited, with what would be refused or would change the hash."""
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    digest = lock_of(gateway)["greet"]["digest"]
+    commit(greet, {".pytest_cache/README.md": "x", ".handler.py.swp": "x", "handler.py~": "x"})
+    for folder in (".venv", "venv", "node_modules"):
+        (greet / folder / "bin").mkdir(parents=True)
+        (greet / folder / "bin" / "python").symlink_to(sys.executable)
+        (greet / folder / "large").write_bytes(b"\0" * (65 << 20))
+    (greet / "__pycache__").mkdir()
+    assert gateway.cli("hooks", "outdated").stdout.strip() == "all that is installed is as it is there"
+    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
+    assert lock_of(gateway)["greet"]["digest"] == digest
+    folder = gateway.home.own_folder / lock_of(gateway)["greet"]["path"]
+    assert sorted(path.name for path in folder.iterdir()) == ["HOOK.yaml", "handler.py"]
+    put(greet, {"handler.py": HANDLER.replace("hello", "hullo"), ".pytest_cache/README.md": "y"})
+    assert ".pytest_cache" not in gateway.cli("hooks", "update", "--check").stdout
+
+
 HOSTILE = {
     "leads out": ({"HOOK.yaml": MANIFEST, "../../out.py": "x"}, "leads out of its folder"),
     "broken": ({"HOOK.yaml": "events: [", "handler.py": HANDLER}, "would not run"),

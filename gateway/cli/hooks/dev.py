@@ -27,6 +27,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode, HookError
+from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
 from gateway.installer.fetched_hook import fetch_hook, list_variables
@@ -174,7 +175,14 @@ def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
 
 def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:
     """With each save; and once when it is watched, for what was saved while the gateway started."""
-    looks = watch(hook.folder, stop_event=stop, raise_interrupt=False, rust_timeout=WATCH_BEGIN, yield_on_timeout=True)
+    looks = watch(
+        hook.folder,
+        watch_filter=lambda _, path: not any(map(is_ignored_file, Path(path).relative_to(hook.folder).parts)),
+        stop_event=stop,
+        raise_interrupt=False,
+        rust_timeout=WATCH_BEGIN,
+        yield_on_timeout=True,
+    )
     for number, changes in enumerate(looks):
         if (changes or number == 0) and hook.put(is_repeat=not changes) and not stop.is_set():
             notify_gateway(home, hook.name)

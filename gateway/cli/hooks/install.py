@@ -63,7 +63,7 @@ class HookUpdate:
     def is_intact(self) -> bool:
         """Whether what is installed lies there as it was installed."""
         try:
-            return read_whole_folder(self.folder).digest == self.before.digest
+            return read_whole_folder(self.folder, known=self.before.digest).digest == self.before.digest
         except HookError:
             return False
 

@@ -19,6 +19,7 @@ import msgspec
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
 from gateway.events import Event
+from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
 from gateway.hooks.folders.manifest import (
@@ -62,7 +63,7 @@ _PROGRAM_STARTS = re.compile(
     rb"|webbrowser|plumbum|plyer|notify2|pyperclip|pyautogui|pynput|tkinter|gi\.repository"
     rb"|(import|from)\s+(sh|dbus|dbus_next|dbus_fast|jeepney|pulsectl)\b)"
 )
-_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+_PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # code of others
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ def find_code_files(folder: Path) -> list[str]:
 
 
 def _is_skipped_folder(name: str) -> bool:
-    return name.startswith(".") or name in _SKIPPED_FOLDERS
+    return name.startswith(".") or name in _PACKAGE_FOLDERS or is_ignored_file(name)
 
 
 def _stat_code_file(

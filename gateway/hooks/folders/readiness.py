@@ -55,18 +55,18 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     try:
         if installed:
-            version = replace(version, pinned=find_trust_digest(version))
+            version = replace(version, pinned=find_trust_digest(version, installed.digest))
             if version.pinned != installed.digest:
                 return replace(version, state="broken", reason=f"{NOT_AS_INSTALLED}; install it again, or remove it")
         elif services.settings.trust == "pinned" or version.source.needs_trust:
-            version = replace(version, pinned=find_trust_digest(version))
+            version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
             _adopt_trust_of_code(version, switches)
     except HookError as error:
         return replace(version, state="broken", reason=str(error))
     is_trusted = installed is not None or not version.pinned or switches.is_trusted(version.name, version.pinned)
     state, reason = _check_needs(version, manifest, services, is_trusted)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
-    denied = version.denied if state != "pending" or switches.was_trusted(version.name) else None
+    denied = version.denied if state != "pending" or switches.find_trusted(version.name) else None
     if state == "registered" and installed and (excess := "; ".join(list_missing_grants(manifest, installed.grants))):
         what = f"it says more than was agreed to when it was installed ({excess})"
         return replace(version, state="pending", reason=f"{what}; install it again to agree to that")
@@ -185,9 +185,10 @@ def _check_needs(
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
 
 
-def find_trust_digest(version: HookVersion) -> str:
-    """The hash of what somebody trusts: of the whole folder, where there is one."""
-    return read_whole_folder(version.path).digest if version.files and version.path.is_dir() else version.digest
+def find_trust_digest(version: HookVersion, known: str = "") -> str:
+    """The hash of what somebody trusts: of the whole folder, where there is one; `known`: what it was."""
+    is_folder = version.files and version.path.is_dir()
+    return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
 
 
 def _adopt_trust_of_code(version: HookVersion, switches: HookSwitches) -> None:

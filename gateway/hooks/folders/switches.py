@@ -38,11 +38,11 @@ class HookSwitches:
         return self._decisions.enabled.get(name)
 
     def is_trusted(self, name: str, digest: str) -> bool:
-        return self._decisions.trusted.get(name) == digest
+        return self.find_trusted(name) == digest
 
-    def was_trusted(self, name: str) -> bool:
-        """Whether some version of it was."""
-        return name in self._decisions.trusted
+    def find_trusted(self, name: str) -> str:
+        """The hash of the version that is; nothing where none ever was."""
+        return self._decisions.trusted.get(name, "")
 
     def enable(self, name: str, enabled: bool) -> None:
         self._write(enabled={**self._decisions.enabled, name: enabled})

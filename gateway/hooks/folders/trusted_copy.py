@@ -11,17 +11,17 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.errors import HookError
+from gateway.hooks.folders.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
 from gateway.hooks.folders.sources import HookVersion
 
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000
-SKIPPED = frozenset({"__pycache__", ".git"})  # neither hashed nor copied: byte code is never run
 PREFIX = "folder:"  # before the hash of a whole folder; one without it is of the code alone, as it was in 0.1
 KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
 
@@ -46,17 +46,28 @@ class TrustedFolder:
             path.symlink_to(leads_to)
 
 
-def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
-    """Everything in it, and the hash of that.
+def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> TrustedFolder:
+    """Everything in it that is the hook, and the hash of that.
+
+    known: the hash that it should have; one of the time when less was left out is found again.
 
     Raises:
         HookError: it is too large to be trusted as a whole, cannot be read, or holds what is neither file nor folder.
     """
+    found = _read(folder, limit, is_ignored_entry)
+    if known not in ("", found.digest):
+        with suppress(HookError):
+            earlier = _read(folder, limit, is_ignored_before)
+            return earlier if earlier.digest == known else found
+    return found
+
+
+def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> TrustedFolder:
     files: dict[str, tuple[int, bytes]] = {}
     links: dict[str, str] = {}
     left = limit
     try:
-        for name, entry in _walk(folder):
+        for name, entry in list_hook_files(folder, is_ignored):
             if entry.is_symlink():
                 links[name] = _read_link(folder, name)
                 continue
@@ -78,20 +89,6 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
     except OSError as error:
         raise HookError(f"{folder.name} cannot be read: {error.strerror}: {error.filename}") from None
     return TrustedFolder(_hash(files, links), files, links)
-
-
-def _walk(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        with os.scandir(folder / below) as found:
-            for entry in sorted(found, key=lambda one: one.name):
-                if entry.name in SKIPPED:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{below}{entry.name}/")
-                else:
-                    yield f"{below}{entry.name}", entry
 
 
 def _read_link(folder: Path, name: str) -> str:
@@ -121,7 +118,7 @@ def use_copy(version: HookVersion, copies: Path) -> HookVersion:
     Raises:
         HookError: they are other ones now.
     """
-    pinned = read_whole_folder(version.path)
+    pinned = read_whole_folder(version.path, known=version.pinned)
     if pinned.digest != version.pinned:
         raise HookError(
             f"{version.called} changed while it was being started; read it, then run: hermes-gateway hooks trust "

@@ -17,6 +17,7 @@ import anyio.to_thread
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
+from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.sources import Source
 
 POLL_STEP = 12  # ms between two looks at what the system has noticed
@@ -138,8 +139,11 @@ class FolderWatcher:
     def _folders_around(self, path: Path) -> Iterator[Path]:
         """The folders that a path lies in; one source may lie within another."""
         for source in self._paths:
-            if path != source and path.is_relative_to(source):
-                yield source / path.relative_to(source).parts[0]
+            if path == source or not path.is_relative_to(source):
+                continue
+            folder, *below = path.relative_to(source).parts
+            if not any(map(is_ignored_file, below)):
+                yield source / folder
 
     def _touch(self, folders: Iterable[Path]) -> None:
         told = (one for one in folders if one.parent in self._told_whole or not is_ignored_name(one.name))
@@ -163,7 +167,7 @@ def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
     found: dict[Path, object] = {}
     for version in (version for source in sources for version in source.list()):
         try:
-            looks = [(entry.name, entry.stat()) for entry in version.path.iterdir()]
+            looks = [(entry.name, entry.stat()) for entry in version.path.iterdir() if not is_ignored_file(entry.name)]
         except OSError:
             looks = []
         found[version.path] = (version, sorted((name, look.st_mtime_ns, look.st_size) for name, look in looks))
@@ -176,7 +180,7 @@ def _age_of(folders: Iterable[Path]) -> float:
     for folder in folders:
         try:
             with os.scandir(folder) as entries:
-                times = [entry.stat().st_mtime for entry in entries]
+                times = [entry.stat().st_mtime for entry in entries if not is_ignored_file(entry.name)]
             newest = max(newest, folder.stat().st_mtime, *times)
         except OSError:
             continue

@@ -1,5 +1,6 @@
 """Where trust is pinned, what was hashed is what runs: over the whole folder, and whatever is done to it meanwhile."""
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -47,12 +48,50 @@ def test_every_change_of_the_folder_is_another_hash(folder: Path, change: object
     assert read_whole_folder(folder).digest != before
 
 
-def test_byte_code_and_history_count_for_nothing(folder: Path) -> None:
+WORK = ("__pycache__/x.pyc", ".git/config", ".venv/bin/python", ".pytest_cache/README.md", "node_modules/ts/index.js")
+
+
+@pytest.mark.parametrize(
+    "name", [*WORK, ".idea/x.xml", ".handler.py.swp", "handler.py~", ".#handler.py", "lib/.mypy_cache/x"]
+)
+def test_what_lies_there_because_somebody_works_on_it_counts_for_nothing(folder: Path, name: str) -> None:
     before = read_whole_folder(folder).digest
-    for name in ("__pycache__", ".git"):
-        (folder / name).mkdir()
-        (folder / name / "x").write_text("x")
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).symlink_to("/usr/bin/python3")  # it would be refused
     assert read_whole_folder(folder).digest == before
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        ({"dependencies": {"x": "1"}}, True),
+        ({"devDependencies": {"x": "1"}}, False),
+        ({"dependencies": {}}, False),
+        ([], False),
+    ],
+)
+def test_packages_of_node_count_where_the_hook_runs_with_them(folder: Path, said: object, counts: bool) -> None:
+    (folder / "package.json").write_text(json.dumps(said))
+    (folder / "node_modules" / "x").mkdir(parents=True)
+    (folder / "node_modules" / "x" / "index.js").write_text("")
+    assert ("node_modules/x/index.js" in read_whole_folder(folder).files) == counts
+
+
+# The hash of the folder below, when its cache counted too.
+WITH_A_CACHE = "folder:4d7821fe25fbee83b9ab65fa706487b91a86f4d07e16962f21681d7066383534"
+
+
+async def test_what_was_trusted_while_more_was_hashed_goes_on(home: Home) -> None:
+    home.plant("one", "events: ['my:*']\n", "def handle(event_type, context): ...\n")
+    cache = home.hooks / "one" / ".pytest_cache"
+    cache.mkdir()
+    (cache / "README.md").write_text("x")
+    HookSwitches(home.root / "state").trust("one", WITH_A_CACHE)
+    async with home.serving(HookRegistry(), settings=PINNED) as service:
+        assert (await service.info("one")).state == "loaded"
+    (cache / "README.md").write_text("y")
+    async with home.serving(HookRegistry(), settings=PINNED) as service:
+        assert (await service.info("one")).state == "pending"
 
 
 @pytest.mark.parametrize("leads_to", ["/etc/hostname", "../secret", "lib/../../secret"])

@@ -106,6 +106,18 @@ async def test_folders_that_are_no_hooks_are_not_told(tmp_path: Path) -> None:
         assert seen.bursts == [{"a"}]
 
 
+async def test_what_is_none_of_a_hook_is_not_told(tmp_path: Path) -> None:
+    for name in ("handler.py", ".pytest_cache/v/y", ".git/config", "__pycache__/y.pyc", "lib/y.py"):
+        write(tmp_path / "a" / name)
+    async with watched(tmp_path) as (_, seen):
+        for name in (".pytest_cache/v/x", ".git/index", "__pycache__/x.pyc", ".handler.py.swp", "lib/x.py~"):
+            write(tmp_path / "a" / name)
+        write(tmp_path / "b" / "handler.py")
+        await seen.until(lambda: bool(seen.bursts))
+        await anyio.sleep(0.3)
+        assert set().union(*seen.bursts) <= {"b"}
+
+
 async def test_a_linked_folder_is_told_under_every_name_it_has(tmp_path: Path) -> None:
     write(tmp_path / "elsewhere" / "handler.py")
     source = tmp_path / "hooks"
