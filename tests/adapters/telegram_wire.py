@@ -55,7 +55,7 @@ class TelegramWire:
     _served: list[dict[str, Any]] = field(default_factory=list)
     _files: dict[str, bytes] = field(default_factory=dict)
     _texts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _forbidden: set[str] = field(default_factory=set)
+    forbidden: set[str] = field(default_factory=set)
     _open: set[asyncio.Transport] = field(default_factory=set)
     _numbers: Any = field(default_factory=lambda: itertools.count(100))
     _poll: int = 0
@@ -177,7 +177,7 @@ class TelegramWire:
         self.ills |= dict.fromkeys(("sendDocument", "sendPhoto", "sendMediaGroup"), waiting)
 
     def forbid(self, chat: str) -> None:
-        self._forbidden.add(chat)
+        self.forbidden.add(chat)
 
     def hang_up(self) -> None:
         for transport in list(self._open):
@@ -379,7 +379,7 @@ class TelegramWire:
         raise Refused(400, "Bad Request: message to edit not found")
 
     def _shows(self, asked: dict[str, Any], text: str, file: tuple[str, bytes] = ("", b"")) -> dict[str, Any]:
-        if str(asked["chat_id"]) in self._forbidden:
+        if str(asked["chat_id"]) in self.forbidden:
             raise Refused(403, "Forbidden: bot was blocked by the user")
         shown = Shown(
             str(next(self._numbers)),

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
+from gateway.config.settings import SandboxSettings
 from gateway.testing import GatewayProcess
-from gateway.testing.networks.wire import ANN
+from gateway.testing.networks.wire import ANN, BEN, STRANGER
+from gateway.worker.sandbox import find_support
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
 from tests.cli.typist import Typist
 from tests.http_server import QuietHandler, serving
@@ -114,16 +117,16 @@ def test_the_usual_address_comes_back_when_another_was_set_before(gateway: Gatew
 def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess, url: str) -> None:
     gateway.environ |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
     with Typist(gateway, "setup") as person:
-        person.sees("1 of 4  The model: demo answers now")
+        person.sees("1 of 5  The model: demo answers now")
         person.answers("which model answers:", "\x03")
         person.sees("left as it was; to take it up again: hermes-gateway setup model")
-        person.sees("2 of 4  Chat networks: none yet")
+        person.sees("2 of 5  Chat networks: none yet")
         person.answers("(Enter: no more):", "telegramm")
         person.answers("it is none of these", "\x7f\r")
         person.answers("the bot's token", "hello")
         person.answers("does not look like one", "\x03")
         person.sees("left as it was; to take it up again: hermes-gateway setup NETWORK")
-        person.sees("3 of 4  A service")
+        person.sees("3 of 5  A service")
         person.answers("[y/N]:", "\r")
         person.sees("hermes-gateway run")
         person.answers("Write a hook hello", "y\r")
@@ -134,14 +137,14 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
     with Typist(gateway, "setup") as person:
         person.answers("which model answers:", "\r")
         person.answers("the model's name:", "small-one\r")
-        person.sees("2 of 4")  # what was done stays, whatever becomes of the rest
+        person.sees("2 of 5")  # what was done stays, whatever becomes of the rest
     with Typist(gateway, "setup") as person:
-        person.sees("1 of 4  The model: small-one answers now")
+        person.sees("1 of 5  The model: small-one answers now")
 
 
 def test_without_a_word_and_without_anybody_it_says_which_there_are(gateway: GatewayProcess) -> None:
     done = gateway.cli("setup")
-    assert (done.returncode, "model, service, telegram" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "model, service, message, telegram" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.fixture
@@ -171,3 +174,64 @@ async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
     assert await to_thread.run_sync(talk) == 0
     assert [one.chat for one in wire.shown] == [ANN]
     assert {f"TELEGRAM_BOT_TOKEN={TOKEN}", f"GATEWAY_ACCESS_OWNERS_TELEGRAM={ANN}"} <= {*kept(gateway)}
+
+
+async def test_the_conversation_ends_with_a_message_in_the_chat_network(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    gateway.environ |= {name: value for name, value in wire.environ.items() if name.endswith("URL")}
+
+    def talk() -> int:
+        with Typist(gateway, "setup") as person:
+            person.answers("which model answers:", "\x03")
+            person.answers("(Enter: no more):", "telegram\r")
+            person.answers("the bot's token", f"{TOKEN}\r")
+            person.answers("who may speak", f"{ANN},{BEN},{STRANGER}\r")
+            person.answers("the chat for reports", "\r")
+            person.answers("is you?", f"{ANN}\r")
+            person.answers("approves too", "1,77")
+            person.answers("1, 77 may not speak", "\x7f" * 4 + f"{BEN}\r")
+            if ShellSandbox(SandboxSettings(), find_support()).is_held:
+                person.answers("In the sandbox?", "\r")
+            person.answers("(Enter: no more):", "\r")
+            person.answers("[y/N]:", "\r")
+            person.answers("Write a hook hello", "\r")
+            person.sees("5 of 5  A message: the bot writes to you")
+            person.answers("have the bot write?", "\r")
+            person.sees(f"telegram: the bot has written to {ANN}")
+            person.type("\x03")
+            person.sees("that is all")
+            return person.leaves()
+
+    assert await to_thread.run_sync(talk) == 0
+    assert [(one.chat, "You own me" in one.text) for one in wire.shown] == [(ANN, True)]
+    assert {f"GATEWAY_ACCESS_OWNERS_TELEGRAM={ANN}", f"GATEWAY_ACCESS_ADMINS_TELEGRAM={BEN}"} <= {*kept(gateway)}
+
+
+async def test_where_no_bot_may_begin_its_link_is_given_and_the_message_comes_later(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    gateway.environ |= {name: value for name, value in wire.environ.items() if name.endswith("URL")}
+    flags = ("--token", TOKEN, "--allow", f"{ANN},{BEN}", "--owner", ANN, "--admins", BEN)
+
+    def run(*words: str) -> tuple[int, str]:
+        done = gateway.cli("setup", *words)
+        return done.returncode, done.stdout + done.stderr
+
+    assert (await to_thread.run_sync(run, "message"))[0] == 78  # there is no bot yet
+    assert (await to_thread.run_sync(run, "telegram", *flags))[0] == 0
+    assert f"GATEWAY_ACCESS_ADMINS_TELEGRAM={BEN}" in kept(gateway)
+    assert (await to_thread.run_sync(run, "message"))[0] == 3  # nobody is there to have it started
+    wire.forbid(ANN)
+    await to_thread.run_sync(gateway.start)
+    code, said = await to_thread.run_sync(run, "message", "--to", "telegram")
+    assert (code, "write to it at https://t.me/gate_bot" in said) == (1, True), said
+    wire.forbidden.clear()
+    assert await to_thread.run_sync(run, "message") == (0, f"ok  telegram: the bot has written to {ANN}\n")
+    assert [one.chat for one in wire.shown] == [ANN]
+
+
+def test_ids_of_approvers_are_ids(gateway: GatewayProcess) -> None:
+    done = gateway.cli("setup", "telegram", "--token", TOKEN, "--admins", "ben", "--no-check")
+    assert (done.returncode, "who approves on telegram" in done.stderr) == (78, True), done.stderr
+    assert kept(gateway) == []

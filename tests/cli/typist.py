@@ -1,12 +1,15 @@
 """Somebody before a terminal in which a command runs: what they type, and what they see."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
 import sys
+import termios
 import time
+from functools import partial
 from typing import Self
 
 from gateway.testing import GatewayProcess
@@ -21,6 +24,7 @@ class Typist:
     def __init__(self, gateway: GatewayProcess, *args: str) -> None:
         self.seen = ""
         self._terminal, inner = pty.openpty()
+        termios.tcsetwinsize(inner, (24, 80))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gateway.cli", *args],
             env={**gateway.environ, "TERM": "xterm"},
@@ -28,6 +32,8 @@ class Typist:
             stdout=inner,
             stderr=inner,
             start_new_session=True,
+            # so that Ctrl-C reaches all that runs there; it takes no lock that another thread may hold
+            preexec_fn=partial(fcntl.ioctl, inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         )
         os.close(inner)
 
@@ -48,7 +54,9 @@ class Typist:
         while (found := CONTROL.sub("", self.seen)).find(text) < 0:
             readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
             assert readable, f"{text!r} did not come; there was {found!r}"
-            self.seen += self._read()
+            more = self._read()
+            assert more, f"it ended before {text!r} came; there was {found!r}"
+            self.seen += more
         before, _, self.seen = found.partition(text)
         return before
 

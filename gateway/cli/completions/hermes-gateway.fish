@@ -2,7 +2,7 @@
 function __hermes_gateway_at
     set -l place ""
     for word in (commandline -opc)[2..]
-        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config schema' ' completions'
+        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup message' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config schema' ' completions'
             set place "$place $word"
         end
     end
@@ -217,6 +217,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " events replay"' -l since -d
 complete -c hermes-gateway -n '__hermes_gateway_at " events replay"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a model -d "the language model that answers, tried first"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a service -d "have the machine start the gateway"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a message -d "have the bot write to those who own it"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a telegram -d "connect a Telegram bot"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a discord -d "connect a Discord bot"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup"' -f -a slack -d "connect a Slack app"
@@ -229,12 +230,15 @@ complete -c hermes-gateway -n '__hermes_gateway_at " setup model"' -l key -d "it
 complete -c hermes-gateway -n '__hermes_gateway_at " setup model"' -l no-check -d "write it without asking there"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup service"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup service"' -l system -d "for the whole machine, as a user of its own"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup message"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup message"' -l to -d "by its bots alone, or by NETWORK:NAME"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l token -d "the bot's token"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l allow -d "who may speak, as ids"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l home-channel -d "the chat for reports and alerts, as an id"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l account -d "a further bot there, called so from now on"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l owner -d "your own id there: who may do everything"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l admins -d "who approves beside you, and uses every command, as ids there"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l shell -x -a "ask sandboxed allow off" -d "when the agent's shell asks"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l no-hello -d "say nothing in the home channel"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup telegram"' -l no-check -d "write the tokens without trying them"
@@ -244,6 +248,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l allow -d
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l home-channel -d "the chat for reports and alerts, as an id"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l account -d "a further bot there, called so from now on"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l owner -d "your own id there: who may do everything"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l admins -d "who approves beside you, and uses every command, as ids there"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l shell -x -a "ask sandboxed allow off" -d "when the agent's shell asks"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l no-hello -d "say nothing in the home channel"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup discord"' -l no-check -d "write the tokens without trying them"
@@ -255,6 +260,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l allow -d "
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l home-channel -d "the chat for reports and alerts, as an id"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l account -d "a further bot there, called so from now on"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l owner -d "your own id there: who may do everything"
+complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l admins -d "who approves beside you, and uses every command, as ids there"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l shell -x -a "ask sandboxed allow off" -d "when the agent's shell asks"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l no-hello -d "say nothing in the home channel"
 complete -c hermes-gateway -n '__hermes_gateway_at " setup slack"' -l no-check -d "write the tokens without trying them"

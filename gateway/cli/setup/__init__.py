@@ -1,4 +1,5 @@
-"""`hermes-gateway setup`: all of it in one conversation, or one step: the model, a chat network, the service.
+"""`hermes-gateway setup`: all of it in one conversation, or one step: the model, a chat network, the service,
+the bot's first message.
 
 Each step goes by flags too, where nobody can be asked. What is given is tried before anything is written, and secrets
 are written to `.env` alone, by adding lines.
@@ -11,12 +12,12 @@ from typing import Any
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.folder import load_setup
 from gateway.cli import CommandParser, service
-from gateway.cli.setup import first_steps, model, network
+from gateway.cli.setup import first_steps, message, model, network
 from gateway.cli.setup.network import NetworkParser
 from gateway.config.home import Home
 from gateway.config.platform_settings import PlatformPlace
 
-MODEL, SERVICE = "model", "service"
+MODEL, SERVICE, MESSAGE = "model", "service", "message"
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -29,6 +30,7 @@ def add_arguments(parser: CommandParser) -> None:
     of_service.add_argument(
         "--system", action="store_true", help="for the whole machine, as a user of its own; takes root"
     )
+    message.add_message_arguments(steps.add_parser(MESSAGE, help="have the bot write to those who own it"))
     for name, place in list_places(parser.home, all_packages=True).items():
         does = f"from {place.origin}; it runs inside the gateway" if place.origin else load_setup(place).summary
         steps.add_parser(name, help=does, description=does, network=name, place=place)
@@ -39,7 +41,9 @@ def make_parser(network: str = "", place: PlatformPlace | None = None, **given: 
     return NetworkParser(network, place, **given) if place else CommandParser(**given)
 
 
-def run(args: argparse.Namespace, home: Home) -> None:
+def run(args: argparse.Namespace, home: Home) -> int | None:
+    if args.network == MESSAGE:
+        return message.run(args, home)
     if args.network is None:
         first_steps.run(home)
     elif args.network == MODEL:
@@ -48,3 +52,4 @@ def run(args: argparse.Namespace, home: Home) -> None:
         service.run(argparse.Namespace(verb="install", system=args.system), home)
     else:
         network.run(args, home)
+    return None

@@ -1,5 +1,5 @@
-"""`setup` without a word after it: one step after the other, from a model to a first hook. Each writes what is its own
-when it is done, so any may be left, and taken up again, by its own command too.
+"""`setup` without a word after it: one step after the other, from a model to the bot's first message. Each writes what
+is its own when it is done, so any may be left, and taken up again, by its own command too.
 """
 
 import argparse
@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.adapters.shared.adapter_finder import list_places
-from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import service
 from gateway.cli.hooks import new
 from gateway.cli.output import apply_style, print_note, print_text
-from gateway.cli.setup import model, network
+from gateway.cli.setup import message, model, network
 from gateway.cli.setup.question import ask_line, ask_yes
-from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, load_configuration
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
 from gateway.config.permissions import prepare_home
-from gateway.config.platform_settings import list_accounts
 from gateway.errors import GatewayError
 
 HELLO = "Enter takes what is offered, Ctrl-C leaves a step as it is. What is done is written at once, and stays."
@@ -40,7 +38,9 @@ def run(home: Home) -> None:
     print(HELLO)
     steps = list_steps(home)
     for number, step in enumerate(steps, 1):
-        print(f"\n{apply_style(f'{number} of {len(steps)}  {step.title}', 'bold')}: {step.describe(load(home))}")
+        print(
+            f"\n{apply_style(f'{number} of {len(steps)}  {step.title}', 'bold')}: {step.describe(message.load(home))}"
+        )
         try:
             step.run()
         except (KeyboardInterrupt, EOFError):
@@ -67,11 +67,8 @@ def list_steps(home: Home) -> list[SetupStep]:
             lambda _known: "a folder to change as you like",
             partial(make_hook, home),
         ),
+        SetupStep("A message", "hermes-gateway setup message", describe_bots, partial(write_first_message, home)),
     ]
-
-
-def load(home: Home) -> Configuration:
-    return load_configuration(load_settings_schema(), home, get_process_environment())
 
 
 def describe_model(known: Configuration) -> str:
@@ -80,12 +77,12 @@ def describe_model(known: Configuration) -> str:
 
 
 def describe_networks(known: Configuration) -> str:
-    on = [
-        one.name
-        for one in list_accounts(known.settings.platforms)
-        if not one.settings.why_unusable and one.settings.enabled
-    ]
+    on = [bot.name for bot in message.list_bots(known)]
     return f"{', '.join(on)} connected" if on else "none yet, besides the terminal and the page"
+
+
+def describe_bots(known: Configuration) -> str:
+    return "the bot writes to you" if message.list_bots(known) else "there is no bot yet; hermes-gateway chat is there"
 
 
 def set_model(home: Home) -> None:
@@ -103,7 +100,7 @@ def connect_networks(home: Home) -> None:
         choices=[*places],
     ):
         parser = network.NetworkParser(network=name, place=places[name])
-        network.run(parser.parse_args([], argparse.Namespace(network=name)), home)
+        network.connect(parser.parse_args([], argparse.Namespace(network=name)), home)
 
 
 def install_service(home: Home) -> None:
@@ -119,3 +116,8 @@ def make_hook(home: Home) -> None:
     ):
         given = argparse.Namespace(name=FIRST_HOOK, lang="python", event=["agent:end"], intercept=[], json=False)
         new.run(given, home)
+
+
+def write_first_message(home: Home) -> None:
+    if message.list_bots(message.load(home)):
+        message.run(argparse.Namespace(to=""), home)

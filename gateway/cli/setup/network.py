@@ -5,6 +5,7 @@ Tokens are tried at the network as soon as they are given; those that it does no
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -63,6 +64,9 @@ class NetworkParser(CommandParser):
         self.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
         self.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
         self.add_argument(
+            "--admins", metavar="IDS", default="", help="who approves beside you, and uses every command, as ids there"
+        )
+        self.add_argument(
             "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
         )
         self.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
@@ -73,6 +77,17 @@ class NetworkParser(CommandParser):
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
+    if configuration := connect(args, home):
+        print_next_step(args.network, home, configuration)
+
+
+def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
+    """The configuration with the network in it; None where only its manifest was wanted.
+
+    Raises:
+        AdapterError: the network does not take what was given, or cannot be used here.
+        ConfigError: what was given does not do.
+    """
     if args.account and not ACCOUNT_NAME.fullmatch(args.account):
         raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
     place = list_places(home, all_packages=True)[args.network]
@@ -88,7 +103,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     url = find_network_url(before, args)
     if setup.manifest and args.manifest:
         print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
-        return
+        return None
     questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
     questions = make_account_questions(questions, args, schema)
     values = add_account(before, args)
@@ -102,6 +117,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     )
     values |= collect_answers(questions[last:], args, before.environ)
     values |= ask_owner(args, read({**environ, **values}), schema)
+    values |= ask_admins(args, read({**environ, **values}), schema)
     values |= ask_shell(args, read(environ), schema)
     values |= ask_model(read(environ), home)
     values |= switched_on
@@ -112,7 +128,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     write_variables(home, changed)
     if settings.home_channel and not args.no_hello and not args.no_check:
         send_hello(check, settings)
-    print_next_step(args.network, home, configuration)
+    return configuration
 
 
 def make_switch(args: argparse.Namespace) -> dict[str, str]:
@@ -227,8 +243,30 @@ def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: Se
         raise ConfigError(
             f"your own id on {network}: what was given {wrong}\nit is the number or word that never changes"
         )
-    variable = next(name.variable for name in schema.own_variables if name.path == ("access", "owners", network))
-    return {variable: owner} if owner else {}
+    return {find_variable(schema, "access", "owners", network): owner} if owner else {}
+
+
+def ask_admins(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+    """Who besides the owner says yes to what the agent wants to do for others: `access.admins` names them.
+
+    Raises:
+        ConfigError: what was given are no ids.
+    """
+    network, access = args.network, configuration.settings.access
+    one = schema.platforms[network].user_id
+    pattern = rf"{one}(,\s*{one})*"
+    admins = args.admins.strip()
+    others = [user for user in getattr(access.users, network) if user not in getattr(access.owners, network)]
+    if not admins and others and can_ask() and not getattr(access.admins, network):
+        admins = choose_admins(others, pattern)
+    if admins and (wrong := check_value(admins, pattern)):
+        raise ConfigError(f"who approves on {network}, as ids: what was given {wrong}")
+    return {find_variable(schema, "access", "admins", network): admins} if admins else {}
+
+
+def find_variable(schema: SettingsSchema, *path: str) -> str:
+    """The one that sets this."""
+    return next(name.variable for name in schema.own_variables if name.path == path)
 
 
 def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
@@ -249,6 +287,24 @@ def choose_user(users: Sequence[str]) -> str:
     return ask_line(what, lambda text: "" if not text or text in users else "it is none of these", choices=users)
 
 
+def choose_admins(users: Sequence[str], pattern: str) -> str:
+    """Ids of some of these, with commas; empty: none."""
+    print("What the agent wants to do for others waits for a yes: the owner's, or of those whom you name now.")
+    if len(users) == 1:
+        return users[0] if ask_yes(f"{users[0]}: may they approve too?", default=False) else ""
+
+    def find_fault(text: str) -> str:
+        if not text:
+            return ""
+        if wrong := check_value(text, pattern):
+            return f"what was given {wrong}"
+        strangers = [one for one in re.split(r",\s*", text) if one not in users]
+        return f"{', '.join(strangers)} may not speak" if strangers else ""
+
+    what = f"who of {', '.join(users)} approves too, several with commas? (Enter: nobody)"
+    return ask_line(what, find_fault, choices=users)
+
+
 def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
     """Whether commands of the agent's shell may run unasked in the sandbox, where there is one that holds."""
     choice = args.shell
@@ -256,8 +312,7 @@ def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: Se
     if not choice and is_free and can_ask():
         print("The agent's shell can ask you before each command, or run yours in a sandbox without network, and ask")
         choice = "sandboxed" if ask_yes("for the rest alone. In the sandbox?", default=False) else ""
-    variable = next(name.variable for name in schema.own_variables if name.path == ("tools", "shell"))
-    return {variable: choice} if choice else {}
+    return {find_variable(schema, "tools", "shell"): choice} if choice else {}
 
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:
