@@ -43,6 +43,21 @@ for address in $addresses; do ip address add "$address/29" dev lo; done
 exec chroot --userspec="$user" "$root" "$@"
 """
 OURS = "172.30.73.2"
+# A hook that needs a package, and the package.
+NEEDY = """
+import zipfile
+from pathlib import Path
+hook = Path("/data/home/hooks/needy")
+hook.mkdir(parents=True)
+(hook / "HOOK.yaml").write_text("events: [agent:end]\\nrequires: {python: [word]}\\n")
+(hook / "handler.py").write_text("import word\\ndef handle(event_type, context):\\n    print(word.SAID)\\n")
+about = "word-1.dist-info/"
+with zipfile.ZipFile("/tmp/word-1-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("word.py", "SAID = 'a word'\\n")
+    wheel.writestr(about + "METADATA", "Metadata-Version: 2.1\\nName: word\\nVersion: 1\\n")
+    wheel.writestr(about + "WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(about + "RECORD", "")
+"""
 
 
 class Failed(Exception):
@@ -147,8 +162,18 @@ def list_faults(box: Box, health: list[str], host: str) -> Iterator[str]:
     for source, wanted in ((host, "200"), (OURS, "403")):
         if (found := box.fetch(source)) != wanted:
             yield f"{source} is answered with {found}"
+    install_packages(box)
     if places := box.run("sh", "-c", "find / -xdev -writable ! -type l ! -path /data ! -path /tmp 2>/dev/null || true"):
         yield f"it can be written: {' '.join(places.splitlines()[:5])}"
+
+
+def install_packages(box: Box) -> None:
+    """What a hook needs comes into the volume; this one from a wheel that is made there, as no registry can be reached."""
+    box.run("python3", "-c", NEEDY)
+    box.run("env", "PIP_NO_INDEX=1", "PIP_FIND_LINKS=/tmp", "hermes-gateway", "hooks", "deps", "needy")
+    shown = box.run("hermes-gateway", "hooks", "test", "needy", "--event", "agent:end")
+    if "a word" not in shown:
+        raise Failed(f"a hook does not find the package that was installed for it: {shown}")
 
 
 def wait_until(holds: Callable[[], bool], fault: str) -> None:
