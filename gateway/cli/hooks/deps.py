@@ -16,7 +16,7 @@ from pathlib import Path
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.check import find_folder
 from gateway.cli.hooks.control import show_state
-from gateway.cli.output import print_note, show_json
+from gateway.cli.output import print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.config.settings import PLUGIN_PREFIX
@@ -159,10 +159,11 @@ def install(wanted: list[str], asked: list[str], place: Path) -> None:
     for rest in (beside, before):
         shutil.rmtree(rest, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [*find_package_tool().words, "--target", str(beside), *wanted], stdout=sys.stderr, check=False
-    )
+    words = [*find_package_tool().words, "--target", str(beside), *wanted]
+    with show_progress("fetching and unpacking"):
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
+        print_note(done.stdout.rstrip())
         shutil.rmtree(beside, ignore_errors=True)
         raise HookError(f"{' '.join(wanted)} could not be installed; what there was is unchanged")
     (beside / ASKED_FILE).write_text("".join(f"{text}\n" for text in asked), "utf-8")

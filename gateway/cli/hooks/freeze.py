@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.cli.hooks.install import NOBODY_ASKED, notify_gateway, show_request
 from gateway.cli.hooks.skills import reload_skills, show_skill
-from gateway.cli.output import ask_person, print_lines, print_note, show_json
+from gateway.cli.output import ask_person, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
@@ -51,8 +51,9 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     new_skills = {name: one for name, one in wanted_skills.items() if one != there_skills.get(name)}
     installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
-        hooks = [fetch_frozen(name, one, work) for name, one in new.items()]
-        skills = [fetch_frozen_skill(name, one, work) for name, one in new_skills.items()]
+        with show_progress(f"fetching {len(installed)} that are not here"):
+            hooks = [fetch_frozen(name, one, work) for name, one in new.items()]
+            skills = [fetch_frozen_skill(name, one, work) for name, one in new_skills.items()]
         if not args.json:
             show_changes(hooks, skills, removed)
         if not (installed or removed):

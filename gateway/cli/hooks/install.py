@@ -19,6 +19,7 @@ from gateway.cli.output import (
     print_note,
     show_fields,
     show_json,
+    show_progress,
     show_table,
 )
 from gateway.cli.program import apply_program_name
@@ -99,10 +100,11 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 def run_install(args: argparse.Namespace, home: Home) -> int | None:
     with open_workspace(home) as work:
-        if is_listed_name(args.source):
-            hook = fetch_listed(args.source, home, work)
-        else:
-            hook = fetch_hook(parse_source(args.source), work, get_process_environment())
+        with show_progress(f"fetching {args.source}, with what it needs"):
+            if is_listed_name(args.source):
+                hook = fetch_listed(args.source, home, work)
+            else:
+                hook = fetch_hook(parse_source(args.source), work, get_process_environment())
         before = read_installed(home).get(hook.name)
         if before and (before.index or before.source) != (hook.index or hook.source):
             what = f"{hook.name} is installed, from {before.index or before.source}"
