@@ -8,10 +8,10 @@ import argparse
 import importlib
 import logging
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -35,22 +35,21 @@ def about(name: str) -> str:
     return (proof(name).__doc__ or "").strip()
 
 
-def git(*args: str, tree: Path = ROOT) -> str:
-    return subprocess.run(["git", *args], cwd=tree, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def of_commit(tree: Path, seconds: float) -> str:
-    changed = " with changes" if git("status", "--porcelain", "--untracked-files=no", tree=tree) else ""
+def describe_run(tree: Path, seconds: float) -> str:
+    """What was tried, and when. A version and a day are found again by everybody, whatever became of the commits."""
+    version = tomllib.loads((tree / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     day, minutes = time.strftime("%Y-%m-%d"), round(seconds / 60)
     lasted = "1 minute" if minutes == 1 else f"{minutes} minutes"
-    return f"commit {git('rev-parse', '--short', 'HEAD', tree=tree)}{changed}, {day}, {lasted}"
+    return f"version {version}, {day}, {lasted}"
 
 
 def is_kept(name: str, trial: Trial) -> bool:
     """Try it, and print the rows as they come."""
     module, rows, begun = proof(name), list[Row](), time.monotonic()
     widths = widths_of(module.COLUMNS, [], module.WIDEST)
-    print(f"== {name}: {of_commit(trial.tree, 0).rpartition(',')[0]}{', short' if trial.is_short else ''}", flush=True)
+    print(
+        f"== {name}: {describe_run(trial.tree, 0).rpartition(',')[0]}{', short' if trial.is_short else ''}", flush=True
+    )
     print(as_line(module.COLUMNS, widths), flush=True)
     for row in module.prove(trial):
         rows.append(row)
@@ -61,7 +60,7 @@ def is_kept(name: str, trial: Trial) -> bool:
     seconds = time.monotonic() - begun
     if not trial.is_short and trial.tree == ROOT:
         PAGES.mkdir(exist_ok=True)
-        page = as_page(name, about(name), module.COLUMNS, rows, of_commit(trial.tree, seconds))
+        page = as_page(name, about(name), module.COLUMNS, rows, describe_run(trial.tree, seconds))
         (PAGES / f"{name}.md").write_text(page, "utf-8")
     faults = sum(len(row.faults) for row in rows)
     print(f"{name}: {f'{faults} broken promises' if faults else 'holds'} ({seconds:.0f} s)", flush=True)
