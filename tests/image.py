@@ -168,7 +168,7 @@ def list_faults(box: Box, health: list[str], host: str) -> Iterator[str]:
 
 
 def install_packages(box: Box) -> None:
-    """What a hook needs comes into the volume; this one from a wheel that is made there, as no registry can be reached."""
+    """What a hook needs comes into the volume: from a wheel that is made there, as no registry can be reached."""
     box.run("python3", "-c", NEEDY)
     box.run("env", "PIP_NO_INDEX=1", "PIP_FIND_LINKS=/tmp", "hermes-gateway", "hooks", "deps", "needy")
     shown = box.run("hermes-gateway", "hooks", "test", "needy", "--event", "agent:end")

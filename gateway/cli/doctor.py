@@ -229,9 +229,9 @@ def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
     place = SourceLocation("this system")
     if not found.kernel.was_tried:
         what = f"the gateway is expected to work on {found.kernel.system}, and was not yet run there"
-        yield Finding(place, what, "see docs/systems.md, and tell us how it went", "warning")
+        yield Finding(place, what, "see docs/systems.md in the sources, and tell us how it went", "warning")
     for what in found.kernel.missing:
-        yield Finding(place, what, "see docs/systems.md", "warning")
+        yield Finding(place, what, "see docs/systems.md in the sources", "warning")
 
 
 def check_hooks(found: DoctorTarget) -> Iterator[Finding]:

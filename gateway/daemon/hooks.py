@@ -32,6 +32,7 @@ from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.upgrade.start import find_new_records
+from gateway.worker.kernel import KernelSupport
 from gateway.worker.process_marks import mark_of
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
@@ -153,10 +154,11 @@ async def settle_letters(act: SettleLetter, hooks: FolderHooks, name: str, wante
     return len(numbers)
 
 
-def list_hook_problems(known: Sequence[HookStatus], trouble: str) -> list[str]:
+def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, trouble: str) -> list[str]:
     """Which of them somebody should look at; `trouble` is what ails all of them."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
-    unheld = {what: None for one in known if one.state != "disabled" for what in one.unheld}
+    restricted = [one for one in known if one.restricted and one.state != "disabled"]
+    unheld = dict.fromkeys(what for one in restricted for what in (*one.unheld, *kernel.unheld))
     held_less = [f"hooks are restricted, and not in all of it: {what}" for what in unheld]
     return [*found, *held_less, *([trouble] if trouble else [])]
 

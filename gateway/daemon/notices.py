@@ -21,7 +21,7 @@ TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
 FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
 OTHER_FOLDERS = (
     "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
-    "which owners and admins have; what lies there stays there: docs/people.md"
+    "which owners and admins have; what lies there stays there: docs/people.md in the sources"
 )
 
 

@@ -24,6 +24,7 @@ from gateway.engine import EngineHealth
 from gateway.errors import AdapterError, EngineError
 from gateway.hooks.folders.stats import HookStatus
 from gateway.web.webhooks.receiver import Webhook
+from gateway.worker.kernel import find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
@@ -67,7 +68,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "attention": [
             *list_gateway_problems(gateway),
             *list_missing_libraries(gateway.settings),
-            *hooks.list_hook_problems(known, gateway.folder_hooks.trouble),
+            *hooks.list_hook_problems(known, find_kernel_support(), gateway.folder_hooks.trouble),
             *check_agent_hooks(gateway.settings, known),
             *list_server_problems(gateway.tool_servers),
             *list_webhook_problems(webhooks),

@@ -53,12 +53,14 @@ class KernelSupport:
     @property
     def missing(self) -> tuple[str, ...]:
         """For people: what is otherwise here."""
+        taken = "a tool of the agent that calls the gateway's commands is taken for you"
+        return (*self.unheld, *(() if self.names_callers else (taken,)))
+
+    @property
+    def unheld(self) -> tuple[str, ...]:
+        """What of that hooks are not held in."""
         found = (
-            (
-                self.has_proc and self.adopts_orphans,
-                "what a hook detaches is not found, and outlives it",
-            ),
-            (self.names_callers, "a tool of the agent that calls the gateway's commands is taken for you"),
+            (self.has_proc and self.adopts_orphans, "what a hook detaches is not found, and outlives it"),
             (self.limits_others, "programs that are hooks may take more memory than `memory:` says"),
         )
         return tuple(what for is_there, what in found if not is_there)

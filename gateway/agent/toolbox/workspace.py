@@ -109,7 +109,7 @@ class Workspace:
         if "\0" in path:
             raise AgentError("a path cannot contain a null character")
         if not self.roots:
-            raise AgentError("no directory is open to the agent here: docs/people.md says which files it has for whom")
+            raise AgentError("no directory is open to the agent here: tools.roots in config.yaml names some")
         with _translate_errors(path):  # what changes while it is being resolved is not there
             real = Path(os.path.realpath(self._find_moved(self.roots[0] / Path(path).expanduser())))
         is_opened = _is_below(real, self.opened)

@@ -13,7 +13,7 @@ def handle(event_type: str, context: "{context}") -> None:
     print(event_type, context.get("{field}"))
 '''
 SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
-WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md"
+WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md in the sources"
 NODE = """// Each line on stdin is a request: {{"id", "method": event name, "params": its fields}}.
 // Each line on stdout is an answer.
 // {comment}
