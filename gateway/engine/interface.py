@@ -31,8 +31,9 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """One record to append.
 
     `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
-    the record: while one of that name is in the journal, another is refused. After `ttl` seconds by the journal's clock
-    the record is gone as if purged, its name with it.
+    the record: while one of that name is there, another is refused under its subject; under other subjects too for two
+    minutes at least, and longer where the engine can. After `ttl` seconds by the journal's clock the record is gone as
+    if purged, its name with it.
     """
 
     subject: str

@@ -78,6 +78,7 @@ async def filled(engine: Engine, *subjects: str) -> list[int]:
     return [(await engine.append(NewRecord(subject, subject.encode())))[0] for subject in subjects]
 
 
+ID_WINDOW = 3.0  # seconds in which a NATS server itself remembers ids
 KINDS = ["sqlite", "memory", "nats", "nats-3"]
 
 
@@ -118,7 +119,7 @@ async def engine(
     async with AsyncExitStack() as stack:
         if kind.startswith("nats"):
             url = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
-            yield await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}"))
+            yield await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}", window=ID_WINDOW))
         else:
             yield await open_engine(kind, tmp_path, time_of_day, stack)
 

@@ -88,6 +88,29 @@ class TestAppend:
         with pytest.raises(Duplicate):
             await engine.append(put)
 
+    async def test_knows_an_id_as_long_as_its_record_is_there(self, engine: Engine, time_of_day: SetClock) -> None:
+        (seq,) = await engine.append(NewRecord("a.x", b"1", msg_id="m"))
+        await time_of_day.outlast(60)
+        again = NewRecord("a.x", b"2", msg_id="m")
+        for puts in (
+            (again,),
+            (again, NewRecord("a.y", b"")),
+            (NewRecord("a.y", b""), again),
+            (NewRecord("a.x", b"2", msg_id="m", expect=seq),),
+            (NewRecord("a.x", b"2", msg_id="m", expect=0),),
+        ):
+            with pytest.raises(Duplicate):
+                await engine.append(*puts)
+        assert [record.data for record in await engine.read(">")] == [b"1"]
+
+    async def test_knows_an_id_for_a_while_under_every_subject(self, engine: Engine) -> None:
+        await engine.append(NewRecord("a.x", b"1", msg_id="m"))
+        elsewhere = NewRecord("b.x", b"2", msg_id="m")
+        for puts in ((elsewhere,), (NewRecord("c.x", b""), elsewhere), (NewRecord("c.x", b"", expect=7), elsewhere)):
+            with pytest.raises(Duplicate):
+                await engine.append(*puts)
+        assert [record.data for record in await engine.read(">")] == [b"1"]
+
     async def test_expects_what_was_before_the_whole_append(self, engine: Engine) -> None:
         seqs = await engine.append(NewRecord("a.x", b"1", expect=0), NewRecord("a.x", b"2", expect=0))
         assert len(seqs) == 2
@@ -264,8 +287,23 @@ class TestPurge:
 
     async def test_frees_message_ids(self, engine: Engine) -> None:
         await engine.append(NewRecord("a.x", b"", msg_id="m"))
-        await engine.purge("a.x")
-        assert len(await engine.append(NewRecord("a.x", b"", msg_id="m"))) == 1
+        other = [NewRecord("b.x", b"", msg_id="n"), NewRecord("b.x", b"", msg_id="o"), NewRecord("c", b"")]
+        for beside in ([], other[:1], other[1:]):
+            await engine.purge("a.x")
+            puts = [*beside, NewRecord("a.x", b"", msg_id="m")]
+            assert len(await engine.append(*puts)) == len(puts)
+        await engine.purge("*.x", after=1)
+        assert len(await engine.append(NewRecord("b.x", b"", msg_id="m"), NewRecord("a.x", b"", msg_id="n"))) == 2
+        with pytest.raises(Duplicate):
+            await engine.append(NewRecord("b.x", b"", msg_id="m"), NewRecord("a.x", b""))
+
+    async def test_goes_from_behind_one_sequence_up_to_another(self, engine: Engine) -> None:
+        seqs = await filled(engine, "a.x", "b.x", "a.y", "a.x", "b.x", "a.y")
+        assert await engine.purge("a.>", seqs[3], after=seqs[0]) == 2
+        assert [record.seq for record in await engine.read(">")] == [seqs[0], seqs[1], seqs[4], seqs[5]]
+        assert await engine.purge("a.>", seqs[0], after=seqs[0]) == 0
+        assert await engine.purge("a.*", after=seqs[0]) == 1
+        assert [record.seq for record in await engine.read(">")] == [seqs[0], seqs[1], seqs[4]]
 
     async def test_takes_from_the_consumers_what_they_are_owed(self, engine: Engine) -> None:
         await filled(engine, "a.x", "a.y", "a.y", "a.x")

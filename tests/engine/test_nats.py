@@ -13,7 +13,7 @@ from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
-from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.errors import Conflict, EngineError
 from tests.engine.conftest import filled
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
 from tests.spine import until
@@ -213,29 +213,57 @@ async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) 
         assert set(got) <= set(seqs)
 
 
-async def test_an_id_is_known_longer_than_the_server_remembers_it(nats_server: str) -> None:
-    """Its record says so, as long as it is there."""
-    async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
-        stream = engine._names.stream
-        config = (await engine._connection.call(f"STREAM.INFO.{stream}"))["config"]
-        await engine._connection.call(f"STREAM.UPDATE.{stream}", **{**config, "duplicate_window": 100_000_000})
-        put = NewRecord("a.x", b"1", msg_id="m")
-        await engine.append(put)
-        await anyio.sleep(1)
-        with pytest.raises(Duplicate):
-            await engine.append(put)
-        with pytest.raises(Duplicate):
-            await engine.append(put, NewRecord("a.y", b"2"))
-        assert len(await engine.read(">")) == 1
-
-
-@pytest.mark.parametrize("setting", ["allow_msg_ttl", "allow_atomic"])
-async def test_a_stream_that_is_not_ours_is_refused(nats_server: str, setting: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("allow_msg_ttl", False),
+        ("allow_atomic", False),
+        ("retention", "interest"),
+        ("storage", "memory"),
+        ("discard", "old"),
+        ("duplicate_window", 1_000_000_000),
+        ("max_msg_size", 1000),
+        ("max_age", 3_600_000_000_000),
+        ("max_msgs_per_subject", 5),
+    ],
+)
+async def test_a_stream_that_keeps_less_than_a_journal_is_refused(
+    nats_server: str, setting: str, value: bool | str | int
+) -> None:
     name = f"t{uuid.uuid4().hex[:12]}"
-    async with await open_nats(f"{nats_server}/other") as engine:
-        await engine._connection.call(f"STREAM.CREATE.{name}", name=name, subjects=[f"{name}.j.>"], num_replicas=1)
-    with pytest.raises(EngineError, match=f"the stream '{name}' of the NATS server lacks allow_"):
+    async with await open_nats(f"{nats_server}/{name}") as engine:
+        config = (await engine._connection.call(f"STREAM.INFO.{name}"))["config"]
+        await engine._connection.call(f"STREAM.DELETE.{name}")
+        config["metadata"] = {}
+        await engine._connection.call(f"STREAM.CREATE.{name}", **{**config, setting: value})
+    remedy = "remove it" if setting in ("retention", "storage") else "nats stream edit"
+    with pytest.raises(EngineError, match=f"the stream '{name}' .* has {setting} .*{remedy}"):
         await open_nats(f"{nats_server}/{name}")
+
+
+async def test_what_three_servers_know_is_kept_by_three(nats_servers: str) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(f"{nats_servers.split(',')[0]}/{name}") as engine:
+        config = (await engine._connection.call(f"STREAM.INFO.{name}"))["config"]
+        assert config["num_replicas"] == 3
+        await engine._connection.call(f"STREAM.UPDATE.{name}", **{**config, "num_replicas": 1})
+    with pytest.raises(EngineError, match=f"'{name}' .* has num_replicas 1, where a journal needs 3: .*stream edit"):
+        await open_nats(f"{nats_servers}/{name}")
+
+
+async def test_what_is_forgotten_leaves_nothing_behind(nats_server: str) -> None:
+    url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as one, await open_nats(url) as two:
+        for round_ in range(10):
+            consumer = await one.consumer(ConsumerSpec("c", ("a.*",)))
+            assert await consumer.fetch(1, 0) == []
+            await (two if round_ % 2 else one).forget_consumer("c")
+            if round_ % 2:
+                with pytest.raises(EngineError, match="forgotten"):
+                    await consumer.fetch(1, 30)
+        await one.consumer(ConsumerSpec("c", ("a.*",)))
+        assert len(one._connection.on_return) == 1
+        assert len(one._connection.client._subs) == 2  # what is asked, and what the library asks
 
 
 def test_a_pattern_that_another_says_too_is_dropped() -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
@@ -21,6 +22,7 @@ from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, Se
 from gateway.engine.nats.names import Names, consumer_name_of
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import BODY
+from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
 REQUEST_SECONDS = 20.0
@@ -28,7 +30,6 @@ LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is store
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
-NANOSECONDS = 1_000_000_000
 
 log = logging.getLogger(__name__)
 
@@ -172,6 +173,15 @@ class NatsConsumer:
 
     def wake(self) -> None:
         self._news.notify()
+
+    async def end(self) -> None:
+        """It was forgotten: nothing of it stays behind here."""
+        self.is_forgotten = True
+        self.wake()
+        self._connection.on_return.remove(self._forget_requests)
+        if self._subscription is not None:
+            with suppress(NatsError):  # the connection is gone, and it with it
+                await self._subscription.unsubscribe()
 
 
 class NatsDelivery:

@@ -22,39 +22,40 @@ from gateway.engine.interface import (
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.nats.connection import (
     NO_CONSUMER,
-    NO_STREAM,
     OLDEST_SERVER,
     Connection,
     ServerRefusal,
     open_connection,
 )
-from gateway.engine.nats.consumer import NANOSECONDS, NatsConsumer
+from gateway.engine.nats.consumer import NatsConsumer
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of, merge_patterns
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter
 from gateway.engine.nats.removals import Removals
+from gateway.engine.nats.streams import NANOSECONDS, open_streams
 from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
 from gateway.errors import EngineError
 
 DEFAULT_NAME = "hermes"
-WINDOW_SECONDS = 120  # in which the server knows the ids of messages, also of those that are gone
+WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
 T = TypeVar("T")
 
 
-async def open_nats(url: str) -> "NatsEngine":
+async def open_nats(url: str, *, window: float = WINDOW_SECONDS) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
-    The address may name several servers, with commas between, and behind a slash the journal.
+    The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
+    the server knows the ids of messages of all subjects.
 
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
     servers, name = _split(url)
-    engine = NatsEngine(await open_connection(servers), Names(name))
+    engine = NatsEngine(await open_connection(servers), Names(name), window)
     try:
         await engine.start()
     except BaseException:
@@ -75,10 +76,11 @@ def _split(url: str) -> tuple[str, str]:
 class NatsEngine:
     """Made by `open_nats`."""
 
-    def __init__(self, connection: Connection, names: Names) -> None:
+    def __init__(self, connection: Connection, names: Names, window: float) -> None:
         self.clock = JournalClock(Clock())
         self._connection = connection
         self._names = names
+        self._window = window
         self._reader = RecordReader(connection, names)
         self._writer = RecordWriter(connection, names, self._reader)
         self._leases = Leases(connection, names)
@@ -105,42 +107,9 @@ class NatsEngine:
                 f"the NATS server at {self._connection.url} is {version.major}.{version.minor}; "
                 f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
             )
-        copies = 3 if len(self._connection.client.servers) >= 3 else 1
-        journal = await self._open_stream(
-            self._names.stream,
-            subjects=[f"{self._names.journal}.j.>", f"{self._names.journal}.b.>"],
-            num_replicas=copies,
-            allow_atomic=True,
-            allow_direct=True,
-            duplicate_window=WINDOW_SECONDS * NANOSECONDS,
-            republish={"src": f"{self._names.journal}.j.>", "dest": f"{self._names.journal}.r.>"},
-        )
-        subjects = [f"{self._names.journal}.k.>", f"{self._names.journal}.d.>"]
-        await self._open_stream(self._names.keys, subjects=subjects, num_replicas=copies, max_msgs_per_subject=1)
-        self._reader.copies = int(journal["num_replicas"])
+        self._reader.copies = await open_streams(self._connection, self._names, self._window)
         self._writer.seen = int((await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]["last_seq"])
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
-
-    async def _open_stream(self, name: str, **wanted: Any) -> dict[str, Any]:
-        """As it is, or made; who keeps it as we do not want it is told."""
-        common = {"name": name, "storage": "file", "retention": "limits", "discard": "new", "allow_msg_ttl": True}
-        wanted = {**common, **wanted}
-        try:
-            config = await self._make_stream(name, wanted)
-        except ServerRefusal as refusal:
-            raise EngineError(f"the NATS server does not keep a journal: {refusal}") from refusal
-        for setting in ("allow_msg_ttl", "allow_atomic", "republish"):
-            if setting in wanted and config.get(setting) != wanted[setting]:
-                raise EngineError(f"the stream {name!r} of the NATS server lacks {setting}: remove it, or name another")
-        return config
-
-    async def _make_stream(self, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return dict((await self._connection.call(f"STREAM.INFO.{name}"))["config"])
-        except ServerRefusal as refusal:
-            if refusal.number != NO_STREAM:
-                raise
-        return dict((await self._connection.call(f"STREAM.CREATE.{name}", **wanted))["config"])
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         check_new_records(puts)
@@ -193,7 +162,10 @@ class NatsEngine:
             config["deliver_policy"] = found["config"]["deliver_policy"]
         await self._call(f"CONSUMER.CREATE.{self._names.stream}.{name}", stream_name=self._names.stream, config=config)
         made = self._consumers.get(spec.name)
-        if made is None or made.is_forgotten:
+        if made is not None and made.is_forgotten:  # by another gateway
+            await made.end()
+            made = None
+        if made is None:
             made = self._consumers[spec.name] = NatsConsumer(self._connection, self._names, self._reader, spec)
         made.spec = spec
         made.wake()
@@ -222,8 +194,7 @@ class NatsEngine:
         if await self._read_consumer(consumer_name_of(name)) is not None:
             await self._call(f"CONSUMER.DELETE.{self._names.stream}.{consumer_name_of(name)}")
         if consumer := self._consumers.pop(name, None):
-            consumer.is_forgotten = True
-            consumer.wake()
+            await consumer.end()
 
     async def depth(self, name: str) -> int:
         self._check_open()

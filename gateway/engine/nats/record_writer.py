@@ -22,13 +22,15 @@ from gateway.engine.nats.connection import (
     ServerRefusal,
     decode_headers,
 )
-from gateway.engine.nats.names import Names
+from gateway.engine.nats.names import Names, digest_of
 from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import APPEND, BODY, MESSAGE_ID, StoredMessage, encode_records
+from gateway.engine.nats.stored_messages import APPEND, BODY, EXPECTED, MESSAGE_ID, StoredMessage, encode_records
 from gateway.errors import Conflict, Duplicate, EngineError
 
 WRONG_SEQUENCE = {10071, 10164}
 KNOWN_ID = 10201
+IN_PROCESS = 10158  # another append of the same id is not through yet
+NEVER = str(2**62)  # a sequence that no record has
 BATCHES = 40  # at a time; the server takes 50 for a stream
 MOST = 1000  # messages of a batch
 AGAIN = Backoff(0.05, 1.0)
@@ -56,6 +58,7 @@ class RecordWriter:
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
         """It goes on until the answer is known; raises EngineError only where nothing was written."""
+        await self._check_ids(puts)
         append_id = uuid.uuid4().hex
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
         if len(messages) > MOST:
@@ -75,7 +78,7 @@ class RecordWriter:
                     if last := await self._find_own(doubt, len(messages)):
                         return _count_back(messages, last)
                     await self._check_refusal(puts, messages, refusal)
-                elif refusal.status != UNAVAILABLE:
+                elif not (refusal.number == IN_PROCESS or refusal.status == UNAVAILABLE):
                     raise EngineError(f"the NATS server refuses to write: {refusal}") from refusal
             except NoAnswer as error:
                 why, doubt.is_open = error, doubt.is_open or not isinstance(error, NotSent)
@@ -83,6 +86,15 @@ class RecordWriter:
             if time.monotonic() > end and not doubt.is_open:
                 raise EngineError(f"the NATS server at {self._connection.url} does not answer: {why}") from why
             await asyncio.sleep(attempts.pause())
+
+    async def _check_ids(self, puts: Sequence[NewRecord]) -> None:
+        """The server does not see all: where a put says what is to be the last, it does not look at the id."""
+        ids = [put.msg_id for put in puts if put.msg_id is not None]
+        if len(set(ids)) < len(ids):
+            raise Duplicate(f"one of {ids} is twice in one append")
+        for put in puts:
+            if put.msg_id is not None and put.expect is not None and await self._has_id(put.subject, put.msg_id):
+                raise Duplicate(f"{put.msg_id!r} is in the journal already")
 
     async def _send(self, messages: list[StoredMessage]) -> int:
         """Returns the sequence of the last."""
@@ -117,22 +129,42 @@ class RecordWriter:
         """Returns where it may be tried again: the server remembers an id for a while after its record was removed.
 
         Raises:
-            Duplicate: an id is there, or twice in one append.
+            Duplicate: an id is there.
             Conflict: there is a record where none was expected.
         """
-        if refusal.seq and await self._reader.get({"seq": refusal.seq}) is None:
-            messages[0].headers[MESSAGE_ID] = messages[0].headers[APPEND]
-            return
-        ids = [put.msg_id for put in puts if put.msg_id is not None]
-        is_known = refusal.number == KNOWN_ID or len(set(ids)) < len(ids)
+        remembered: set[str] = set()
         for put in puts:
-            if not is_known and put.msg_id is not None:
-                stored = self._names.stored(put.subject, put.msg_id)
-                is_known = await self._reader.get({"last_by_subj": stored}) is not None
-        if is_known:
-            raise Duplicate(f"one of {ids} is in the journal already, or twice in one append")
-        fences = ", ".join(f"{put.subject} at {put.expect}" for put in puts if put.expect is not None)
-        raise Conflict(f"not as expected: {fences}: {refusal}")
+            if put.msg_id is None:
+                continue
+            if await self._has_id(put.subject, put.msg_id):
+                raise Duplicate(f"{put.msg_id!r} is in the journal already")
+            if seq := await self._find_remembered(messages[0].subject, digest_of(put.msg_id)):
+                if await self._reader.get({"seq": seq}) is not None:
+                    raise Duplicate(f"{put.msg_id!r} is in the journal already, under another subject")
+                remembered.add(digest_of(put.msg_id))
+        if refusal.number != KNOWN_ID:
+            fences = ", ".join(f"{put.subject} at {put.expect}" for put in puts if put.expect is not None)
+            raise Conflict(f"not as expected: {fences}: {refusal}")
+        for place, message in enumerate(messages):
+            if message.headers.get(MESSAGE_ID) in remembered:
+                message.headers[MESSAGE_ID] = f"{message.headers[APPEND]}-{place}"
+
+    async def _has_id(self, subject: str, msg_id: str) -> bool:
+        return await self._reader.get({"last_by_subj": self._names.stored(subject, msg_id)}) is not None
+
+    async def _find_remembered(self, subject: str, digest: str) -> int:
+        """The sequence under which the server remembers an id, or 0: asked by what can never be written.
+
+        One server alone looks at the sequence that is expected before it looks at the id, and only then at the id that
+        is expected. Several look at the id first; by an expected id they would be held up.
+        """
+        never = {EXPECTED: NEVER} if self._reader.copies > 1 else {"Nats-Expected-Last-Msg-Id": "none"}
+        headers = {MESSAGE_ID: digest, **never}
+        try:
+            answer = await self._connection.insist(lambda: self._connection.ask_stored(subject, b"", headers))
+        except ServerRefusal:
+            return 0
+        return int(answer["seq"])
 
     async def _find_own(self, doubt: "_Doubt", count: int) -> int | None:
         """Where an answer was lost: the sequence of the last message of what was written all the same."""

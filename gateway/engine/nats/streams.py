@@ -1,0 +1,87 @@
+"""The two streams of a journal on the server: made where they are not there, and looked at where they are.
+
+A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
+so it is refused at the start, and not found out about when something is missing.
+"""
+
+from typing import Any
+
+from gateway.engine.nats.connection import NO_STREAM, Connection, ServerRefusal
+from gateway.engine.nats.names import Names
+from gateway.errors import EngineError
+
+COPIES = 3
+NO_CLUSTER = 10074
+FIXED = {"storage", "retention"}  # what no stream can change once it is there
+NANOSECONDS = 1_000_000_000
+
+
+async def open_streams(connection: Connection, names: Names, window: float) -> int:
+    """Returns on how many servers the journal is kept. `window`: seconds in which an id counts under every subject.
+
+    Raises:
+        EngineError: one of the streams is kept otherwise than a journal must be.
+    """
+    copies = COPIES if len(connection.client.servers) >= COPIES else 1
+    common = {
+        "storage": "file",
+        "retention": "limits",
+        "discard": "new",
+        "num_replicas": copies,
+        "allow_msg_ttl": True,
+        "max_msg_size": -1,
+        "max_age": 0,
+        "max_msgs": -1,
+    }
+    journal = common | {
+        "subjects": [f"{names.journal}.j.>", f"{names.journal}.b.>"],
+        "max_msgs_per_subject": -1,
+        "allow_atomic": True,
+        "allow_direct": True,
+        "duplicate_window": int(window * NANOSECONDS),
+        "republish": {"src": f"{names.journal}.j.>", "dest": f"{names.journal}.r.>"},
+    }
+    keys = common | {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
+    kept = await _open_stream(connection, names.stream, journal)
+    await _open_stream(connection, names.keys, keys)
+    return int(kept["num_replicas"])
+
+
+async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = await _read_or_make(connection, name, wanted)
+    except ServerRefusal as refusal:
+        raise EngineError(f"the NATS server does not keep the stream {name!r}: {refusal}") from refusal
+    config: dict[str, Any] = found["config"]
+    copies = wanted["num_replicas"] if "cluster" in found else 1  # a server that is alone may have several addresses
+    for setting, value in (wanted | {"num_replicas": copies}).items():
+        _check_setting(name, setting, value, config.get(setting))
+    return config
+
+
+async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return await connection.call(f"STREAM.INFO.{name}")
+    except ServerRefusal as refusal:
+        if refusal.number != NO_STREAM:
+            raise
+    try:
+        return await connection.call(f"STREAM.CREATE.{name}", name=name, **wanted)
+    except ServerRefusal as refusal:
+        if refusal.number != NO_CLUSTER:
+            raise
+    return await connection.call(f"STREAM.CREATE.{name}", name=name, **{**wanted, "num_replicas": 1})
+
+
+def _check_setting(name: str, setting: str, wanted: Any, found: Any) -> None:
+    if setting in ("num_replicas", "duplicate_window"):
+        is_well = isinstance(found, int) and found >= wanted
+    else:
+        is_well = found == wanted
+    if is_well:
+        return
+    remedy = "remove it" if setting in FIXED else "change it with `nats stream edit`"
+    raise EngineError(
+        f"the stream {name!r} of the NATS server has {setting} {found!r}, where a journal needs {wanted!r}: "
+        f"{remedy}, or name another journal behind the address"
+    )
