@@ -144,7 +144,10 @@ class Lease(Protocol):
 
 
 class Tail(Protocol):
-    """Live records, from the moment it was asked for; ends when the journal is closed."""
+    """Live records, from the moment it was asked for; ends when the journal is closed.
+
+    What was appended while the way to a server was cut off comes when it is there again; what was published, does not.
+    """
 
     @property
     def dropped(self) -> int:

@@ -15,6 +15,12 @@ class Line:
         self._port = port
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def cut(self) -> None:
+        """The connections end, and who comes anew waits until it flows."""
+        self.flows.clear()
+        for task in self._tasks:
+            task.cancel()
+
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, to its end."""
         with suppress(OSError):

@@ -14,6 +14,7 @@ from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, EngineError
+from tests.adapters.line import line_to
 from tests.engine.conftest import filled
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
 from tests.spine import until
@@ -28,7 +29,7 @@ class Load:
         self.engine = engine
         self.said: Counter[str] = Counter()
         self.got: Counter[str] = Counter()
-        self.unclear = 0
+        self.heard: list[tuple[int, str]] = []
         self.is_over = False
 
     async def write(self, chain: int) -> None:
@@ -62,10 +63,19 @@ class Load:
             for chain in range(CHAINS):
                 tasks.start_soon(self.write, chain)
             tasks.start_soon(self.take)
+            tasks.start_soon(self.listen)
             await until(lambda: len(self.said) > 50)
             yield
             await self.go_on()
             self.is_over = True
+            await until(lambda: self.said.keys() <= {name for _, name in self.heard}, limit=60)
+            self.listening.cancel()
+
+    async def listen(self) -> None:
+        tail = await self.engine.tail("in.*")
+        with anyio.CancelScope() as self.listening:
+            async for record in tail:
+                self.heard.append((record.seq, record.data.decode()))
 
     async def go_on(self) -> None:
         """Something more is written."""
@@ -73,7 +83,8 @@ class Load:
         await until(lambda: len(self.said) > before + 30, limit=120)
 
     async def audit(self) -> None:
-        """What was said stands there once, each chain in its order, and came to whoever takes it."""
+        """What was said stands there once, each chain in its order, and came to whoever takes it, and listens."""
+        assert self.heard == sorted(set(self.heard))
         for where in ("chain", "in"):
             kept = Counter(record.data.decode() for record in await read_all(self.engine, f"{where}.*"))
             assert not self.said.keys() - kept.keys()
@@ -184,6 +195,35 @@ async def test_two_who_write_one_chain_are_told_apart(nats_servers: str) -> None
             tasks.start_soon(race, two, "two")
         kept = Counter(record.data.decode() for record in await read_all(one, "a.x"))
         assert kept == won
+
+
+async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_server: str) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    async with (
+        line_to(nats_server) as (url, line),
+        await open_nats(f"{nats_server}/{name}") as other,
+        await open_nats(f"{url.replace('http', 'nats')}/{name}") as engine,
+    ):
+        await filled(other, "a.before")
+        tail, quiet = await engine.tail("a.>", "*.x", "b.x"), await engine.tail("c.*")
+        heard = await filled(other, "a.1", "b.x")
+        with anyio.fail_after(60):
+            assert [(await anext(tail)).seq for _ in heard] == heard
+        line.cut()
+        missed = await filled(other, "b.x", "a.2.y", "c.1", "d.1", "a.x")
+        line.flows.set()
+        await until(lambda: not engine.failure() and engine._connection.lost_at is None, limit=60)
+        later = await filled(other, "a.3")
+        with anyio.fail_after(60):
+            assert [(await anext(tail)).seq for _ in range(4)] == [missed[0], missed[1], missed[4], *later]
+            assert (await anext(quiet)).seq == missed[2]
+        line.cut()
+        many = await other.append(*(NewRecord("a.x", b"") for _ in range(1000)))
+        many += await other.append(*(NewRecord("b.x", b"") for _ in range(500)))
+        line.flows.set()
+        await until(lambda: tail.dropped >= 500, limit=60)
+        assert tail.dropped == 500
+        assert (await anext(tail)).seq == many[500]
 
 
 async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:

@@ -108,7 +108,8 @@ class NatsEngine:
                 f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
             )
         self._reader.copies = await open_streams(self._connection, self._names, self._window)
-        self._writer.seen = int((await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]["last_seq"])
+        self._writer.seen = await self._reader.read_end()
+        await self._live.start()
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:

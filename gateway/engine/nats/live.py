@@ -1,6 +1,8 @@
 """Messages that leave no record, and whoever listens: on the server's own subjects, so from any gateway to any.
 
-What comes by several subscriptions is told in the order in which it came.
+What comes by several subscriptions is told in the order in which it came. The server shows each record once, to whoever
+is connected at that moment; so when the connection was lost, or other servers took over, what was appended meanwhile is
+read from the journal.
 """
 
 import asyncio
@@ -8,6 +10,7 @@ import itertools
 import logging
 import weakref
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from nats.aio.msg import Msg
@@ -26,8 +29,40 @@ from gateway.engine.subjects import check_subject, matches
 from gateway.errors import EngineError
 
 FAILED = "Failed"
+PAGE = 1000
+LOOK_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    """A tail as the server's messages come to it. `reached`: the record that it has heard last."""
+
+    tail: "weakref.ref[LiveTail]"
+    patterns: list[str]
+    reached: int = 0
+    caught_up: int = 0  # up to here it was read, and may be shown once more
+
+    def wants(self, record: Record) -> bool:
+        return self.tail() is not None and not 0 < record.seq <= self.caught_up
+
+    def put(self, record: Record) -> None:
+        self.reached = max(self.reached, record.seq)
+        if tail := self.tail():
+            tail.put(record)
+
+    async def catch_up(self, reader: RecordReader) -> None:
+        """Read what stands behind what was heard, in the order of the journal."""
+        while self.tail() is not None:
+            pages = [await reader.read(pattern, self.reached, PAGE) for pattern in self.patterns]
+            upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=None)
+            found = {one.seq: one for page in pages for one in page if upto is None or one.seq <= upto}
+            for seq in sorted(found):
+                self.put(found[seq])
+            self.caught_up = self.reached
+            if upto is None:
+                return
 
 
 class LiveSubjects:
@@ -42,9 +77,24 @@ class LiveSubjects:
         self._served: set[str] = set()
         self._asking: set[asyncio.Future[Msg]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._arrived: list[tuple[int, int, Msg, weakref.ref[LiveTail], list[str]]] = []
+        self._listeners: list[_Listener] = []
+        self._arrived: list[tuple[int, int, Msg, _Listener, list[str]]] = []
+        self._has_missed = False
         self._count = itertools.count()
         self._news = asyncio.Event()
+
+    async def start(self) -> None:
+        self._connection.on_return.append(self._note_gap)
+
+        async def hear(_message: Msg) -> None:
+            self._note_gap()
+
+        if self._reader.copies > 1:
+            await self._connection.listen(f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{self._names.stream}", hear)
+
+    def _note_gap(self) -> None:
+        self._has_missed = True
+        self._news.set()
 
     async def publish(self, subject: str, data: bytes) -> None:
         check_subject(subject)
@@ -56,19 +106,20 @@ class LiveSubjects:
     async def tail(self, *patterns: str) -> LiveTail:
         tail = LiveTail(*patterns)
         wanted, subscriptions = merge_patterns(patterns), []
+        listener = _Listener(weakref.ref(tail), wanted)
         for place, pattern in enumerate(wanted):
-            earlier = wanted[:place]
-            hear = self._listen(weakref.ref(tail), earlier)
+            hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
             subscriptions.append(await self._connection.listen(self._names.shown_filter(pattern), hear))
-        await self._flush()
+        listener.reached = await self._reader.read_end()  # and the server has all of these when it answers
         self._tails.add(tail)
-        weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), subscriptions)
+        self._listeners.append(listener)
+        weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
         return tail
 
-    def _listen(self, tail: "weakref.ref[LiveTail]", earlier: list[str]) -> Callable[[Msg], Awaitable[None]]:
+    def _listen(self, listener: "_Listener", earlier: list[str]) -> Callable[[Msg], Awaitable[None]]:
         async def hear(message: Msg) -> None:
-            heappush(self._arrived, (sequence_of(message), next(self._count), message, tail, earlier))
+            heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, earlier))
             self._news.set()
 
         return hear
@@ -79,22 +130,39 @@ class LiveSubjects:
             await self._news.wait()
             await asyncio.sleep(0)  # the other subscriptions have put there what came with it
             self._news.clear()
+            try:
+                await self._catch_up()
+            except EngineError as error:
+                log.info("who listens waits for what was missed: %s", error)
+                await asyncio.sleep(LOOK_SECONDS)
+                self._news.set()
+                continue
             while self._arrived:
-                _, _, message, tail, earlier = heappop(self._arrived)
+                _, _, message, listener, earlier = heappop(self._arrived)
                 try:
-                    await self._tell(message, tail(), earlier)
+                    await self._tell(message, listener, earlier)
                 except EngineError as error:
                     log.warning("who listens does not hear %s: %s", message.subject, error)
 
-    async def _tell(self, message: Msg, tail: LiveTail | None, earlier: list[str]) -> None:
+    async def _catch_up(self) -> None:
+        while self._has_missed:
+            self._has_missed = False
+            try:
+                for listener in list(self._listeners):
+                    await listener.catch_up(self._reader)
+            except EngineError:
+                self._has_missed = True
+                raise
+
+    async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
         """What falls under two patterns comes twice; it counts under the first."""
         record: Record | None = self._decode(message)
-        if tail is None or record is None or any(matches(pattern, record.subject) for pattern in earlier):
+        if record is None or not listener.wants(record) or any(matches(one, record.subject) for one in earlier):
             return
         if body := (message.headers or {}).get(BODY):
             record = await self._reader.complete(record, self._names.stored_of_shown(message.subject), body)
         if record is not None:
-            tail.put(record)
+            listener.put(record)
 
     def _decode(self, message: Msg) -> Record:
         if message.subject.startswith(self._names.live("")):
@@ -102,14 +170,10 @@ class LiveSubjects:
         seq = int((message.headers or {}).get("Nats-Sequence", 0))
         return Record(seq, self._names.subject_of_stored(message.subject), message.data, self._now())
 
-    async def _flush(self) -> None:
-        """The server has it all when this returns."""
-        try:
-            await self._connection.client.flush()
-        except (NatsError, TimeoutError) as error:
-            raise EngineError(f"the NATS server at {self._connection.url} does not answer: {error}") from error
-
-    def _end_soon(self, loop: asyncio.AbstractEventLoop, subscriptions: list[Subscription]) -> None:
+    def _end_soon(
+        self, loop: asyncio.AbstractEventLoop, listener: "_Listener", subscriptions: list[Subscription]
+    ) -> None:
+        self._listeners.remove(listener)
         if not loop.is_closed() and not self._connection.client.is_closed:
             loop.call_soon_threadsafe(lambda: self._begin(_end_all(subscriptions)))
 
@@ -152,7 +216,7 @@ class LiveSubjects:
 
         subscription = await self._connection.listen(self._names.live(subject), hear)
         self._served.add(subject)
-        await self._flush()
+        await self._reader.read_end()  # the server has it when it answers
 
         async def unserve() -> None:
             if subject in self._served:

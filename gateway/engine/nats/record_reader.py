@@ -74,6 +74,14 @@ class RecordReader:
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
         return message
 
+    async def read_end(self) -> int:
+        """The sequence of what was appended last, whether it is still there or not."""
+        try:
+            answer = await self._connection.call(f"STREAM.INFO.{self._names.stream}")
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+        return int(answer["state"]["last_seq"])
+
     async def read(self, pattern: str, after: int, limit: int) -> list[Record]:
         return await self.read_stored(self._names.stored_filter(pattern), after, limit)
 
