@@ -284,7 +284,8 @@ class Gateway:
             self.access.fit_tool,
             self.usage,
         )
-        async with self.folder_hooks.running(self.list_sources(), grants):
+        check = partial(hooks.check_hooks, self.home, self.folder_hooks)
+        async with self.folder_hooks.running(self.list_sources(), grants, check):
             self.skill_hooks.attend(self.registry)
             yield
 
@@ -411,7 +412,6 @@ async def open_gateway(
         await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
         async with gateway.serving_hooks():
-            await hooks.check_hooks(home, gateway.folder_hooks)
             judge = caller_check(gateway.folder_hooks) if caller_check else None
             refused = partial(write_refusal, gateway.activity)
             control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)

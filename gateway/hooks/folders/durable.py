@@ -80,6 +80,7 @@ class DurableDelivery:
         self._starting: set[DurableConsumer] = set()
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
+        self.may_deliver = anyio.Event()
 
     def begin(self) -> None:
         """Write what is owed, and bury what nobody takes, until the hooks end."""
@@ -218,6 +219,7 @@ class DurableConsumer:
         """Until its scope is cancelled; what happens then is kept for the hook all the same."""
         await self._stand()
         with self.scope:
+            await self._shared.may_deliver.wait()
             while True:
                 await self._serve()
                 await anyio.sleep(JOURNAL_RETRY)

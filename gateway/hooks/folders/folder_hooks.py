@@ -103,8 +103,16 @@ class FolderHooks:
         self._parts = (registry, fork_server, engine, settings, environment)
 
     @asynccontextmanager
-    async def running(self, sources: Sequence[Source], grant: RequestServer) -> AsyncIterator[Self]:
-        """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway."""
+    async def running(
+        self,
+        sources: Sequence[Source],
+        grant: RequestServer,
+        check: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+    ) -> AsyncIterator[Self]:
+        """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway.
+
+        Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail.
+        """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
             self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
@@ -118,6 +126,9 @@ class FolderHooks:
                 if durable:
                     await durable.wait_until_standing()
                     await durable.forget_gone_hooks(self._set.hooks)
+                await check()
+                if durable:
+                    durable.may_deliver.set()
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):

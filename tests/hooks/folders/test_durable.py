@@ -100,6 +100,25 @@ async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> N
 
 
 @pytest.mark.process
+async def test_what_is_owed_waits_until_the_hooks_were_looked_at(home: Home) -> None:
+    """So after an upgrade there is a way back without loss, as long as the check has not passed."""
+    home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    engine, looked = MemoryEngine(), list[list[int]]()
+    async with home.serving(HookRegistry(), engine):
+        pass
+    owed = records.EmittedEvent(name="my:event", fields={"n": 1, "id": "a"}, depth=0)
+    await engine.append(records.make_event_put(owed, "ev:a"))
+
+    async def look() -> None:
+        await anyio.sleep(0.5)
+        looked.append(numbers(home))
+
+    async with home.serving(HookRegistry(), engine, check=look):
+        assert looked == [[]]
+        await until(lambda: numbers(home) == [1])
+
+
+@pytest.mark.process
 async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) -> None:
     source = home.noting("keeps", "1").replace('context.get("n")', 'context["delivery"]["key"]')
     folder = home.plant("keeps", DURABLE, source + "    raise ValueError\n")

@@ -4,12 +4,13 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from gateway.config.settings import HooksSettings
 from gateway.engine.interface import Engine
@@ -99,6 +100,7 @@ class Home:
         registry: HookRegistry,
         engine: Engine | None = None,
         settings: HooksSettings | None = None,
+        check: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
         **environ: str,
     ) -> AsyncIterator[FolderHooks]:
         sources = [
@@ -109,7 +111,7 @@ class Home:
             service = FolderHooks(
                 registry, fork_server, engine, settings or HooksSettings(), self.environment(**environ)
             )
-            async with service.running(sources, self.grant):
+            async with service.running(sources, self.grant, check):
                 with anyio.fail_after(60):
                     await service.settled()
                 yield service
