@@ -116,6 +116,34 @@ def test_it_is_installed_for_a_person_with_their_home(system: System, person: di
     assert inside(system, str(PROGRAM), "status", **person).returncode == 3
 
 
+def test_what_somebody_changed_of_it_counts_is_named_and_stays(system: System, person: dict[str, str]) -> None:
+    changes = system.path(f"{PERSON}/.config/systemd/user/{UNIT}.d/override.conf")
+    changes.parent.mkdir(parents=True)
+    changes.write_text(f"[Service]\nEnvironment=HERMES_HOME={PERSON}/other\n")
+    named = f"{PERSON}/.config/systemd/user/{UNIT}.d/override.conf"
+    made = service(system, "install", **person)
+    assert f"what you changed counts over it: {named}" in made.stdout, made.stderr + made.stdout
+    assert named in service(system, "status", **person).stdout
+    told = inside(system, str(PROGRAM), "uninstall", **{**person, "HERMES_HOME": f"{PERSON}/other"})
+    assert f"{UNIT} goes" in told.stdout, "it serves that home"
+    assert "there is none for this home" in inside(system, str(PROGRAM), "uninstall", **person).stdout
+    gone = service(system, "uninstall", **person)
+    assert f"what you changed of it stays, and counts again when it is installed: {named}" in gone.stdout
+    assert changes.exists()
+
+
+def test_its_words_come_from_its_own_log_where_systemd_keeps_none(system: System, person: dict[str, str]) -> None:
+    nothing = service(system, "logs", **person)
+    assert (nothing.returncode, "there is no " in nothing.stderr) == (1, True), nothing.stderr
+    assert service(system, "install", **person).returncode == 0
+    said = service(system, "logs", "-n", "400", **person)
+    assert (said.returncode, "hermes-gateway" in said.stdout, f"serves {PERSON}/my home" in said.stdout) == (
+        0,
+        True,
+        True,
+    )
+
+
 def test_an_upgrade_has_the_service_run_the_new_program(system: System, person: dict[str, str], tmp_path: Path) -> None:
     program, newer = Program(tmp_path, make_wheel(tmp_path, "0.1.0")), make_wheel(tmp_path, "0.2.0")
     words = {**person, **program.environ}
@@ -161,6 +189,18 @@ def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
             done.stderr
         )
         assert not (tmp_path / ".config").exists()
+
+
+def test_without_a_systemd_its_words_come_from_its_own_log(tmp_path: Path) -> None:
+    (tmp_path / "tail").symlink_to(shutil.which("tail") or "/usr/bin/tail")
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    log = Home(tmp_path / ".hermes").log
+    command = [str(PROGRAM), "service", "logs", "-n", "1"]
+    none = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert (none.returncode, f"there is no {log}" in none.stderr) == (1, True)
+    log.parent.mkdir(parents=True)
+    log.write_text("first\nlast\n")
+    assert subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60).stdout == "last\n"
 
 
 def test_the_program_that_stays_is_named(tmp_path: Path) -> None:

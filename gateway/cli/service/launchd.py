@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from gateway.cli.service.systemd import ServiceError, call_program, run_program
+from gateway.cli.service.systemd import ServiceError, call_program, make_tail_command, run_program
 from gateway.config.home import Home
 
 LABEL = "hermes-gateway"
@@ -88,7 +88,10 @@ class LaunchdService:
             return False
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
-        return ["tail", "-n", str(max(lines, 0)), *(["-F"] if follow else []), str(self._log)]
+        """ServiceError: it has written nothing yet."""
+        if not self._log.exists():
+            raise ServiceError(f"there is no {self._log}")
+        return make_tail_command(self._log, lines, follow=follow)
 
     @property
     def _domain(self) -> str:

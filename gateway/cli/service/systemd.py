@@ -3,9 +3,11 @@
 import getpass
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +23,10 @@ SYSTEM_HOME = Path("/var/lib/hermes-gateway")
 SYSTEM_USER = "hermes-gateway"
 CREDENTIALS = Path("/etc/credstore")
 FACTS = ("ActiveState", "SubState", "StatusText", "MainPID", "NRestarts", "UnitFileState", "Result")
-PATIENCE = 120.0  # seconds: the unit itself gives the start 90
+PATIENCE = 30.0  # seconds for an answer
+LONGEST_CHANGE = (
+    900.0  # seconds: a stop may drain for ten minutes, if the gateway is set so, and a restart begins with one
+)
 NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
 
 
@@ -48,6 +53,24 @@ class SystemdService:
             return SYSTEM_UNITS / UNIT
         return Path(self._environ.get("XDG_CONFIG_HOME") or f"{self._person}/.config") / "systemd" / "user" / UNIT
 
+    @property
+    def is_beyond_us(self) -> bool:
+        """Whether only root may stop and start it, and we are not."""
+        return self._is_system and os.geteuid() != 0
+
+    def list_changes(self) -> list[Path]:
+        """What somebody wrote by `systemctl edit`: it counts over the unit, and is theirs."""
+        return sorted(self.unit.with_name(f"{UNIT}.d").glob("*.conf"))
+
+    def find_home(self) -> Path:
+        """The one that the unit serves, with what was changed of it."""
+        found = Path(self._person, ".hermes")
+        for file in (self.unit, *self.list_changes()):
+            for line in file.read_text("utf-8", "replace").splitlines():
+                if line.startswith("Environment="):
+                    found = _find_variable("HERMES_HOME", line.partition("=")[2], self._person) or found
+        return found
+
     def install(self, program: Path) -> Iterator[str]:
         """What was done, a line each.
 
@@ -63,6 +86,8 @@ class SystemdService:
         if self._is_system:
             self.unit.chmod(0o644)
         yield f"written: {self.unit}"
+        if changes := self.list_changes():
+            yield f"what you changed counts over it: {', '.join(map(str, changes))}"
         self._control("daemon-reload")
         self._control("enable", UNIT)
         try:
@@ -85,14 +110,20 @@ class SystemdService:
         self.unit.unlink()
         self._control("daemon-reload")
         yield f"it has ended, and {self.unit} is gone"
+        if changes := self.list_changes():
+            yield f"what you changed of it stays, and counts again when it is installed: {', '.join(map(str, changes))}"
 
     def start(self) -> None:
         """ServiceError: it did not get ready, or systemd is not there."""
         self._control("start", UNIT)
 
     def stop(self) -> None:
-        """Until it is started again, or the machine is. ServiceError: systemd refused."""
-        self._control("stop", UNIT)
+        """Until it is started again, or the machine is; whoever waits for its end looks at the lock of the home.
+
+        Raises:
+            ServiceError: systemd refused.
+        """
+        self._control("stop", "--no-block", UNIT)
 
     def is_running(self) -> bool:
         return self.unit.exists() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
@@ -107,11 +138,22 @@ class SystemdService:
         said = {"service": state, "says": known.get("StatusText", ""), "restarts": known.get("NRestarts", "0")}
         at_boot = known.get("UnitFileState", "") == "enabled" and (self._is_system or _is_lingering())
         boot = "yes" if at_boot else "no: it starts when you log in" if not self._is_system else "no"
-        return {**said, "last end": known.get("Result", ""), "starts at boot": boot, "unit": str(self.unit)}
+        changes = {"changed by": ", ".join(map(str, self.list_changes()))} if self.list_changes() else {}
+        return {**said, "last end": known.get("Result", ""), "starts at boot": boot, "unit": str(self.unit), **changes}
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
-        whose = ["--unit"] if self._is_system else ["--user-unit"]
-        return ["journalctl", *whose, UNIT, "--no-pager", f"--lines={max(lines, 0)}", *(["--follow"] if follow else [])]
+        """From the journal of systemd; where that has nothing of it, from the gateway's own log.
+
+        Raises:
+            ServiceError: there is neither.
+        """
+        journal = ["journalctl", "--unit" if self._is_system else "--user-unit", UNIT, "--no-pager"]
+        with suppress(ServiceError):
+            if call_program([*journal, "--quiet", "--lines=1"]).stdout.strip():
+                return [*journal, f"--lines={max(lines, 0)}", *(["--follow"] if follow else [])]
+        if not self.home.log.exists():
+            raise ServiceError(f"the journal of systemd has nothing of it, and there is no {self.home.log}")
+        return make_tail_command(self.home.log, lines, follow=follow)
 
     def render(self, program: Path) -> str:
         """The unit, with the program and the home where they are here."""
@@ -151,13 +193,13 @@ class SystemdService:
             raise ServiceError(f"systemd does not answer: {why}\n{'' if self._is_system else NO_MANAGER}".rstrip())
 
     def _control(self, *words: str) -> None:
-        done = self._call(words)
+        done = self._call(words, LONGEST_CHANGE)
         if done.returncode:
             raise ServiceError(f"systemctl {' '.join(words)}: {to_one_line(done.stderr.strip(), 300)}")
 
-    def _call(self, words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    def _call(self, words: Sequence[str], patience: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
         whose = [] if self._is_system else ["--user"]
-        return call_program(["systemctl", *whose, *words])
+        return call_program(["systemctl", *whose, *words], patience)
 
     def _name_command(self, verb: str) -> str:
         return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
@@ -183,21 +225,37 @@ def _is_lingering() -> bool:
     return said.strip() == "yes"
 
 
+def make_tail_command(log: Path, lines: int, *, follow: bool) -> list[str]:
+    return ["tail", "-n", str(max(lines, 0)), *(["-F"] if follow else []), str(log)]
+
+
+def _find_variable(name: str, line: str, person: str) -> Path | None:
+    """In what stands behind `Environment=`."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    values = [word.removeprefix(f"{name}=") for word in words if word.startswith(f"{name}=")]
+    return Path(values[-1].replace("%h", person).replace("%%", "%")) if values else None
+
+
 def quote_word(word: str) -> str:
     """One word of a line of a unit, whatever is in it."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return escaped if escaped == word and not any(map(str.isspace, word)) and "'" not in word else f'"{escaped}"'
 
 
-def call_program(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def call_program(command: Sequence[str], patience: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
+    """In a process group of its own: Ctrl-C in an upgrade, which goes on, does not end what it has asked for."""
     try:
         return subprocess.run(
             command,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=patience,
             stdin=subprocess.DEVNULL,
+            process_group=0,
             check=False,
         )
     except FileNotFoundError:
