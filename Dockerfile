@@ -16,7 +16,8 @@ COPY requirements.lock ./
 RUN /tools/bin/uv pip install -q --require-hashes -r requirements.lock
 COPY . .
 RUN /tools/bin/uv pip install -q --no-deps --build-constraints bootstrap.lock . \
-    && python3 -m compileall -q /opt/hermes-gateway/lib/python3*/site-packages/gateway
+    && python3 -m compileall -q /opt/hermes-gateway/lib/python3*/site-packages/gateway \
+    && touch /opt/hermes-gateway/hermes-gateway-image
 ARG EXTRAS
 RUN [ -z "$EXTRAS" ] || /tools/bin/uv pip install -q -c requirements.lock --build-constraints bootstrap.lock ".[$EXTRAS]"
 # What debuggers read in the libraries is a tenth of the image; nothing here colours the code of programs, or is Windows.

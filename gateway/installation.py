@@ -10,15 +10,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Way: TypeAlias = Literal["uv tool", "pipx", "clone", "environment", "system"]
+Way: TypeAlias = Literal["uv tool", "pipx", "container", "clone", "environment", "system"]
 
+PACKAGE = "hermes-gateway"
 UV_RECEIPT, PIPX_RECEIPT = "uv-receipt.toml", "pipx_metadata.json"
+IMAGE_RECEIPT = "hermes-gateway-image"  # written by our Dockerfile
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The environment that the program lies in. `clone`: it is the one that `./x` makes beside the sources;
-    `environment`: one that somebody made themselves; `system`: none, it lies among the machine's own packages."""
+    """The environment that the program lies in.
+
+    `container`: it came with our image; `clone`: it is the one that `./x` makes beside the sources; `environment`: one
+    that somebody made themselves; `system`: none, it lies among the machine's own packages.
+    """
 
     way: Way
     prefix: Path
@@ -39,9 +44,21 @@ class Installation:
             return f"pipx inject {self.prefix.name} {names}"
         if self.way == "uv tool":
             return f"uv pip install --python {self.python} {names}"
+        if self.way == "container":
+            return f"in an image of your own, FROM hermes-gateway: uv pip install --python {self.python} {names}"
         if find_spec("pip") is not None:
             return f"{sys.executable} -m pip install {names}"
         return f"{self.find_uv()} pip install --python {sys.executable} {names}"
+
+    def describe_upgrade(self) -> str:
+        """The line that brings the newest version into the place of this one, the way it came."""
+        if self.way == "uv tool":
+            return f"UV_TOOL_DIR={self.prefix.parent} uv tool upgrade {self.prefix.name}"
+        if self.way == "pipx":
+            return f"PIPX_HOME={self.prefix.parent.parent} pipx upgrade {self.prefix.name}"
+        if find_spec("pip") is not None:
+            return f"{self.python} -m pip install --upgrade {PACKAGE}"
+        return f"uv pip install --python {self.python} --upgrade {PACKAGE}"
 
 
 def find_installation(prefix: Path, base: Path) -> Installation:
@@ -50,6 +67,8 @@ def find_installation(prefix: Path, base: Path) -> Installation:
         return Installation("uv tool", prefix)
     if (prefix / PIPX_RECEIPT).exists():
         return Installation("pipx", prefix)
+    if (prefix / IMAGE_RECEIPT).exists():
+        return Installation("container", prefix)
     if (prefix.parent / "x").exists() and (prefix.parent / "gateway").is_dir():
         return Installation("clone", prefix)
     return Installation("system" if prefix == base else "environment", prefix)

@@ -27,6 +27,10 @@ class Notifier:
         """A reload begins; the supervisor waits for the next `ready`."""
         return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
+    def starting(self, seconds: float) -> bool:
+        """The start goes on, and may take that long from now."""
+        return self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
+
     def stopping(self, seconds: float, status: str = "") -> bool:
         """The daemon drains, and may take that long: a supervisor that allows less must not end it before."""
         return self._send("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", *_status_lines(status))

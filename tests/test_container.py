@@ -11,6 +11,7 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
+from gateway.installation import IMAGE_RECEIPT
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
@@ -29,6 +30,11 @@ def test_the_image_starts_and_is_reached_through_the_host_alone(tmp_path: Path) 
     web = web_of(ENVIRON, tmp_path)
     assert (web.listen, web.url) == ("0.0.0.0:8730", "http://127.0.0.1:8730")
     assert "EXPOSE 8730" in DOCKERFILE
+
+
+def test_the_image_says_that_the_program_came_with_it() -> None:
+    (prefix,) = re.findall(r"touch (\S+)/" + IMAGE_RECEIPT, DOCKERFILE)
+    assert f"COPY --from=build {prefix} {prefix}\n" in DOCKERFILE
 
 
 def test_compose_publishes_the_page_on_this_machine_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.installation import PIPX_RECEIPT, UV_RECEIPT, Way, find_installation
+from gateway.installation import IMAGE_RECEIPT, PIPX_RECEIPT, UV_RECEIPT, Way, find_installation
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from gateway.installation import PIPX_RECEIPT, UV_RECEIPT, Way, find_installatio
     [
         ((f"env/{UV_RECEIPT}",), "uv tool", "env/bin/python pillow pypdfium2"),
         ((f"env/{PIPX_RECEIPT}",), "pipx", "pipx inject env pillow pypdfium2"),
+        ((f"env/{IMAGE_RECEIPT}",), "container", "FROM hermes-gateway: uv pip install"),
         (("x", "gateway/__init__.py"), "clone", "pip install"),
         ((), "environment", "pip install"),
     ],
@@ -37,3 +38,13 @@ def test_a_clone_names_the_uv_that_it_has_itself(tmp_path: Path) -> None:
 def test_without_an_environment_it_is_the_machines() -> None:
     base = Path(sys.base_prefix)
     assert find_installation(base, base).way == "system"
+
+
+def test_an_upgrade_goes_by_what_made_the_environment(tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.mkdir()
+    assert find_installation(env, tmp_path).describe_upgrade().endswith("--upgrade hermes-gateway")
+    (env / PIPX_RECEIPT).touch()
+    assert find_installation(env, tmp_path).describe_upgrade() == f"PIPX_HOME={tmp_path.parent} pipx upgrade env"
+    (env / UV_RECEIPT).touch()
+    assert find_installation(env, tmp_path).describe_upgrade() == f"UV_TOOL_DIR={tmp_path} uv tool upgrade env"

@@ -12,15 +12,12 @@ from pathlib import Path
 from gateway.cli.output import MissingAnswer, ask_person, print_note, show_fields, show_progress
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.systemd import SystemdService
+from gateway.cli.upgrade import describe_other_gateways
 from gateway.cli.upgrade.running_gateway import RunningGateway, find_service
 from gateway.config.home import Home, get_process_environment
-from gateway.daemon.process import reserve_home
 from gateway.errors import ExitCode
-from gateway.installation import Installation, find_installation
+from gateway.installation import PACKAGE, Installation, find_installation
 from gateway.upgrade.plan import steer_upgrade
-from gateway.upgrade.program import PACKAGE
-
-STOP_PATIENCE = 600.0  # seconds: what the gateway has begun may go on a while
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +32,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     environ = get_process_environment()
     gateway = RunningGateway(home, environ)
     gateway.check_caller()
+    shared = describe_other_gateways(home, installation.prefix)
     service, command = find_service(home, environ, 0), make_removal_command(installation)
     show_fields(
         [
@@ -45,6 +43,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
                 f"{installation.prefix} ({installation.way}){'' if command else ' stays: it is yours to remove'}",
             ),
             ("home", f"{home.own_folder} {'goes' if args.purge else 'stays'}"),
+            *([("also run by", f"{shared}, which has no program then: stop it first")] if shared else []),
         ]
     )
     if not ask_person("Uninstall?", args.yes):
@@ -66,12 +65,12 @@ def remove_service(
 ) -> list[str]:
     """What was done. UpgradeError: an upgrade is under way, which would start it again."""
     with steer_upgrade(home) if home.own_folder.is_dir() else nullcontext():
-        gateway.stop()
-        done = list(service.uninstall()) if service else []
-        if home.own_folder.is_dir():
-            with reserve_home(home.lock, STOP_PATIENCE):
-                if purge:
-                    shutil.rmtree(home.own_folder)
+        if not home.own_folder.is_dir():
+            return list(service.uninstall()) if service else []
+        with gateway.keep_stopped():
+            done = list(service.uninstall()) if service else []
+            if purge:
+                shutil.rmtree(home.own_folder)
     return done
 
 

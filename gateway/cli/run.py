@@ -27,7 +27,7 @@ from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
-from gateway.upgrade.start import settle_upgrade, try_upgrade
+from gateway.upgrade.start import LoadedProgram, settle_upgrade, try_upgrade
 
 log = logging.getLogger("gateway.config")
 
@@ -37,18 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    with try_upgrade(home, Path(sys.prefix), restart_program) as note:
-        return run_gateway(args, home, note)
+    environ = get_process_environment()
+    notifier, loaded = Notifier(environ.get("NOTIFY_SOCKET", "")), LoadedProgram(Path(sys.prefix))
+    with try_upgrade(home, Path(sys.prefix), restart_program, notifier) as note:
+        return run_gateway(args, home, note, notifier, loaded)
 
 
-def run_gateway(args: argparse.Namespace, home: Home, note: str) -> int:
+def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notifier, loaded: LoadedProgram) -> int:
     environ = get_process_environment()
     chosen = {"logs.level": args.log_level} if args.log_level else {}
     read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
     prepare_home(home)
     resume_restore(home)
     configuration = read()
-    notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
     with open_logs(home, configuration, environ) as kept:
         if note:
             log.warning("%s", note)
@@ -63,7 +64,7 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str) -> int:
 
         watchdog = read_watchdog(environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", ""))
         try:
-            return int(anyio.run(serve, home, read_again, read, notifier, watchdog, print_banner))
+            return int(anyio.run(serve, home, read_again, read, notifier, watchdog, print_banner, loaded.check))
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
 

@@ -34,8 +34,17 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
     if as_json:
         show_json({"running": False, "home": str(home.root)})
     else:
+        from gateway.upgrade.plan import describe_open_plan  # noqa: PLC0415 - whoever runs is asked without it
+
+        left = describe_open_plan(home)
+        next_step = "hermes-gateway upgrade" if left else "hermes-gateway run"
         show_fields(
-            [("gateway", "not running"), ("home", home.root), ("next", apply_program_name("hermes-gateway run"))]
+            [
+                ("gateway", "not running"),
+                ("home", home.root),
+                *([("upgrade", left)] if left else []),
+                ("next", apply_program_name(next_step)),
+            ]
         )
     return int(ExitCode.NOT_RUNNING)
 

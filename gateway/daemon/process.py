@@ -189,6 +189,7 @@ def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
 log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
+START_PATIENCE = 90.0  # seconds for the start, after the wait for the gateway before this one
 SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
 
 Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
@@ -201,9 +202,11 @@ async def run_daemon(
     notifier: Notifier,
     watchdog: float,
     announce: Announce,
+    check_program: Callable[[], None],
 ) -> ExitCode:
     """Serve the home. `load` reads the configuration, again at each SIGHUP, for it to count from then on; `read` only
-    looks at it. `watchdog` is the supervisor's patience.
+    looks at it. `watchdog` is the supervisor's patience. `check_program` fails where this is not the program any more
+    that is to serve.
 
     Raises:
         HomeBusy: another gateway serves this home, and did not end in time.
@@ -215,7 +218,9 @@ async def run_daemon(
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
     limit = configuration.settings.gateway.shutdown_timeout
     shutdown = Shutdown(limit)
+    notifier.starting(limit + START_PATIENCE)
     async with lock_home(home.lock, limit), anyio.create_task_group() as tasks:
+        check_program()
         await kill_orphans(home.lock)
         tasks.start_soon(keep_orphans)
         reloader = ConfigurationReloader(configuration.settings, load, notifier)

@@ -16,15 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.engine.sqlite.journal_file import sync
-from gateway.installation import Installation
+from gateway.installation import PACKAGE, Installation
 from gateway.logs.text import to_one_line
-from gateway.upgrade.plan import MARK, UpgradeError
-from gateway.upgrade.program import PACKAGE
+from gateway.upgrade.plan import UpgradeError
 from gateway.worker.kernel import call_kernel
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 RENAME_SWAP = 2  # macOS
-SPARE_ROOM = 256 << 20  # bytes that stay free when an environment is copied
 LONGEST_SCRIPT = 64 << 10
 LONGEST_INSTALLATION = 1800.0  # seconds
 READABLE = 0o022  # the umask: whoever could read the program before can do so after
@@ -43,20 +41,31 @@ def check_place(installation: Installation) -> None:
         UpgradeError: it cannot, and what to do instead.
     """
     prefix = installation.prefix
+    if installation.way == "container":
+        raise UpgradeError(
+            "the program is part of an image, and comes with the next one; the home stays in the volume\n"
+            "on the host copy it: docker compose exec gateway hermes-gateway backup create\n"
+            "then, in a newer clone: docker compose up --detach --build\n"
+            "or, where the image is built elsewhere: docker compose pull && docker compose up --detach"
+        )
     if installation.way == "clone":
         raise UpgradeError(
             f"the program is the clone {prefix.parent}, where only you know what is to be kept of your changes\n"
-            f"copy the home with `./x backup create`, stop the gateway, run `git pull` in {prefix.parent}, and start it"
+            f"in {prefix.parent} run: ./x backup create && ./x stop && git pull && ./x run\n"
+            "where a service runs it, not the last one: systemctl --user start hermes-gateway"
         )
     if installation.way == "system":
         raise UpgradeError(
             f"the program lies among the machine's own packages, in {prefix}: nothing can be put beside it\n"
             "install it into an environment of its own: uv tool install, or pipx install"
         )
-    if not (os.access(prefix, os.W_OK) and os.access(prefix.parent, os.W_OK)):
+    if not all(os.access(place, os.W_OK, effective_ids=True) for place in (prefix, prefix.parent)):
+        owner = describe_owner(prefix)
         raise UpgradeError(
-            f"{prefix} cannot be changed by you\n"
-            "in a container, start the newer image on the same volume; else run it as whoever installed the program"
+            f"{prefix} cannot be changed by you: it belongs to {owner}\n"
+            "copy the home, and stop the gateway: hermes-gateway backup create && hermes-gateway stop\n"
+            f"then, as {owner}: {installation.describe_upgrade()}\n"
+            "and start it: hermes-gateway run, or as what serves it here"
         )
     with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".exchange-") as tried:
         first, second = Path(tried, "first"), Path(tried, "second")
@@ -65,13 +74,17 @@ def check_place(installation: Installation) -> None:
         exchange_folders(first, second)
 
 
+def describe_owner(path: Path) -> str:
+    """The user's name; the number of one that the machine does not know."""
+    try:
+        return path.owner()
+    except KeyError:
+        return f"user {path.stat().st_uid}"
+
+
 def make_environment(prefix: Path, beside: Path) -> None:
-    """UpgradeError: there is no room."""
+    """A copy, in the place of whatever is there."""
     shutil.rmtree(beside, ignore_errors=True)
-    needed = sum(Path(at, name).lstat().st_size for at, _, names in os.walk(prefix) for name in names)
-    free = shutil.disk_usage(prefix.parent).free
-    if free < needed + SPARE_ROOM:
-        raise UpgradeError(f"there is no room beside {prefix}: {needed >> 20} MB are needed, {free >> 20} MB are free")
     shutil.copytree(prefix, beside, symlinks=True)
 
 
@@ -120,12 +133,6 @@ def move_scripts(beside: Path, prefix: Path) -> None:
         text = script.read_bytes()
         if text.startswith(b"#!"):
             script.write_bytes(text.replace(os.fsencode(beside) + b"/", os.fsencode(prefix) + b"/"))
-
-
-def write_mark(beside: Path, name: str) -> None:
-    """All of it is on the disk for good then, before the other one may go."""
-    (beside / MARK).write_text(name, "utf-8")
-    os.sync()
 
 
 def exchange_folders(first: Path, second: Path) -> None:

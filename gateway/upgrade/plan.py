@@ -31,6 +31,17 @@ class UpgradeError(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramMark:
+    """Whose plan a new environment is of; without a home it is not as we write it."""
+
+    name: str
+    home: Path | None
+
+    def is_of(self, home: Home) -> bool:
+        return self.home == home.root
+
+
+@dataclass(frozen=True, slots=True)
 class UpgradePlan:
     """`prefix` is where the program lies, `beside` where the other one does: the new one, then the old one.
 
@@ -55,26 +66,38 @@ class UpgradePlan:
         Raises:
             UpgradeError: that cannot be told: neither of the two may go then.
         """
-        mark = Path(self.prefix) / MARK
-        try:
-            said = mark.read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise UpgradeError(f"{mark} cannot be read: {error.strerror}") from None
-        if said != self.name:
+        mark, path = read_mark(Path(self.prefix)), Path(self.prefix) / MARK
+        if mark and not mark.home:
             raise UpgradeError(
-                f"which program is in {self.prefix}, and which in {self.beside}, cannot be told: {mark} is not as we "
+                f"which program is in {self.prefix}, and which in {self.beside}, cannot be told: {path} is not as we "
                 "write it; nothing was removed\n"
-                f"if the one in {self.prefix} works, remove {mark}, and the other one goes"
+                f"if the one in {self.prefix} works, remove {path}, and the other one goes"
             )
-        return True
+        return mark is not None and mark.name == self.name
 
     def enter(self, home: Home, state: UpgradeState, backup: str = "", last_seq: int = 0) -> Self:
         """The same plan, a step further, which is on the disk for good."""
         entered = replace(self, state=state, backup=backup or self.backup, last_seq=last_seq or self.last_seq)
         write_plan(home, entered)
         return entered
+
+
+def write_mark(folder: Path, name: str, home: Home) -> None:
+    """All of it is on the disk for good then, before the other one may go."""
+    (folder / MARK).write_bytes(f"{name}\0{home.root}\0".encode("utf-8", "surrogateescape"))
+    os.sync()
+
+
+def read_mark(folder: Path) -> ProgramMark | None:
+    """That of an environment; None: it has none. UpgradeError: it cannot be read."""
+    path = folder / MARK
+    try:
+        said = path.read_bytes().decode("utf-8", "surrogateescape").split("\0")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UpgradeError(f"{path} cannot be read: {error.strerror}") from None
+    return ProgramMark(said[0], Path(said[1])) if len(said) == 3 else ProgramMark(said[0], None)
 
 
 def write_plan(home: Home, plan: UpgradePlan) -> None:
@@ -100,10 +123,28 @@ def read_plan(home: Home) -> UpgradePlan | None:
         raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None
 
 
+def describe_open_plan(home: Home) -> str:
+    """An upgrade of this home that has not ended; empty: there is none."""
+    try:
+        plan = read_plan(home)
+    except UpgradeError as error:
+        return str(error)
+    if plan is None:
+        return ""
+    what = "is under way" if is_in_use(home) else "was cut off; it is gone on from there, or gone back"
+    return f"that from {plan.before} to {plan.after} {what}"
+
+
 def close_plan(home: Home, plan: UpgradePlan) -> None:
-    """It is over: the program that is in place stays, and the other one goes."""
+    """It is over: the program that is in place stays, and the other one goes, unless it is of another home's upgrade.
+
+    The program is locked.
+    """
+    marks = [read_mark(Path(plan.prefix)), read_mark(Path(plan.beside))]
     (home.upgrade / PLAN).unlink(missing_ok=True)
     sync(home.upgrade)
+    if any(mark and mark.home and not mark.is_of(home) for mark in marks):
+        return
     (Path(plan.prefix) / MARK).unlink(missing_ok=True)
     shutil.rmtree(plan.beside, ignore_errors=True)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from gateway.installation import PACKAGE
 from gateway.upgrade.plan import UpgradeError
 
-PACKAGE = "hermes-gateway"
 ADDED = re.compile(r"^ [+~] ([\w.-]+)(?:==(\S+)| @ \S+)", re.MULTILINE)
 
 

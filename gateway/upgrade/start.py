@@ -9,21 +9,35 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
-from gateway.errors import HomeBusy
+from gateway.errors import GatewayError, HomeBusy
+from gateway.notify import Notifier
 from gateway.record_subjects import CURSOR_SUBJECTS, event_subject_of, hook_store_subject_of
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, is_in_use, read_plan
+from gateway.upgrade.program_users import lock_program
 
 log = logging.getLogger(__name__)
 
-# What a start and a stop alone write: how far something was read, that they happened, what is noted for the next one.
+# What a start and a stop alone write: how far something was read, that they happened, how hooks fare, what is noted.
 OWN_NOTES = ("gateway/notices", "mcp")
-IDLE_PATTERNS = (CURSOR_SUBJECTS, event_subject_of("gateway:*"), *map(hook_store_subject_of, OWN_NOTES))
+IDLE_PATTERNS = (
+    CURSOR_SUBJECTS,
+    event_subject_of("gateway:*"),
+    event_subject_of("hook:*"),
+    *map(hook_store_subject_of, OWN_NOTES),
+)
 IDLE_SUBJECTS = tuple(pattern.rstrip("*>") for pattern in IDLE_PATTERNS)
+
+
+START_ROOM = 60.0  # seconds that a supervisor is asked for, again and again
+
+
+class OtherProgram(GatewayError):
+    """An upgrade has exchanged the program before this process of the old one could begin."""
 
 
 def find_new_records(home: Home, plan: UpgradePlan) -> str:
@@ -41,10 +55,12 @@ def find_new_records(home: Home, plan: UpgradePlan) -> str:
 
 
 @contextmanager
-def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -> Generator[str, None, None]:
+def try_upgrade(
+    home: Home, prefix: Path, restart_program: Callable[[], None], notifier: Notifier
+) -> Generator[str, None, None]:
     """A gateway starts and serves while inside; it is told what is to be said of an upgrade that was cut off.
 
-    `restart_program` starts the program that is in place then.
+    `restart_program` starts the program that is in place then. `notifier`: the supervisor, who waits for the start.
 
     Raises:
         Exception: why it did not start, where there is no way back, or none is needed.
@@ -52,11 +68,11 @@ def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -
     plan, note = find_open_plan(home, prefix), ""
     if plan and not plan.has_new():
         note = f"an upgrade to {plan.after} was cut off: this is {plan.before}, as before"
-        close_plan(home, plan)
+        settle_plan(home, plan)
     elif plan and plan.state == "returning":
         log.warning("the upgrade to %s did not work: back to %s", plan.after, plan.before)
         try:
-            call_undo(home, plan)
+            call_undo(home, plan, notifier)
         except UpgradeError as error:
             if (read_plan(home) or plan).state == "returning":
                 raise
@@ -65,24 +81,28 @@ def try_upgrade(home: Home, prefix: Path, restart_program: Callable[[], None]) -
             restart_program()
     try:
         yield note
+    except OtherProgram as error:
+        log.warning("%s", error)
+        restart_program()
     except Exception as error:  # whatever a new program fails with
         plan = find_open_plan(home, prefix)
         if isinstance(error, HomeBusy) or plan is None or not plan.has_new() or find_new_records(home, plan):
             raise
         log.error("%s did not start: %s; back to %s", plan.after, error or type(error).__name__, plan.before)
-        call_undo(home, plan)
+        call_undo(home, plan, notifier)
         restart_program()
 
 
-def call_undo(home: Home, plan: UpgradePlan) -> None:
+def call_undo(home: Home, plan: UpgradePlan, notifier: Notifier) -> None:
     """In a process of its own: no start but this one needs what it loads. UpgradeError: it failed."""
-    try:
-        subprocess.run([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)], check=True)
-    except subprocess.CalledProcessError:
+    with subprocess.Popen([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)]) as undoing:
+        while undoing.poll() is None:
+            notifier.starting(START_ROOM)  # a large home takes longer than a supervisor gives to a start
+            with suppress(subprocess.TimeoutExpired):
+                undoing.wait(START_ROOM / 3)
+    if undoing.returncode:
         copy = plan.backup or "none was needed"
-        raise UpgradeError(
-            f"the way back to {plan.before} failed, as said above; the copy of the home: {copy}"
-        ) from None
+        raise UpgradeError(f"the way back to {plan.before} failed, as said above; the copy of the home: {copy}")
 
 
 def find_open_plan(home: Home, prefix: Path) -> UpgradePlan | None:
@@ -96,4 +116,22 @@ def settle_upgrade(home: Home, prefix: Path) -> None:
     plan = find_open_plan(home, prefix)
     if plan and plan.has_new():
         log.warning("an upgrade from %s was cut off while this program was being tried; it works", plan.before)
-        threading.Thread(target=close_plan, args=(home, plan), daemon=True).start()
+        threading.Thread(target=settle_plan, args=(home, plan), daemon=True).start()
+
+
+def settle_plan(home: Home, plan: UpgradePlan) -> None:
+    """Where somebody exchanges the program at this moment, the next start does it."""
+    with suppress(UpgradeError), lock_program(Path(plan.prefix)):
+        close_plan(home, plan)
+
+
+class LoadedProgram:
+    """Where the program was that this process has loaded, so that another one in its place is noticed."""
+
+    def __init__(self, prefix: Path) -> None:
+        self._prefix, self._folder = prefix, prefix.stat().st_ino
+
+    def check(self) -> None:
+        """OtherProgram: what this process would load from now on is of another version."""
+        if self._prefix.stat().st_ino != self._folder:
+            raise OtherProgram("another program has taken the place of this one while it waited; that one starts")

@@ -11,10 +11,11 @@ from gateway.config.home import Home
 from gateway.errors import GatewayError
 from gateway.upgrade.environment import exchange_folders
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, read_plan, steer_upgrade
+from gateway.upgrade.program_users import lock_program
 
 
 def undo_upgrade(home: Home, plan: UpgradePlan) -> None:
-    """No gateway may serve the home, and nobody may have accepted, sent or run anything.
+    """No gateway may serve the home, and nobody may have accepted, sent or run anything. The program is locked.
 
     Raises:
         UpgradeError: the home cannot be put back; where nothing of it changed, the new program is on trial again.
@@ -43,7 +44,8 @@ def main() -> None:
     try:
         with steer_upgrade(home):
             if found := read_plan(home):
-                undo_upgrade(home, found)
+                with lock_program(Path(found.prefix)):
+                    undo_upgrade(home, found)
     except GatewayError as error:
         sys.exit(str(error))
 

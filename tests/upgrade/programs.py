@@ -19,17 +19,17 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("gateway", "hooks_builtin", "sample_hooks")
 PYTHON_FOLDER = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 # In each environment: `hermes-gateway upgrade` is killed before something that the interpreter tells of, which
-# UPGRADE_CUT names: the event, a part of what is said of it, and of how many of them it is the last.
+# UPGRADE_CUT names: the event, a part of what is said of it, of how many of them it is the last, and by which signal.
 CUT = """
 import os, signal, sys
-event, part, left = (os.environ.get("UPGRADE_CUT") or "- - 0").split()
+event, part, left, *by = (os.environ.get("UPGRADE_CUT") or "- - 0").split()
 left = int(left)
 def look(name, told):
     global left
     if name == event and part in repr(told[:2]):
         left -= 1
         if left == 0:
-            signal.raise_signal(signal.SIGKILL)
+            signal.raise_signal(signal.Signals[by[0] if by else "SIGKILL"])
 if "upgrade" in sys.orig_argv:
     sys.addaudithook(look)
 """

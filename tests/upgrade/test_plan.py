@@ -2,8 +2,10 @@
 
 import fcntl
 import json
+import socket
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -12,9 +14,11 @@ import pytest
 from gateway.backup.archive import write_archive
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import connect
-from gateway.upgrade.environment import run_installer, write_mark
-from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, read_plan, write_plan
-from gateway.upgrade.start import try_upgrade
+from gateway.notify import Notifier
+from gateway.upgrade.environment import exchange_folders, run_installer
+from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, read_plan, write_mark, write_plan
+from gateway.upgrade.program_users import check_other_upgrades
+from gateway.upgrade.start import LoadedProgram, try_upgrade
 from gateway.upgrade.undo import undo_upgrade
 
 
@@ -31,7 +35,7 @@ def make_plan(home: Home, tmp_path: Path, backup: str = "") -> UpgradePlan:
     for folder, text in ((prefix, "new"), (beside, "old")):
         folder.mkdir()
         (folder / "program").write_text(text)
-    write_mark(prefix, "a plan")
+    write_mark(prefix, "a plan", home)
     plan = UpgradePlan("a plan", "0.1.0", "0.2.0", str(prefix), str(beside), state="trying", backup=backup)
     write_plan(home, plan)
     return plan
@@ -42,14 +46,14 @@ def test_a_mark_that_is_not_whole_lets_neither_program_go(home: Home, tmp_path: 
     Path(plan.prefix, MARK).write_text("")  # as a power cut leaves it
     with (
         pytest.raises(UpgradeError, match="cannot be told") as caught,
-        try_upgrade(home, Path(plan.prefix), pytest.fail),
+        try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()),
     ):
         pytest.fail("nothing may start")
     assert plan.prefix in str(caught.value)
     assert plan.beside in str(caught.value)
     assert (Path(plan.beside, "program").exists(), read_plan(home)) == (True, plan)
     Path(plan.prefix, MARK).unlink()
-    with try_upgrade(home, Path(plan.prefix), pytest.fail):
+    with try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()):
         assert read_plan(home) is None
 
 
@@ -62,7 +66,7 @@ def test_a_plan_of_a_later_version_is_read(home: Home, tmp_path: Path) -> None:
 
 def test_whatever_the_new_program_fails_with_leads_back(home: Home, tmp_path: Path) -> None:
     plan, restarted = make_plan(home, tmp_path), list[str]()
-    with try_upgrade(home, Path(plan.prefix), lambda: restarted.append("old")):
+    with try_upgrade(home, Path(plan.prefix), lambda: restarted.append("old"), Notifier()):
         import_module("gateway.of_nobody")
     assert (restarted, Path(plan.prefix, "program").read_text()) == (["old"], "old")
     assert (read_plan(home), Path(plan.beside).exists()) == (None, False)
@@ -100,9 +104,43 @@ def test_without_the_copy_the_new_program_is_tried_once_more(home: Home, tmp_pat
         undo_upgrade(home, plan)
     assert read_plan(home) == plan, "it is on trial"
     plan.enter(home, "returning")
-    with try_upgrade(home, Path(plan.prefix), pytest.fail) as note:
+    with try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()) as note:
         assert (note, read_plan(home)) == ("", plan)
 
 
 def test_others_can_read_what_is_installed(tmp_path: Path) -> None:
     assert run_installer(["sh", "-c", "umask"], {"PATH": "/usr/bin:/bin"}, tmp_path).strip() == "0022"
+
+
+def test_a_supervisor_is_told_that_the_way_back_lasts(home: Home, tmp_path: Path) -> None:
+    plan = make_plan(home, tmp_path)
+    plan.enter(home, "returning")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(tmp_path / "notify"))
+        supervisor.settimeout(10)
+        with try_upgrade(home, Path(plan.prefix), lambda: None, Notifier(str(tmp_path / "notify"))):
+            assert supervisor.recv(100) == b"EXTEND_TIMEOUT_USEC=60000000"
+
+
+def test_what_another_home_upgrades_is_left_to_it(home: Home, tmp_path: Path) -> None:
+    plan, other = make_plan(home, tmp_path), Home(tmp_path / "other")
+    other.upgrade.mkdir(parents=True)
+    write_mark(Path(plan.prefix), "its plan", other)
+    write_plan(other, replace(plan, name="its plan"))
+    with pytest.raises(UpgradeError, match=f"end that first: hermes-gateway --home {other.root} upgrade"):
+        check_other_upgrades(home, Path(plan.prefix))
+    with try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()):
+        assert read_plan(home) is None
+    assert Path(plan.beside).exists()
+    (other.upgrade / PLAN).unlink()
+    check_other_upgrades(home, Path(plan.prefix))
+
+
+def test_a_process_of_the_program_of_before_does_not_serve(home: Home, tmp_path: Path) -> None:
+    plan, restarted = make_plan(home, tmp_path), list[str]()
+    loaded = LoadedProgram(Path(plan.prefix))
+    loaded.check()
+    exchange_folders(Path(plan.prefix), Path(plan.beside))
+    with try_upgrade(home, tmp_path, lambda: restarted.append("new"), Notifier()):
+        loaded.check()
+    assert restarted == ["new"]

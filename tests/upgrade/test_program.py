@@ -1,12 +1,13 @@
 """What is to be installed: from where the program came, with the extras that it has, and what installers say of it."""
 
-import sys
+import os
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
 
-from gateway.installation import Installation
+from gateway.installation import Installation, Way
 from gateway.upgrade.environment import check_place, exchange_folders
 from gateway.upgrade.plan import UpgradeError
 from gateway.upgrade.program import find_requirement, list_extras, parse_changes
@@ -90,12 +91,30 @@ def test_two_folders_have_each_others_name_at_once(tmp_path: Path) -> None:
     assert [(first / "second").exists(), (second / "first").exists()] == [True, True]
 
 
-@pytest.mark.parametrize(("way", "remedy"), [("system", "uv tool install"), ("clone", "git pull")])
-def test_where_nothing_can_be_put_beside_it_the_way_is_named(tmp_path: Path, way: str, remedy: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "remedy"),
+    [
+        ("system", "uv tool install"),
+        ("clone", "./x backup create && ./x stop && git pull && ./x run"),
+        ("container", "docker compose pull && docker compose up --detach"),
+    ],
+)
+def test_where_nothing_can_be_put_beside_it_the_way_is_named(tmp_path: Path, way: Way, remedy: str) -> None:
     with pytest.raises(UpgradeError, match=remedy):
-        check_place(Installation(way, tmp_path / "env"))  # type: ignore[arg-type]
+        check_place(Installation(way, tmp_path / "env"))
 
 
+@pytest.fixture
+def ordinary_user() -> Iterator[None]:
+    """As whom the test goes on, where root runs it."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(before)
+
+
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_program_that_somebody_else_keeps_is_left_alone() -> None:
-    with pytest.raises(UpgradeError, match="newer image"):
-        check_place(Installation("environment", Path(sys.base_prefix, "no", "environment")))
+    with pytest.raises(UpgradeError, match=r"belongs to root\n.*\nthen, as root: .*--upgrade hermes-gateway\n"):
+        check_place(Installation("environment", Path("/usr")))

@@ -1,5 +1,6 @@
 """`hermes-gateway upgrade`, with installed programs and a gateway that runs: it is the new one, or as before."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,8 +35,11 @@ def test_the_new_one_takes_over_and_goes_on_with_what_was_said(
     gateway.write(1, SUM)
     gateway.wait_for_letters(ANSWER)
     before = gateway.pid
+    gateway.home.skills.mkdir()
+    (gateway.home.skills / "elsewhere").symlink_to("/opt/skills")
     done = gateway.upgrade(wheels["0.2.0"])
     assert done.returncode == 0, done.stderr
+    assert "left out: skills/elsewhere: a link to /opt/skills" in done.stderr
     assert "version  0.1.0 -> 0.2.0" in done.stdout
     assert "hermes-gateway 0.1.0 -> 0.2.0: it runs, and what was up before is up" in done.stdout
     assert (gateway.version, gateway.is_pigeon_up()) == ("0.2.0", True)
@@ -66,6 +70,9 @@ def test_a_start_after_a_cut_serves_and_says_what_it_is(
 ) -> None:
     assert gateway.upgrade(wheels["0.2.0"], cut).returncode == -9
     assert gateway.pid == 0
+    told = gateway.cli("status").stdout
+    assert "that from 0.1.0 to 0.2.0 was cut off" in told
+    assert re.search(r"next +\S*hermes-gateway upgrade", told)
     gateway.write(1, SUM)
     gateway.start()
     gateway.wait_for_letters(ANSWER)

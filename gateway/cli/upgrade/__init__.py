@@ -8,6 +8,7 @@ there. All of it is loaded before the programs are exchanged: this process is of
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -22,33 +23,44 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.archive import write_archive
 from gateway.backup.backup_folder import STAMP, open_backup_folder
+from gateway.backup.contents import ENV
 from gateway.cli.output import ask_person, print_note, show_fields, show_progress
 from gateway.cli.program import PROGRAM
-from gateway.cli.service.systemd import ServiceError
+from gateway.cli.service.systemd import ServiceError, SystemdService
+from gateway.cli.upgrade.ending_signals import EndingSignals, keep_signals, say
 from gateway.cli.upgrade.running_gateway import RunningGateway, ServedFacts
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.platforms import list_enabled
-from gateway.daemon.process import reserve_home
 from gateway.engine.sqlite.journal_file import sync
 from gateway.errors import ExitCode, GatewayError
-from gateway.installation import Installation, find_installation
+from gateway.installation import PACKAGE, Installation, find_installation
 from gateway.upgrade.environment import (
     check_place,
+    describe_owner,
     exchange_folders,
     find_other_place,
     make_environment,
     make_install_command,
     move_scripts,
     run_installer,
-    write_mark,
 )
-from gateway.upgrade.plan import MARK, UpgradeError, UpgradePlan, close_plan, read_plan, steer_upgrade, write_plan
-from gateway.upgrade.program import PACKAGE, find_requirement, list_trial_options, parse_changes, read_version
+from gateway.upgrade.plan import (
+    MARK,
+    UpgradeError,
+    UpgradePlan,
+    close_plan,
+    read_plan,
+    steer_upgrade,
+    write_mark,
+    write_plan,
+)
+from gateway.upgrade.program import find_requirement, list_trial_options, parse_changes, read_version
+from gateway.upgrade.program_users import check_other_upgrades, list_other_gateways, lock_program
+from gateway.upgrade.room import check_room
 from gateway.upgrade.start import find_new_records
 from gateway.upgrade.undo import undo_upgrade
 
-STOP_PATIENCE = 600.0  # seconds: what the gateway has begun may go on a while
 UP_PATIENCE = 60.0
 MOST_NAMED = 12  # packages
 
@@ -79,12 +91,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int | None:
     installation = find_installation(Path(sys.prefix), Path(sys.base_prefix))
     environ = get_process_environment()
-    check_owner(home)
-    with steer_upgrade(home):
+    check_owner(home, installation)
+    with steer_upgrade(home), lock_program(installation.prefix):
         gateway, plan = RunningGateway(home, environ), read_plan(home)
         gateway.check_caller()
+        check_service(home, installation, gateway)
+        check_other_upgrades(home, installation.prefix)
         if plan and plan.has_new():
-            return try_program(home, gateway, plan)
+            with keep_signals(find_log(home)):
+                return try_program(home, gateway, plan)
         if plan:
             print_note(f"an upgrade to {plan.after} was cut off before it counted: this is {plan.before} still")
         check_place(installation)
@@ -95,21 +110,54 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             resume_gateway(home, gateway, plan)
             return None
         check_networks(home, gateway, environ)
+        check_room(home, installation.prefix, with_program=True)
         beside = prepare_program(home, installation, new, environ)
-        plan = make_plan(home, installation, gateway, new.version, plan)
-        write_mark(beside, plan.name)
-        exchange_programs(home, gateway, plan)
-        return try_program(home, gateway, plan)
+        with keep_signals(find_log(home)) as signals:
+            try:
+                check_room(home, installation.prefix, with_program=False)
+                plan = make_plan(home, installation, gateway, new.version, plan)
+                write_mark(beside, plan.name, home)
+            except (OSError, UpgradeError):
+                shutil.rmtree(beside, ignore_errors=True)
+                raise
+            exchange_programs(home, gateway, plan, signals)
+            return try_program(home, gateway, plan)
 
 
-def check_owner(home: Home) -> None:
+def find_log(home: Home) -> Path:
+    """What is said when the terminal has gone."""
+    return home.logs / "upgrade.log"
+
+
+def check_owner(home: Home, installation: Installation) -> None:
     """UpgradeError: what we write there would not be its owner's, who could not go on with it."""
     if home.own_folder.is_dir() and home.own_folder.stat().st_uid != os.geteuid():
+        owner = describe_owner(home.own_folder)
+        raise UpgradeError(f"{home.root} belongs to {owner}\n{describe_steps(home, installation, owner)}")
+
+
+def check_service(home: Home, installation: Installation, gateway: RunningGateway) -> None:
+    """UpgradeError: it takes root to stop the service that runs it, and to start it again."""
+    if isinstance(gateway.service, SystemdService) and gateway.service.is_beyond_us:
+        owner = describe_owner(home.own_folder)
         raise UpgradeError(
-            f"{home.root} belongs to another user, as that of a service of the whole machine does\n"
-            "copy it as that user with `backup create`, stop the service, install the new version the way this one was "
-            "installed, and start the service"
+            f"the gateway is a service of the whole machine, which root alone stops and starts\n"
+            f"{describe_steps(home, installation, owner)}"
         )
+
+
+def describe_steps(home: Home, installation: Installation, owner: str) -> str:
+    """What those type who may do it: the owner of the home, root, and whoever installed the program."""
+    ours = f"sudo -u {owner} HERMES_HOME={shlex.quote(str(home.root))} {installation.prefix / 'bin' / PROGRAM}"
+    machine = SystemdService(home, {}, is_system=True)
+    is_service = machine.unit.exists() and machine.find_home() == home.root
+    stop, start = ("systemctl stop hermes-gateway", "systemctl start hermes-gateway") if is_service else ("", "")
+    return (
+        f"copy it: {ours} backup create\n"
+        f"stop it: {f'sudo {stop}' if stop else f'{ours} stop'}\n"
+        f"as {describe_owner(installation.prefix)}: {installation.describe_upgrade()}\n"
+        f"start it: {f'sudo {start}' if start else f'{ours} run'}"
+    )
 
 
 def find_program(installation: Installation, source: str, environ: Mapping[str, str]) -> NewProgram | None:
@@ -133,6 +181,7 @@ def find_program(installation: Installation, source: str, environ: Mapping[str, 
 def describe_upgrade(home: Home, installation: Installation, gateway: RunningGateway, new: NewProgram) -> None:
     others = sorted(f"{name} {version}" for name, version in new.changes.items() if name != PACKAGE)
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    shared = describe_other_gateways(home, installation.prefix)
     show_fields(
         [
             ("version", f"{__version__} -> {new.version}"),
@@ -142,7 +191,13 @@ def describe_upgrade(home: Home, installation: Installation, gateway: RunningGat
             ("gateway", gateway.describe() + ("; it is stopped, and the new one starts" if gateway.pid else "")),
             ("home", f"{home.root}, which is copied first"),
         ]
+        + [("also run by", f"{shared}; start it anew after this")] * bool(shared)
     )
+
+
+def describe_other_gateways(home: Home, prefix: Path) -> str:
+    """Those that run this program on other homes; empty: there are none, or the system does not tell."""
+    return ", ".join(map(str, list_other_gateways(home, prefix)))
 
 
 def check_networks(home: Home, gateway: RunningGateway, environ: Mapping[str, str]) -> None:
@@ -198,15 +253,16 @@ def make_plan(
     return plan
 
 
-def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> None:
+def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan, signals: EndingSignals) -> None:
     """Nothing is accepted from here on until a program has started. UpgradeError: it did not come about."""
     try:
-        with show_progress("the gateway to end what it has begun"):
-            gateway.stop()
-            with reserve_home(home.lock, STOP_PATIENCE):
-                backup, last_seq = create_copy(home)
-                plan.enter(home, "trying", backup, last_seq)
-                exchange_folders(Path(plan.prefix), Path(plan.beside))
+        signals.check()
+        with show_progress("the gateway to end what it has begun"), gateway.keep_stopped():
+            signals.check()
+            backup, last_seq = create_copy(home)
+            signals.check()
+            plan.enter(home, "trying", backup, last_seq)
+            exchange_folders(Path(plan.prefix), Path(plan.beside))
     except (GatewayError, OSError) as error:
         if plan.has_new():  # it is in place, and the next start tries it
             raise
@@ -220,7 +276,10 @@ def create_copy(home: Home) -> tuple[str, int]:
         return "", 0
     with open_backup_folder(home.backups) as folder:
         made = write_archive(home, folder / time.strftime(f"upgrade-{STAMP}.tar.gz"), with_env=False)
-    print_note(f"copied to {made.path}")
+    say(f"copied to {made.path}")
+    for name, why in made.left_out.items():
+        if name != ENV:  # which no upgrade touches
+            say(f"left out: {name}: {why}")
     return str(made.path), made.journal.last_seq if made.journal else 0
 
 
@@ -237,8 +296,17 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
     if not wrong:
         close_plan(home, plan)
         print(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
+        if shared := describe_other_gateways(home, Path(plan.prefix)):
+            say(f"the program of before has gone, and still runs here: {shared}; copy that home, and start it anew")
         return int(ExitCode.OK)
-    if deeds := undo_unused_upgrade(home, gateway, plan):
+    try:
+        deeds = undo_unused_upgrade(home, gateway, plan)
+    except (UpgradeError, OSError) as error:
+        raise UpgradeError(
+            f"{plan.after} did not work: {'; '.join(wrong)}; and {error}\n"
+            f"{retry_program(home, gateway, plan)}; when that is mended, run: hermes-gateway upgrade"
+        ) from error
+    if deeds:
         return keep_program(home, gateway, plan, wrong, deeds)
     return restore_program(gateway, plan, wrong)
 
@@ -259,12 +327,20 @@ def undo_unused_upgrade(home: Home, gateway: RunningGateway, plan: UpgradePlan) 
     is_known = plan.state == "returning"  # that nothing was
     if not is_known and (deeds := find_new_records(home, plan)):
         return deeds
-    gateway.stop()
-    with reserve_home(home.lock, STOP_PATIENCE):
+    with gateway.keep_stopped():
         deeds = "" if is_known else find_new_records(home, plan)
         if not deeds:
             undo_upgrade(home, plan)
         return deeds
+
+
+def retry_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> str:
+    """There was no way back; what is in place may work in part, as long as the home is all its own."""
+    if (read_plan(home) or plan).state == "returning":
+        return "no gateway runs, since the home is halfway back"
+    wrong = run_program(gateway, plan, plan.after)
+    in_vain = f", in vain: {'; '.join(wrong)}" if wrong and not gateway.pid else ""
+    return f"{plan.after} was started once more{in_vain}"
 
 
 def keep_program(home: Home, gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str], deeds: str) -> int:
@@ -272,17 +348,17 @@ def keep_program(home: Home, gateway: RunningGateway, plan: UpgradePlan, wrong: 
     if not gateway.pid:
         wrong = run_program(gateway, plan, plan.after) or wrong
     close_plan(home, plan)
-    print_note(f"{plan.after} stays, though not all is well: {'; '.join(wrong)}")
-    print_note(f"it has been at work already ({deeds}), and going back would lose that")
-    print_note(f"the home as it was before: {plan.backup}")
+    say(f"{plan.after} stays, though not all is well: {'; '.join(wrong)}")
+    say(f"it has been at work already ({deeds}), and going back would lose that")
+    say(f"the home as it was before: {plan.backup}")
     return int(ExitCode.FAILED)
 
 
 def restore_program(gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str]) -> int:
-    print_note(f"{plan.after} did not work: {'; '.join(wrong)}")
+    say(f"{plan.after} did not work: {'; '.join(wrong)}")
     failed = run_program(gateway, plan, plan.before) if plan.was_running else []
     state = f"and does not run as before: {'; '.join(failed)}" if failed else "and runs" if plan.was_running else ""
-    print_note(f"{plan.before} is in place again, with the home as it was, {state}".rstrip(", "))
+    say(f"{plan.before} is in place again, with the home as it was, {state}".rstrip(", "))
     return int(ExitCode.FAILED)
 
 
@@ -293,4 +369,4 @@ def resume_gateway(home: Home, gateway: RunningGateway, plan: UpgradePlan | None
     close_plan(home, plan)
     if plan.was_running and not gateway.pid:
         failed = run_program(gateway, plan, plan.before)
-        print_note(f"{plan.before} runs again" + (f", not as before: {'; '.join(failed)}" if failed else ""))
+        say(f"{plan.before} runs again" + (f", not as before: {'; '.join(failed)}" if failed else ""))

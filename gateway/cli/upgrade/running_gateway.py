@@ -6,18 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.cli.service.launchd import LaunchdService
-from gateway.cli.service.systemd import ServiceError, SystemdService, quote_word
+from gateway.cli.service.systemd import ServiceError, SystemdService
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
-from gateway.daemon.process import lock_holder_of
-from gateway.errors import GatewayError
+from gateway.daemon.process import lock_holder_of, reserve_home
+from gateway.errors import GatewayError, HomeBusy
 from gateway.logs.text import to_one_line
 from gateway.worker.process_marks import MARK_VARIABLE, mark_of
 from gateway.worker.process_tree import find_ancestors
@@ -25,6 +25,8 @@ from gateway.worker.process_tree import find_ancestors
 HOLDER = re.compile(r"pid (\d+)")
 ASK_PATIENCE = 10.0  # seconds for an answer of the gateway
 WATCH_PAUSE = 0.3
+STOP_PATIENCE = 660.0  # seconds: what the gateway has begun may go on for ten minutes, if it is set so
+LOOK_PAUSE = 1.0
 UP_HOOKS = frozenset({"registered", "starting", "loaded"})
 
 
@@ -90,12 +92,37 @@ class RunningGateway:
         return ServedFacts()
 
     def stop(self) -> None:
-        """As whoever runs it would; it drains, and `reserve_home` waits for its end. ServiceError: it refuses."""
+        """As whoever runs it would; it drains. ServiceError: it refuses."""
         if self.service:
             self.service.stop()
         elif pid := self.pid:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
+
+    @contextmanager
+    def keep_stopped(self) -> Generator[None, None, None]:
+        """It has ended, and nobody serves the home while inside; nor does one that had waited for its end.
+
+        Raises:
+            ServiceError: the manager of services refuses to stop it.
+            HomeBusy: it does not end.
+        """
+        limit, told = time.monotonic() + STOP_PATIENCE, {0}
+        self.stop()
+        told.add(self.pid)
+        with ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(reserve_home(self._home.lock, LOOK_PAUSE))
+                    break
+                except HomeBusy:
+                    if time.monotonic() > limit:
+                        raise
+                    if (pid := self.pid) not in told:
+                        told.add(pid)
+                        with suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGTERM)
+            yield
 
     def start(self, program: Path) -> None:
         """The program that lies there now, as a service where it was one, else in the background.
@@ -150,20 +177,10 @@ def find_service(home: Home, environ: Mapping[str, str], pid: int) -> LaunchdSer
         return launchd if launchd.unit.exists() and launchd.is_installed_for_home() else None
     for is_system in (False, True):
         service = SystemdService(home, environ, is_system=is_system)
-        if not is_for(service, home, environ):
+        if not service.unit.exists() or service.find_home() != home.root:
             continue
         with suppress(ServiceError):
             found = HOLDER.search(service.describe()["service"])
             if found and pid in (0, int(found[1])):
                 return service
     return None
-
-
-def is_for(service: SystemdService, home: Home, environ: Mapping[str, str]) -> bool:
-    """Whether its unit is there and names this home; one that names none is for that of the person."""
-    if not service.unit.exists():
-        return False
-    lines = service.unit.read_text("utf-8").splitlines()
-    if not any(line.startswith("Environment=") and "HERMES_HOME=" in line for line in lines):
-        return home.root == Path(environ.get("HOME") or Path.home(), ".hermes")
-    return f"Environment={quote_word(f'HERMES_HOME={home.root}')}" in lines

@@ -1,0 +1,73 @@
+"""From the stop of the gateway to the start of one: what would end this process there is noted, and it goes on.
+
+Ctrl-C, `kill` and a terminal that closes would leave no gateway behind, neither the old one nor the new one.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from gateway.cli.output import print_note
+from gateway.upgrade.plan import UpgradeError
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+NOTED = "\nthe gateway is down at this moment: this goes on until one runs again\n"
+
+
+@dataclass(slots=True)
+class EndingSignals:
+    """`first`: the signal that came first of all; empty: nobody wanted it to end."""
+
+    first: str = ""
+
+    def check(self) -> None:
+        """UpgradeError: somebody wanted it to end, and nothing has changed yet."""
+        if self.first:
+            raise UpgradeError(f"it was interrupted by {self.first}")
+
+
+@contextmanager
+def keep_signals(log: Path) -> Generator[EndingSignals, None, None]:
+    """What is said after the terminal has gone stands in `log`."""
+    found = EndingSignals()
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        found.first = found.first or signal.Signals(number).name
+        if number == signal.SIGHUP:
+            bind_output(log, 1, 2)
+        with suppress(OSError):
+            os.write(2, NOTED.encode())  # what Python is printing at this moment is not disturbed
+
+    before = {number: signal.signal(number, note) for number in ENDING}
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def bind_output(log: Path, *channels: int) -> None:
+    """They lead into the file from now on; nowhere, where it cannot be written."""
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for channel in channels:
+        os.dup2(descriptor, channel)
+    os.close(descriptor)
+
+
+def say(text: str) -> None:
+    """To whoever looks on; that nobody does any more, as behind a pipe, ends nothing."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        bind_output(Path(os.devnull), sys.stdout.fileno())
+    with suppress(OSError):
+        print_note(text)

@@ -1,0 +1,86 @@
+"""Whoever else has to do with a program that is to be exchanged: gateways of other homes, and other upgrades of it."""
+
+import fcntl
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.config.home import OWN_FOLDER, Home
+from gateway.upgrade.plan import MARK, UpgradeError, read_mark, read_plan
+from gateway.worker.kernel import PROC
+from gateway.worker.process_tree import list_processes
+
+LOCK_ENDING = f"/{OWN_FOLDER}/gateway.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGateway:
+    """It runs the same program on another home; `home` is empty where we may not see which."""
+
+    pid: int
+    home: str
+
+    def __str__(self) -> str:
+        return f"the gateway of {self.home or 'another user'} (pid {self.pid})"
+
+
+@contextmanager
+def lock_program(prefix: Path) -> Generator[None, None, None]:
+    """One exchanges a program at a time, whatever home that is for; the folder is locked that both lie in.
+
+    Raises:
+        UpgradeError: somebody does already.
+    """
+    descriptor = os.open(prefix.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UpgradeError(f"another upgrade of a program in {prefix.parent} is under way at this moment") from None
+    finally:
+        os.close(descriptor)
+
+
+def check_other_upgrades(home: Home, prefix: Path) -> None:
+    """UpgradeError: one of another home was cut off here, and its way back would go with this one."""
+    mark = read_mark(prefix)
+    if not mark or mark.is_of(home):
+        return
+    if not mark.home:
+        raise UpgradeError(f"{prefix / MARK} is not as we write it\nif the program in {prefix} works, remove that file")
+    try:
+        plan = read_plan(Home(mark.home))
+    except OSError:  # another user's
+        plan = None
+    else:
+        if plan is None or plan.name != mark.name:
+            return  # it is over, and its very last step was cut off
+    raise UpgradeError(
+        f"an upgrade of this program for the home {mark.home} was cut off, which keeps the one before to go back\n"
+        f"end that first: hermes-gateway --home {mark.home} upgrade"
+    )
+
+
+def list_other_gateways(home: Home, prefix: Path) -> list[OtherGateway]:
+    """None where the system does not tell what processes have open."""
+    found = {}
+    for process in list_processes():
+        with suppress(OSError):
+            words = (PROC / str(process.pid) / "cmdline").read_bytes().split(b"\0")
+            if words[0].startswith(os.fsencode(prefix) + b"/bin/") and b"run" in words:
+                served = next(_list_served(process.pid), "")
+                if served != str(home.root):
+                    found[served or str(process.pid)] = OtherGateway(process.pid, served)
+    return [found[one] for one in sorted(found)]
+
+
+def _list_served(pid: int) -> Iterator[str]:
+    """The homes whose lock this process has open."""
+    with suppress(OSError):
+        for descriptor in (PROC / str(pid) / "fd").iterdir():
+            with suppress(OSError):
+                target = str(descriptor.readlink())
+                if target.endswith(LOCK_ENDING):
+                    yield target.removesuffix(LOCK_ENDING)
