@@ -30,6 +30,7 @@ from gateway.daemon.status import format_status_line
 from gateway.errors import ExitCode, GatewayError, HomeBusy
 from gateway.notify import Notifier
 from gateway.records import ActivityRecord
+from gateway.worker import kernel
 from gateway.worker.command import DEFAULT_TEMPORARY
 
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
@@ -213,6 +214,7 @@ async def run_daemon(
         ConfigError: the configuration is not right.
     """
     isolate_process()
+    kernel.limit_free_memory()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     stamps, configuration = stamp_files(home), load()
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))

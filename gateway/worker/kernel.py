@@ -23,6 +23,9 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
+LARGE = 128 << 10  # bytes; what is larger lies by itself
+ARENAS = 2  # pools of what is smaller
 PROC = Path("/proc")
 PEER = 17  # SO_PEERCRED, which Python names on Linux alone
 PEER_HANDLE = 77  # SO_PEERPIDFD, which Python has no name for; Linux 6.5
@@ -117,6 +120,15 @@ def _as_argument(value: Argument) -> object:
 def refuse_dumps() -> None:
     """What /proc has of this process belongs to root, and nobody of its own user looks into it; no core is written."""
     _prctl(PR_SET_DUMPABLE, 0)
+
+
+def limit_free_memory() -> None:
+    """What is freed goes back to the system, or is there for all threads. glibc by itself has a pool for each of many
+    threads, and once something large was freed, it keeps room for as much in them; other libraries do neither.
+    """
+    if hasattr(_library, "mallopt"):
+        _library.mallopt(M_ARENA_MAX, ARENAS)
+        _library.mallopt(M_MMAP_THRESHOLD, LARGE)
 
 
 def wait_ended(pid: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import socket
 import stat
@@ -15,8 +16,10 @@ import pytest
 
 from gateway.daemon.shutdown import CLEANUP_SECONDS
 from gateway.testing import GatewayProcess
+from gateway.worker.kernel import ARENAS
 
 pytestmark = pytest.mark.process
+POOL = 64 << 20  # bytes: what glibc keeps for some of the threads begins at a multiple of that
 
 
 @pytest.fixture
@@ -32,6 +35,17 @@ def test_it_prints_one_box_answers_and_stops_with_0(gateway: GatewayProcess) -> 
     assert code == 0
     for fact in (str(gateway.home.socket), "demo", "telegram off (no token)", str(gateway.home.root), "Ctrl-C"):
         assert fact in printed
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone sees what a hidden process has in memory")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have one pool for all threads")
+def test_its_threads_share_the_memory_that_is_free(gateway: GatewayProcess) -> None:
+    gateway.start()
+    gateway.say("hello")
+    assert gateway.process
+    places = Path(f"/proc/{gateway.process.pid}/maps").read_text().splitlines()
+    found = sum(int(place.partition("-")[0], 16) % POOL == 0 for place in places)
+    assert found < 2 * ARENAS, "by chance another thing may begin there, but no pool for each thread"
 
 
 def test_ctrl_c_stops_it_too(gateway: GatewayProcess) -> None:
