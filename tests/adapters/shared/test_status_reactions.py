@@ -1,0 +1,57 @@
+"""What stays in memory of a network's messages, however many were answered."""
+
+import tracemalloc
+from typing import Any
+
+import anyio
+
+from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.incoming import RecentMessages
+from gateway.adapters.shared.status_reactions import NetworkReactions, StatusReactions
+from gateway.chats import ChatDisplay
+from gateway.engine import NewRecord
+from gateway.hooks import HookRegistry
+from gateway.messages import Address, Message, Receipt
+from tests.spine import message
+
+WARM, MORE = 600, 1200  # messages
+LEAST_GROWTH = 50_000  # bytes: less is noise
+DISPLAY = ChatDisplay("off", reactions=True, typing=False)
+
+
+async def test_what_was_answered_long_ago_takes_no_memory() -> None:
+    registry, recent = HookRegistry(), RecentMessages()
+    presence = Presence("net", registry, print)
+    network = NetworkReactions({"seen": "a", "working": "b", "done": "c", "failed": "d"}, show, show, 0.0, lambda _: "")
+    reactions = StatusReactions(network, "net", lambda _: DISPLAY, presence)
+    take = reactions.noting(receive)
+
+    async def answer(count: int) -> None:
+        for _ in range(count):
+            said = message("what is it?")
+            await take(said)
+            recent.note(said)
+            fields = {"turn_id": f"turn of {said.id}", "message_id": said.id, "platform": "net", "account": ""}
+            registry.emit("agent:start", **fields)
+            registry.emit("agent:end", **fields, stop="answered")
+            await anyio.lowlevel.checkpoint()
+
+    async with registry, anyio.create_task_group() as tasks:
+        tasks.start_soon(reactions.run, registry)
+        await anyio.lowlevel.checkpoint()
+        tracemalloc.start()
+        try:
+            await answer(WARM)
+            warm, _ = tracemalloc.get_traced_memory()
+            await answer(MORE)
+            assert tracemalloc.get_traced_memory()[0] - warm < LEAST_GROWTH
+        finally:
+            tracemalloc.stop()
+        tasks.cancel_scope.cancel()
+
+
+async def receive(message: Message, *extra: NewRecord, **how: Any) -> Receipt:
+    return Receipt("a session", seq=1)
+
+
+async def show(_address: Address, _message: str, _mark: str) -> None: ...
