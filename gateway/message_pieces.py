@@ -4,7 +4,7 @@ A turn often answers several messages at once: then they are one entry of its tr
 was said to others before, and is told with them, is a piece of it too.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -19,6 +19,7 @@ HEARD_END = "[End of what was said before.]"
 NAME_SIGNS = frozenset("[]():<>")  # with which a name could pass for more than a name
 LONGEST_NAME = 60
 SAID_KINDS = ("text", "edit", "command")  # of these the id is that of something which its author can delete
+NOWHERE = -1  # the entry of a piece whose words stand in none: hooks took them out, or the turn was stopped before
 
 
 class MessageName(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class MessageName(msgspec.Struct, frozen=True):
 class MessagePiece(msgspec.Struct, frozen=True, kw_only=True):
     """The words of one message: `spans` (begin, end) of the entry of this number in its turn; none: all of that.
 
-    `has_files`: files came with it, of which the entry may hold pictures.
+    `has_files`: files came with it, of which the entry may hold pictures. `entry` can be `NOWHERE`.
     """
 
     name: MessageName
@@ -92,14 +93,32 @@ def find_pieces(messages: Sequence[Message], content: str) -> tuple[MessagePiece
     return tuple(pieces)
 
 
+def add_missing_pieces(pieces: Sequence[MessagePiece], messages: Sequence[Message]) -> tuple[MessagePiece, ...]:
+    """The pieces of a turn, and those of its messages, and of what these were told, that stand in none of its entries.
+
+    So whoever takes such a message back, or is forgotten, is found here all the same: other words may quote theirs.
+    """
+    shown = {one.name for one in pieces}
+    named = {name_of(one): one.sender for one in messages if one.kind in SAID_KINDS}
+    for message in messages:
+        at = message.address
+        named |= {MessageName(at.platform, at.chat_id, one.id): f"{at.platform}:{one.user_id}" for one in message.heard}
+    missing = (MessagePiece(name=name, by=by, entry=NOWHERE) for name, by in named.items() if name not in shown)
+    return (*pieces, *missing)
+
+
+def list_shown_messages(pieces: Iterable[MessagePiece]) -> set[MessageName]:
+    """The messages whose words a conversation has."""
+    return {one.name for one in pieces if one.entry != NOWHERE}
+
+
 def put_pieces(pieces: Sequence[MessagePiece], made: Entry, entries: Sequence[Entry]) -> tuple[MessagePiece, ...]:
     """The pieces of an entry as they are in what became of its turn: hooks may have put it in other words."""
     place = next((at for at, entry in enumerate(entries) if entry.role == "user"), None)
     if place is None:
         return ()
-    if entries[place].content == made.content:
-        return tuple(msgspec.structs.replace(one, entry=place) for one in pieces)
-    return tuple(msgspec.structs.replace(one, entry=place, spans=()) for one in pieces)
+    changes = {"entry": place} if entries[place].content == made.content else {"entry": place, "spans": ()}
+    return tuple(one if one.entry == NOWHERE else msgspec.structs.replace(one, **changes) for one in pieces)
 
 
 def delete_pieces(
@@ -110,7 +129,7 @@ def delete_pieces(
     found = list(entries)
     while piece := next((one for one in left if one.name in gone), None):
         left.remove(piece)
-        if piece.entry >= len(found):
+        if not 0 <= piece.entry < len(found):
             continue
         entry = found[piece.entry]
         spans = piece.spans or ((0, len(entry.content)),)

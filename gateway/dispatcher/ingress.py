@@ -9,6 +9,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import TypeAlias
 
 import anyio
@@ -31,7 +32,7 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
-from gateway.message_pieces import SAID_KINDS, name_of
+from gateway.message_pieces import SAID_KINDS, list_shown_messages, name_of
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
@@ -196,17 +197,17 @@ class Ingress:
         if typed and command and command.urgent:
             call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)
-        if heard := self._list_heard(message, session):
-            message = dataclasses.replace(message, has_heard=True)
-            extra = (*extra, *(make_heard_put(one, key, message) for one in heard))
-        seq = await self._lanes.accept(message, key, *extra, bot=bot)
+        heard = self._list_heard(message, session)
+        message = dataclasses.replace(message, has_heard=bool(heard))
+        told = [make_heard_put(one, key, message) for one in heard]
+        seq = await self._lanes.accept(message, key, *extra, bot=bot, told=told)
         return Receipt(key, seq or 0)
 
     def _list_heard(self, message: Message, session: Session) -> list[Message]:
         """What was said to others before it in a quiet chat: by people who still may speak, and news to the session."""
         if message.kind not in ("text", "edit") or not self._context.chats.is_heard(message.address):
             return []
-        told = {piece.name for turn in session.pieces for piece in turn} | {*session.deleted}
+        told = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
         found = self._context.heard.list_before(message)
         return [one for one in found if name_of(one) not in told and self._context.access.find_role(one) is not None]
 

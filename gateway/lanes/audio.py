@@ -197,4 +197,7 @@ class AudioTranscriber:
     async def _write(self, record: records.AudioTranscription, *more: NewRecord) -> None:
         subject = record_subjects.session_subject_of("audio", self.session.key)
         put = NewRecord(subject, records.encode(record))
-        await append_until_written(partial(self.engine.append, put, *more), "what was heard")
+        seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "what was heard")
+        message = await self.engine.read(record_subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
+        if [one.seq for one in message] != [record.on]:  # while somebody listened it was taken back, or forgotten
+            await self.engine.purge(subject, seq, after=seq - 1)

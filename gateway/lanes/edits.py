@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine
+from gateway.lanes.audio import FoundMessages, put_words, read_transcriptions
 from gateway.lanes.context import PAGE, LaneContext
+from gateway.lanes.heard import put_heard
 from gateway.lanes.turn import build_partial_entries, build_partial_pieces
-from gateway.message_pieces import SAID_KINDS, name_of
+from gateway.message_pieces import SAID_KINDS, add_missing_pieces, name_of
 from gateway.messages import Message, people_of
 from gateway.sessions import OpenTurn, Session
 from gateway.sessions.session import find_words
@@ -93,6 +95,21 @@ async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tu
     return [(one.seq, put_words_before(session, one.message)) for one in fold_edits(own)]
 
 
+async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> FoundMessages:
+    """The same, with what was heard in their audio, and what they were told of others."""
+    found = await put_heard_words(engine, session, await read_open(engine, session, turn))
+    if not any(message.has_audio for _, message in found):
+        return found
+    known = await read_transcriptions(engine, session.key, found)
+    return [(seq, put_words(seq, message, known)) for seq, message in found]
+
+
+async def put_heard_words(engine: Engine, session: Session, found: FoundMessages) -> FoundMessages:
+    """The messages, with what those of quiet chats are told of others."""
+    is_told = any(message.has_heard for _, message in found)
+    return await put_heard(engine, session, found) if is_told else found
+
+
 async def is_edit_of_open(engine: Engine, message: Message, session: Session) -> bool:
     """Is it an edit of what is being answered in the session?"""
     said = await read_open(engine, session, session.turn) if session.turn and message.kind == "edit" else []
@@ -114,7 +131,7 @@ async def make_partial_end(
     context: LaneContext, session: Session, turn: OpenTurn, *, is_corrected: bool = False
 ) -> records.TurnEnded:
     """The end of a turn that nobody runs: its person does not want it any more, or wants it begun again."""
-    messages = [message for _, message in await read_open(context.engine, session, turn)]
+    messages = [message for _, message in await read_open_words(context.engine, session, turn)]
     is_kept = not is_corrected or has_used_tools(turn)
     return records.TurnEnded(
         upto=session.upto if is_corrected else turn.on,
@@ -122,7 +139,7 @@ async def make_partial_end(
         status="interrupted",
         entries=build_partial_entries(messages, turn.steps) if is_kept else (),
         people=people_of(messages),
-        pieces=build_partial_pieces(messages) if is_kept else (),
+        pieces=add_missing_pieces(build_partial_pieces(messages) if is_kept else (), messages),
     )
 
 

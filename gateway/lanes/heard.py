@@ -9,11 +9,12 @@ A message says that it is told something (`has_heard`); for all others nothing i
 
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import chain
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.lanes.audio import FoundMessages
-from gateway.message_pieces import name_of
+from gateway.message_pieces import list_shown_messages, name_of
 from gateway.messages import HeardWords, Message
 from gateway.sessions import Session
 
@@ -36,7 +37,7 @@ async def _read_heard(
 ) -> dict[str, dict[str, HeardWords]]:
     """By the message, and by its own id: what a network delivers twice is told it twice, and has it once."""
     told: dict[str, dict[str, HeardWords]] = {}
-    known = {piece.name for turn in session.pieces for piece in turn} | {*session.deleted}
+    known = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
     subject = record_subjects.session_subject_of("heard", session.key)
     async for _, kept in records.read_all(engine, subject, records.HeardMessage, after):
         said = kept.message

@@ -57,11 +57,11 @@ from gateway.lanes.edits import (
     has_new_edit,
     has_used_tools,
     make_partial_end,
+    put_heard_words,
     put_words_before,
-    read_open,
+    read_open_words,
     read_pending,
 )
-from gateway.lanes.heard import put_heard
 from gateway.lanes.turn import (
     LaneResult,
     LaneTurn,
@@ -72,7 +72,8 @@ from gateway.lanes.turn import (
 )
 from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
-from gateway.messages import Message, Reply
+from gateway.message_pieces import add_missing_pieces
+from gateway.messages import Message, Reply, people_of
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
 from gateway.turn_marks import watch_steps
@@ -119,7 +120,7 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | Non
         return None
     folded = fold_edits(waiting)[: context.settings.folded]
     said = [(one.seq, put_words_before(session, one.message)) for one in folded]
-    found = await _put_heard(context, session, said)
+    found = await put_heard_words(context.engine, session, said)
     if any(message.has_audio for _, message in found):
         job = await _find_spoken(context, session, found)
     else:
@@ -149,20 +150,10 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     return replace(job, unheard=tuple(unheard), is_stopped=is_stopped)
 
 
-async def _put_heard(context: LaneContext, session: Session, found: FoundMessages) -> FoundMessages:
-    """The messages, with what those of quiet chats are told of others."""
-    is_told = any(message.has_heard for _, message in found)
-    return await put_heard(context.engine, session, found) if is_told else found
-
-
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
     """The open turn once more, with the very messages that it was begun with."""
-    found: FoundMessages = await read_open(context.engine, session, turn)
+    found = await read_open_words(context.engine, session, turn)
     if found:
-        found = await _put_heard(context, session, found)
-        if any(message.has_audio for _, message in found):
-            known = await read_transcriptions(context.engine, session.key, found)
-            found = [(seq, put_words(seq, message, known)) for seq, message in found]
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
         (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
@@ -410,7 +401,14 @@ class Lane:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
         last, now = job.messages[-1], self._context.sessions.now()
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
-        done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
+        done = records.TurnEnded(
+            upto=job.on,
+            turn_id=job.turn_id,
+            status="failed",
+            people=people_of(job.messages),
+            pieces=add_missing_pieces((), job.messages),
+            error=reason,
+        )
         text = self._context.settings.apology
         apology = Reply(f"{job.turn_id}:reply", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
@@ -491,7 +489,7 @@ def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:
-    message = replace(job.messages[at], heard=())
+    message = replace(job.messages[at], heard=(), has_heard=False)
     inbound = records.encode(records.InboundMessage(session_key=key, message=message, at=now))
     dead = records.DeadLetterRecord(
         what=f"message {message.id} of {key}",

@@ -88,10 +88,13 @@ class Lanes:
         """
         return {lane.key: lane.damage for lane in self._workers.list_live()}
 
-    async def accept(self, message: Message, key: str, *extra: NewRecord, bot: str = "") -> int | None:
+    async def accept(
+        self, message: Message, key: str, *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
+    ) -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
 
-        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same.
+        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same; what the message
+        is `told` of others is written with it alone.
 
         Raises:
             Conflict: the cursor was moved by somebody else; nothing was written.
@@ -99,7 +102,7 @@ class Lanes:
         """
         if await self.is_full():
             raise EngineError("too many conversations wait for an answer already; the network keeps this message")
-        (seq,) = await self.accept_all([(message, key)], *extra, bot=bot)
+        (seq,) = await self.accept_all([(message, key)], *extra, bot=bot, told=told)
         return seq
 
     async def depth(self) -> int:
@@ -111,12 +114,16 @@ class Lanes:
         return await self.depth() > self._context.settings.backlog
 
     async def accept_all(
-        self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = ""
+        self,
+        arrived: Sequence[tuple[Message, str]],
+        *extra: NewRecord,
+        bot: str = "",
+        told: Sequence[NewRecord] = (),
     ) -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         try:
-            return list((await self._context.engine.append(*puts, *extra))[: len(puts)])
+            return list((await self._context.engine.append(*puts, *told, *extra))[: len(puts)])
         except Duplicate:
             sequences = [await _append_new(self._context.engine, put) for put in puts]
         if extra:

@@ -39,6 +39,7 @@ from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.edits import is_edit_of
 from gateway.lanes.turn import LaneResult
+from gateway.message_pieces import add_missing_pieces
 from gateway.messages import Message, Reply, cause_of, people_of
 from gateway.sessions import Session, SessionRepository
 from gateway.usage import TurnUsage, origin_of
@@ -173,7 +174,7 @@ class TurnClaim:
             status=result.status,
             entries=result.entries,
             people=people_of(self.job.messages),
-            pieces=result.pieces,
+            pieces=add_missing_pieces(result.pieces, self.job.messages),
             usage=result.usage,
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),

@@ -22,7 +22,7 @@ from gateway.engine.interface import Engine, Record
 from gateway.errors import SessionError
 from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
-from gateway.people.traces import PersonTraces, remove_turns
+from gateway.people.traces import PersonTraces, is_in_turn, remove_turns, split_turns
 from gateway.sessions.deleted_messages import has_text
 from gateway.sessions.removal import forget_sessions, remove_audio, remove_received_file, rewrite_sessions
 from gateway.usage import UsageJournal
@@ -72,9 +72,9 @@ class PersonRemoval:
             await forget_sessions(engine, sessions, key)
         turns, busy = 0, list[str]()
         for key in found.shared:
-            spoken = [people for old in await traces.read_sessions(key) for people in old.speakers]
+            found_turns = [turn for old in await traces.read_sessions(key) for turn in split_turns(old)]
             if await self._leave_conversation(key, person):
-                turns += sum(str(person) in people for people in spoken)
+                turns += sum(is_in_turn(person, turn) for turn in found_turns)
             else:
                 busy.append(key)
         purged = await self._purge_heard_events(person) + await self._purge_records(person)

@@ -4,7 +4,8 @@ A conversation is somebody's own where nobody else spoke in it. In one of severa
 journal says who spoke: what was written by an older version does not.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -92,11 +93,37 @@ class PersonTraces:
             if key.endswith(f":{person.user_id}") and begun_by <= {person.user_id, ""} and heard <= {str(person)}:
                 own.append(key)
                 continue
-            if any(is_in_turn(person, turn) for old in past for turn in split_turns(old)):
+            is_shown = any(is_in_turn(person, turn) for old in past for turn in split_turns(old))
+            if is_shown or await self._is_in_chain(key, person):
                 shared.append(key)
             if lost := turns.count(()):
                 unclear[key] = lost
         return PersonSessions(tuple(own), tuple(shared), unclear)
+
+    async def _is_in_chain(self, key: str, person: Person) -> bool:
+        """Does it have turns of theirs that no session shows: undone, given up, denied, or under way?"""
+        conv = record_subjects.token_of(key)
+        if await self._has_record(conv, "turn", 0, lambda kept: is_in_record(person, kept)):
+            return True
+        session = await self.sessions.open(key)
+        if session.turn is None:
+            return False
+        if await self._has_record(conv, "in", session.upto, lambda kept: is_of(kept, person)):
+            return True
+        return await self._has_record(conv, "heard", 0, lambda kept: is_of(kept, person))
+
+    async def _has_record(
+        self,
+        conv: str,
+        kind: record_subjects.SessionSubject,
+        after: int,
+        is_meant: Callable[[records.JournalRecord], bool],
+    ) -> bool:
+        subject = record_subjects.session_subject_of_token(kind, conv)
+        async for _, kept in records.read_all(self.engine, subject, records.JournalRecord, after):
+            if is_meant(kept):
+                return True
+        return False
 
     async def read_sessions(self, key: str) -> list[Session]:
         return [*(await self.sessions.read_all(key)).values()]
@@ -197,7 +224,7 @@ def _pick_words(turn: SessionTurn, person: Person) -> tuple[Entry, ...]:
     if str(person) in people:
         told = {one.name for one in pieces if one.by not in people}
         return delete_pieces(entries, pieces, told, OF_OTHERS)[0]
-    theirs = [one for one in pieces if one.by == str(person) and one.entry < len(entries)]
+    theirs = [one for one in pieces if one.by == str(person) and 0 <= one.entry < len(entries)]
     said = [entries[one.entry].content[begin:end] for one in theirs for begin, end in one.spans]
     return (Entry("user", "\n\n".join(said)),)
 
@@ -206,6 +233,17 @@ def is_in_turn(person: Person, turn: SessionTurn) -> bool:
     """Did it answer them, or was it told what they said to others?"""
     _, people, pieces = turn
     return str(person) in people or any(one.by == str(person) for one in pieces)
+
+
+def is_in_record(person: Person, kept: records.JournalRecord) -> bool:
+    """Is it of a turn that `is_in_turn` says this of?"""
+    match kept:
+        case records.TurnEnded(people=people, pieces=pieces):
+            return is_in_turn(person, ((), people, pieces))
+        case records.SessionOpened(carried=records.InitialState(speakers=speakers, pieces=pieces)):
+            carried = itertools.zip_longest(speakers, pieces, fillvalue=())
+            return any(is_in_turn(person, ((), who, what)) for who, what in carried)
+    return False
 
 
 def split_turns(session: Session) -> Iterator[SessionTurn]:

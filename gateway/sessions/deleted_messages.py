@@ -21,6 +21,8 @@ from gateway.messages import Message
 from gateway.sessions.removal import COPY_SUBJECTS, remove_received_file
 from gateway.sessions.repository import SessionRepository
 
+OF_ONE_MESSAGE = ("message:received", "audio:before", "audio:after")  # events that are of what somebody said alone
+
 log = logging.getLogger(__name__)
 
 
@@ -55,7 +57,7 @@ class DeletedMessages:
         while True:
             session, past = await self._sessions.open(key), await self._sessions.read_all(key)
             conv = record_subjects.token_of(key)
-            authors = {person async for _, person in find_inbound(self._engine, conv, name)}
+            authors = {kept.message.sender async for _, kept in find_inbound(self._engine, conv, name)}
             authors |= {kept.message.sender async for _, kept in find_heard(self._engine, conv, name)}
             authors |= {
                 piece.by for one in past.values() for turn in one.pieces for piece in turn if piece.name == name
@@ -72,12 +74,14 @@ class DeletedMessages:
             return True
 
 
-async def find_inbound(engine: Engine, conv: str, name: MessageName) -> AsyncIterator[tuple[int, str]]:
-    """The messages of this name that a conversation has as they came in, by their sequences, and whose they are."""
+async def find_inbound(
+    engine: Engine, conv: str, name: MessageName
+) -> AsyncIterator[tuple[Record, records.InboundMessage]]:
+    """The message of this name that a conversation has as it came in, and its edits."""
     subject = record_subjects.session_subject_of_token("in", conv)
     async for record, kept in records.read_all(engine, subject, records.InboundMessage):
         if is_message(kept.message, name):
-            yield record.seq, kept.message.sender
+            yield record, kept
 
 
 async def find_heard(
@@ -96,26 +100,32 @@ def is_message(message: Message, name: MessageName) -> bool:
 
 
 async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
-    """What stands of it outside of the chain."""
+    """What stands of it outside of the chain. It goes itself last: by its words one finds what has them."""
     conv = record_subjects.token_of(gone.session_key)
-    texts, seqs = set[str](), set[int]()
+    came = [one async for one in find_inbound(engine, conv, gone.name)]
+    told = [one async for one in find_heard(engine, conv, gone.name)]
+    seqs = {record.seq for record, _ in came}
+    subject = record_subjects.session_subject_of_token("audio", conv)
+    audio = [one async for _, one in records.read_all(engine, subject, records.AudioTranscription) if one.on in seqs]
+    texts = {kept.message.text for _, kept in came} | {kept.message.text for _, kept in told}
+    texts |= {one.text for one in audio}
+    await _purge_copies(engine, gone.name, conv, texts - {""})
+    for _, kept in came:
+        for file in kept.message.attachments:
+            await remove_received_file(kept.message, Path(file.path))
+    for record, _ in (*came, *told):
+        await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    await _purge_lost_audio(engine, conv)
+
+
+async def _purge_lost_audio(engine: Engine, conv: str) -> None:
+    """What was heard in messages that are gone."""
     subject = record_subjects.session_subject_of_token("in", conv)
-    async for record, kept in records.read_all(engine, subject, records.InboundMessage):
-        if is_message(kept.message, gone.name):
-            texts.add(kept.message.text)
-            seqs.add(record.seq)
-            for file in kept.message.attachments:
-                await remove_received_file(kept.message, Path(file.path))
-            await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    left = {record.seq async for record, _ in records.read_all(engine, subject, records.InboundMessage)}
     subject = record_subjects.session_subject_of_token("audio", conv)
     async for record, heard in records.read_all(engine, subject, records.AudioTranscription):
-        if heard.on in seqs:
-            texts.add(heard.text)
+        if heard.on not in left and heard.state != "stopped":
             await engine.purge(record.subject, record.seq, after=record.seq - 1)
-    async for record, told in find_heard(engine, conv, gone.name):
-        texts.add(told.message.text)
-        await engine.purge(record.subject, record.seq, after=record.seq - 1)
-    await _purge_copies(engine, gone.name, conv, {text for text in texts if text})
 
 
 async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
@@ -155,7 +165,7 @@ def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[s
         return False
     fields = kept.fields
     where = (fields.get("platform"), fields.get("chat_id"), str(fields.get("message_id") or "").partition(":")[0])
-    if kept.name == "message:received" and where == (name.platform, name.chat, name.id):
+    if kept.name in OF_ONE_MESSAGE and where == (name.platform, name.chat, name.id):
         return True
     return fields.get("turn_id") in turns and has_text(fields, texts)
 

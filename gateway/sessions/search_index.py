@@ -239,7 +239,8 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     if kept.entries:
         sizes.append(len(kept.entries))
         _add_entries(db, (conv, session, len(sizes)), kept.entries, at)
-        _add_pieces(db, (conv, session, len(sizes)), kept.pieces)
+    number = len(sizes) if kept.entries else len(sizes) + 1  # of what left no entries, as the next one's
+    _add_pieces(db, (conv, session, number), kept.pieces)
     _resize(db, conv, session, sizes, at)
 
 
@@ -248,9 +249,8 @@ def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, 
         return
     session, sizes = current
     left = sizes[: max(0, len(sizes) - kept.turns)]
-    for table in ("entry", "piece"):
-        what = f"DELETE FROM {table} WHERE conv = ? AND session = ? AND turn > ?"  # noqa: S608 - our own names
-        db.execute(what, (conv, session, len(left)))
+    # Which messages it came from stays: they are there as they came in, and may be taken back.
+    db.execute("DELETE FROM entry WHERE conv = ? AND session = ? AND turn > ?", (conv, session, len(left)))
     _resize(db, conv, session, left, at)
 
 

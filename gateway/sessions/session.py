@@ -325,7 +325,7 @@ def find_words(session: Session, name: MessageName, by: str) -> str:
     for size, pieces in zip(reversed(session.turns), reversed(session.pieces), strict=True):
         first -= size
         for piece in pieces:
-            if piece.name == name and piece.by == by and piece.entry < size:
+            if piece.name == name and piece.by == by and 0 <= piece.entry < size:
                 content = session.entries[first + piece.entry].content
                 begin, end = piece.spans[0] if piece.spans else (0, len(content))
                 return content[begin:end]

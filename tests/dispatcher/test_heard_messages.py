@@ -318,3 +318,20 @@ async def test_what_was_said_to_others_is_neither_answered_nor_counted(kind: Any
         assert await ask(room, 1000, user="8")
         assert len(room.net.sent) <= 1
         assert [one["text"] for one in await room.told("message:received")] == ["what is it?"]
+
+
+async def test_what_a_network_delivers_twice_is_told_once_in_the_journal_too() -> None:
+    async with chat("well") as room:
+        await make_quiet(room)
+        await room.dispatcher.receive(said(1, "the word is mellon"))
+        gate = anyio.Event()
+
+        async def wait(_event: Event) -> None:
+            await gate.wait()
+
+        room.hooks.on("llm:before", wait)
+        for _ in range(3):
+            await room.dispatcher.receive(Message("2", GROUP, "7", "what is it?"))
+        assert len(await room.house.engine.read(record_subjects.HEARD_SUBJECTS)) == 1
+        gate.set()
+        await room.when("agent:end")

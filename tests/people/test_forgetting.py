@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
+from gateway.engine.sqlite.backup import read_in
+from gateway.record_subjects import AUDIO_SUBJECTS
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire
@@ -23,6 +25,10 @@ SETTINGS = f"""
 access: {{owners: {{telegram: ["{ANN}"]}}, users: {{telegram: ["{BEN}"]}}, chats: {{telegram: ["{GROUP}"]}}}}
 sessions: {{per_user_in_groups: false}}
 platforms: {{telegram: {{require_mention: false}}}}
+"""
+EAR = """
+tools: {shell: allow}
+voice: {transcribe: {command: [sh, -c, 'it=$(cat "$0"); case $it in dawdle*) sleep 3;; esac; echo "$it"', "{file}"]}}
 """
 DURABLE = "events: [message:received, agent:end, person:forgotten]\ndelivery: durable\n"
 HEARS = """
@@ -42,9 +48,10 @@ def calling(word: str, tool: str, **args: Any) -> dict[str, Any]:
 
 TURNS = (
     calling("remember", "remember", text=SECRET),
-    calling("later", "remind", text=SECRET, after="3d"),
+    calling("later", "schedule", text=SECRET, when="3d"),
     calling("write", "write_file", path="note.txt", content=SECRET),
     {"user": "slow", "chunks": ["well "] * 4, "delay": 1.5},
+    calling("hang", "shell", command=f"sleep 60; echo {SECRET}"),
     {"user": "", "text": "I heard."},
 )
 
@@ -59,7 +66,7 @@ async def wire() -> AsyncIterator[TelegramWire]:
 @pytest.fixture
 async def gateway(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
     with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script(*TURNS, settings=SETTINGS)
+        gateway.script(*TURNS, settings=SETTINGS + EAR)
         gateway.environ |= wire.environ
         gateway.environ.pop("TELEGRAM_ALLOWED_USERS", None)
         gateway.add_hook("hears", {"HOOK.yaml": DURABLE, "handler.py": HEARS})
@@ -208,3 +215,55 @@ async def test_what_they_said_while_another_turn_ran_is_gone_with_them(
     await to_thread.run_sync(gateway.stop)
     assert not (left := find_in_home(gateway, SECRET)), left
     assert find_in_home(gateway, OF_ANN)
+
+
+async def runs(gateway: GatewayProcess, turns: int) -> None:
+    await until(lambda: gateway.call("status")["turns"]["running"] == turns, f"{turns} turns that run")
+
+
+async def forget(gateway: GatewayProcess) -> None:
+    (gone,) = (await cli(gateway, "people", "forget", f"telegram:{BEN}", "--yes", "--json"))["forgotten"]
+    assert gone["busy"] == []
+
+
+async def test_of_turns_that_were_stopped_midway_or_undone_nothing_is_left(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    """Their words stand in the chain of a conversation that shows none of them."""
+    await say(wire, f"hello all {OF_ANN}", by=ANN, chat=GROUP)
+    await say(wire, f"hello from ben {SECRET}", by=BEN, chat=GROUP)
+    await say(wire, "/undo", by=BEN, chat=GROUP)
+    await wire.upload(("note.ogg", f"hang {SECRET}".encode()), by=BEN, chat=GROUP)
+    await runs(gateway, 1)
+    await say(wire, "/stop", by=BEN, chat=GROUP)
+    await runs(gateway, 0)
+    await say(wire, "/undo", by=BEN, chat=GROUP)
+    assert find_in_home(gateway, SECRET)
+    await forget(gateway)
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, SECRET)), left
+    assert find_in_home(gateway, OF_ANN)
+
+
+@pytest.mark.parametrize("where", [GROUP, ""], ids=["of several", "their own"])
+async def test_who_is_forgotten_while_a_voice_note_of_theirs_is_listened_to_is_gone_with_it(
+    wire: TelegramWire, gateway: GatewayProcess, where: str
+) -> None:
+    await wire.upload(("note.ogg", f"dawdle {SECRET}".encode()), by=BEN, chat=where)
+    await until(lambda: bool(read_in(gateway.home.journal, AUDIO_SUBJECTS, 1)), "somebody who listens")
+    await forget(gateway)
+    await say(wire, f"slow {OF_ANN}", by=ANN)
+    await runs(gateway, 0)
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, SECRET)), left
+
+
+async def test_who_is_forgotten_while_their_turn_runs_in_a_conversation_of_several_is_gone_with_it(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    await wire.write(f"slow, please {SECRET}", by=BEN, chat=GROUP)
+    await runs(gateway, 1)
+    await forget(gateway)
+    await runs(gateway, 0)
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, SECRET)), left

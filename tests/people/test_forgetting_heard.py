@@ -21,8 +21,14 @@ TOLD, NOT_TOLD, OF_ANN = "bicyclegreencanary", "umbrellabluecanary", "annswordsc
 SETTINGS = f"""
 access: {{owners: {{telegram: ["{ANN}"]}}, chats: {{telegram: ["{GROUP}"]}}}}
 chats: {{"telegram:{GROUP}": {{answer: quiet}}}}
+tools: {{shell: allow}}
 """
-TURNS = ({"user": TOLD, "text": "You spoke of bicycles."}, *({"user": "", "text": "Of nothing."},) * 3)
+HANGS = [{"tool_calls": [{"name": "shell", "args": {"command": f"sleep 60; echo {TOLD}"}}]}]
+TURNS = (
+    {"user": "wait for it", "answers": HANGS},
+    {"user": TOLD, "text": "You spoke of bicycles."},
+    *({"user": "", "text": "Of nothing."},) * 3,
+)
 DURABLE = "events: [message:received, llm:before]\ndelivery: durable\n"
 
 
@@ -97,9 +103,30 @@ async def test_what_was_heard_outlives_a_kill_and_goes_with_whoever_said_it(
     assert OF_ANN not in str(texts)
 
     (gone,) = (await cli(gateway, "people", "forget", f"telegram:{BEN}", "--yes", "--json"))["forgotten"]
-    assert gone["busy"] == []
+    assert (gone["busy"], gone["turns_of_shared"]) == ([], 1)  # that which was told it
     assert await count_heard(gateway) == 0
     await ask(wire, "Of nothing.")
     await to_thread.run_sync(gateway.stop)
     assert not (left := find_in_home(gateway, TOLD) + find_in_home(gateway, NOT_TOLD)), left
+    assert find_in_home(gateway, OF_ANN)
+
+
+async def test_what_a_turn_was_told_that_was_stopped_midway_goes_with_whoever_said_it(
+    wire: TelegramWire, gateway: GatewayProcess
+) -> None:
+    """The model has said it again by then, and the conversation shows nothing of it."""
+    await wire.write(f"look, a {TOLD}", by=BEN, chat=GROUP)
+
+    async def is_heard() -> bool:
+        return await count_heard(gateway) == 1
+
+    await until(is_heard, "the record")
+    await wire.mention(f"wait for it {OF_ANN}", by=ANN)
+    await until(lambda: gateway.call("status")["turns"]["running"] == 1, "the turn")
+    await wire.write("/stop", by=ANN, chat=GROUP)
+    await until(lambda: gateway.call("status")["turns"]["running"] == 0, "its end")
+    (gone,) = (await cli(gateway, "people", "forget", f"telegram:{BEN}", "--yes", "--json"))["forgotten"]
+    assert (gone["busy"], gone["turns_of_shared"]) == ([], 1)
+    await to_thread.run_sync(gateway.stop)
+    assert not (left := find_in_home(gateway, TOLD)), left
     assert find_in_home(gateway, OF_ANN)

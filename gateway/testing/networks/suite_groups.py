@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from gateway import record_subjects, records
+from gateway.events import Event
 from gateway.message_pieces import DELETED
 from gateway.sessions.export import as_json
 from gateway.testing.live_gateway import until
@@ -141,13 +142,20 @@ async def test_what_was_heard_in_a_quiet_chat_is_there_after_a_start(wire: Wire,
 
 
 async def test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody(wire: Wire, tmp_path: Path) -> None:
+    """Also where a hook took it out, so that it stands in no conversation."""
     async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
         await make_quiet(house)
+
+        def guard(event: Event) -> None:
+            event["heard"] = [one for one in event["heard"] if "poison" not in one["text"]]
+
+        house.gateway.registry.on("message:received", guard)
         early = await wire.write("the word is melon", by=BEN, chat=GROUP)
         late = await wire.write("the word is mellon", by=BEN, chat=GROUP)
-        await remembers(house, "the word is melon", "the word is mellon")
+        worst = await wire.write("poison of mellon", by=BEN, chat=GROUP)
+        await remembers(house, "the word is melon", "the word is mellon", "poison of mellon")
         await wire.delete(early, by=BEN)
-        await remembers(house, "the word is mellon")
+        await remembers(house, "the word is mellon", "poison of mellon")
         await wire.mention("what is it?")
         await house.shows("It is 42.")
         key = house.told("agent:end")[-1]["session_key"]
@@ -163,8 +171,14 @@ async def test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody(wire: W
         async def is_told() -> bool:
             return "mellon" in await read_conversation()
 
+        async def is_nothing_left() -> bool:
+            return not await house.gateway.engine.read(record_subjects.HEARD_SUBJECTS)
+
         await until(is_told, "the end of the turn")
+        await wire.delete(worst, by=BEN)
+        await remembers(house, "the word is mellon")
         await wire.delete(late, by=BEN)
         await until(is_gone, "the deletion")
         assert "what is it?" in await read_conversation()
         assert not await list_heard(house)
+        await until(is_nothing_left, "what the conversation was told")
