@@ -155,6 +155,7 @@ class MatrixWire:
     limit: int = 8000
     shown: list[Shown] = field(default_factory=list)
     looks: dict[str, str] = field(default_factory=dict)  # the HTML of a message, as it is now
+    quoting: str = ""  # with which an older client begins what answers something
     _mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _tokens: dict[str, str] = field(default_factory=dict)  # by who it is
     _rooms: dict[str, str] = field(default_factory=dict)  # by chat
@@ -207,6 +208,7 @@ class MatrixWire:
             related = {"rel_type": "m.thread", "event_id": self._threads[thread]}
         if reply_to:
             related |= {"m.in_reply_to": {"event_id": reply_to}}
+            text = f"{self.quoting}{text}"
         about = {"m.relates_to": related} if related else {}
         return await self._send(by, chat, {"msgtype": "m.text", "body": text, **about})
 

@@ -9,12 +9,15 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
+from gateway.message_pieces import DELETED
+from gateway.sessions.export import as_json
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
 from gateway.testing.networks.suite_media import *  # noqa: F403 - each test of it is one of this file
-from gateway.testing.networks.wire import ANN, GROUP
+from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.matrix_server import serving_matrix
 from tests.adapters.matrix_wire import MatrixWire
 from tests.hermes.test_plugins_beside_hermes import install
@@ -63,6 +66,44 @@ async def test_what_was_said_before_we_were_asked_in_is_not_for_us(house: House,
     await house.shows("I heard you.")
     (received,) = await house.hears("message:received")
     assert received["text"] == "and you?"
+
+
+async def test_what_older_clients_repeat_of_what_they_answer_is_not_said_by_them(
+    house: House, wire: MatrixWire
+) -> None:
+    first = await wire.write("and you?")
+    await house.shows("I heard you.")
+    wire.quoting = f"> <{wire.known_as(ANN)}> and you?\n> really\n\n"
+    second = await wire.write("what is it?\n> as you say", reply_to=first)
+    (shown,) = await house.shows("It is 42.")
+    await wire.write("!whoami", reply_to=second)
+    await house.shows(f"user {wire.known_as(ANN)}")
+    wire.quoting = f"> <{wire.known_as('bot')}> It is 42.\n\n"
+    await wire.write("what is it then?", reply_to=shown.id)
+    await house.shows("It is 42.", 2)
+    texts = [one["text"] for one in house.told("message:received")]
+    assert "[in reply to: and you?]\nwhat is it?\n> as you say" in texts
+    assert "what is it then?" in texts
+    assert not [one for one in texts if "<@" in one]
+
+
+async def test_an_edit_that_leaves_no_words_takes_them_back(wire: MatrixWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
+        await make_quiet(house)
+        message = await wire.write("the word is mellon", by=BEN, chat=GROUP)
+        await remembers(house, "the word is mellon")
+        await wire.edit(message, "", by=BEN)
+        await remembers(house)
+        own = await wire.write("the word is mellon")
+        await house.shows("I heard you.")
+        received = house.told("message:received")[-1]
+        await wire.edit(own, " ")
+
+        async def is_gone() -> bool:
+            return DELETED in as_json(await house.gateway.sessions.open(received["session_key"]))
+
+        await until(is_gone, "the deletion")
+        assert len(house.told("agent:end")) == 1
 
 
 async def test_nothing_in_an_answer_is_html_but_what_its_marks_say(wire: MatrixWire, tmp_path: Path) -> None:

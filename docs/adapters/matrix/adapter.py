@@ -16,7 +16,7 @@ from nio import AsyncClient, SyncResponse
 from gateway.adapters import Adapter, AdapterContext, AdapterError, AdapterHost, Attachment, Presence, fetch_file
 
 from .connection import ERRORS, FILTER, connected, expect, get, take_buttons_away
-from .reader import Event, MatrixFile, MatrixReader, address_of
+from .reader import Event, MatrixFile, MatrixReader, address_of, gone_from
 from .settings import MatrixSettings
 from .transport import LARGEST, MatrixTransport
 
@@ -94,8 +94,7 @@ class MatrixReceiver:
     async def _take_event(self, room: str, event: Event) -> None:
         if event["type"] == "m.room.encrypted":
             self._presence.complain(ENCRYPTED.format(room))
-        if event["type"] == "m.room.redaction":
-            gone = event.get("redacts") or event["content"]["redacts"]
+        if gone := gone_from(event):
             await self._host.delete(address_of(self._client.rooms[room], {}), gone, event["sender"])
         found = await self._reader.read(self._client.rooms[room], event)
         if found is None:

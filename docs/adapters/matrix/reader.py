@@ -1,5 +1,6 @@
 """What people did in a room, as messages of the gateway. A room of two is a direct chat."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ FILES = {
     "m.file": kind_of(""),
 }
 VOICE = "org.matrix.msc3245.voice"
+QUOTED = re.compile(r"> (?:\* )?<@")  # with which the repetition of what is answered begins
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -76,7 +78,7 @@ class MatrixReader:
     async def _read_message(self, room: MatrixRoom, event: Event) -> MatrixIncoming | None:
         related = event["content"].get("m.relates_to") or {}
         is_edit = related.get("rel_type") == "m.replace"
-        content = event["content"]["m.new_content"] if is_edit else event["content"]
+        content = event["content"]["m.new_content"] if is_edit else without_quote(event["content"])
         part = part_of(event)
         if part is None and content.get("msgtype") not in (*TEXTS, *FILES):
             return None  # what bots say is a notice; and what has lost its content was taken back
@@ -95,7 +97,7 @@ class MatrixReader:
         is_overheard = not self._host.is_for_us(address, is_called=is_called, is_command=is_command)
         if is_overheard and not (text and part is None and self._host.is_heard(address)):
             return None
-        said = str((quoted or {}).get("content", {}).get("body", ""))
+        said = str(without_quote(quoted["content"]).get("body", "")) if quoted else ""
         message = Message(
             f"{related['event_id']}:edit:{event['event_id']}" if is_edit else event["event_id"],
             address,
@@ -149,6 +151,25 @@ class MatrixReader:
         me = self._client.user_id
         names = "|".join(re.escape(one) for one in (me, me.partition(":")[0], me.partition(":")[0][1:]))
         return re.sub(rf"\A(?:{names})[:,]\s*", "", text) if self._is_called(content) else text
+
+
+def gone_from(event: Event) -> str:
+    """The message that somebody took back by this, or left without words; empty: none."""
+    if event["type"] == "m.room.redaction":
+        return str(event.get("redacts") or event["content"]["redacts"])
+    related = event["content"].get("m.relates_to") or {}
+    new = event["content"].get("m.new_content") or {}
+    is_empty = new.get("msgtype") in TEXTS and not str(new.get("body") or "").strip()
+    return str(related["event_id"]) if is_empty and related.get("rel_type") == "m.replace" else ""
+
+
+def without_quote(content: Event) -> Event:
+    """The content of a message without the lines in which older clients repeat what it answers."""
+    body = str(content.get("body") or "")
+    if "m.in_reply_to" not in (content.get("m.relates_to") or {}) or not QUOTED.match(body):
+        return content
+    said = itertools.dropwhile(lambda line: line.startswith("> "), body.split("\n"))
+    return {**content, "body": "\n".join(said).removeprefix("\n")}
 
 
 def address_of(room: MatrixRoom, related: Event) -> Address:
