@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 WINDOW_SHARE = 0.8  # of the window; the rest is for the answer, and for how wrong the estimate is
 KEPT_MESSAGES = 6
-IGNORED = "[left out: the conversation has become too long]"
+LEFT_OUT = "[left out: the conversation has become too long]"
 SUMMARY_PROMPT = (
     "Sum up the conversation below for yourself, so that you can go on with it. Keep names, numbers, decisions, what "
     "was promised and what is still open. At most 300 words, nothing else."
@@ -269,7 +269,7 @@ async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> s
             parts += [chunk.text async for chunk in chunks]
     except ModelError as error:
         log.warning("a conversation could not be summed up (%s); its older part is left out", error)
-        return f"{before}\n{IGNORED}".strip()
+        return f"{before}\n{LEFT_OUT}".strip()
     return "".join(parts).strip()
 
 
@@ -292,8 +292,8 @@ def _drop_tool_results(request: ModelRequest, limit: int) -> ModelRequest:
     for place, entry in enumerate(messages[:-1]):
         if estimate_tokens(replace(request, messages=tuple(messages))) <= limit:
             break
-        if entry.role == "tool" and len(entry.content) > len(IGNORED):
-            messages[place] = replace(entry, content=IGNORED, parts=())
+        if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
+            messages[place] = replace(entry, content=LEFT_OUT, parts=())
     return replace(request, messages=tuple(messages))
 
 

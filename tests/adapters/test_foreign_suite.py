@@ -35,7 +35,7 @@ def run_suite(project: Path, *options: str) -> "subprocess.CompletedProcess[str]
 def left_out_in(path: Path) -> list[str]:
     """The tests that a file says it leaves out."""
     for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "IGNORED":
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "LEFT_OUT":
             return [name for names in ast.literal_eval(node.value).values() for name in names]
     raise AssertionError(path)
 
@@ -56,7 +56,7 @@ def test_a_reason_for_leaving_out_what_is_no_test_fails_the_run(project: Path) -
     (project / TEST).write_text(text.replace("test_an_album_is_one_message", "test_an_album_is_two_messages"))
     done = run_suite(project, "--collect-only")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "IGNORED names what is no test: test_an_album_is_two_messages" in done.stdout + done.stderr
+    assert "LEFT_OUT names what is no test: test_an_album_is_two_messages" in done.stdout + done.stderr
 
 
 def test_a_pigeon_that_changes_what_it_carries_is_found_out(project: Path) -> None:

@@ -22,7 +22,7 @@ from tests.adapters.matrix_server import serving_matrix
 from tests.adapters.matrix_wire import MatrixWire
 from tests.hermes.test_plugins_beside_hermes import install
 
-IGNORED = {
+LEFT_OUT = {
     "Matrix has no albums": (
         "test_an_album_is_one_message",
         "test_pictures_of_an_album_are_shown_to_the_model_with_their_words",
@@ -48,7 +48,7 @@ async def wire(homeserver: str) -> AsyncIterator[MatrixWire]:
         yield wire
 
 
-async def test_of_much_that_was_said_meanwhile_nothing_is_ignored_file(wire: MatrixWire, tmp_path: Path) -> None:
+async def test_of_much_that_was_said_meanwhile_nothing_is_left_out(wire: MatrixWire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home") as house:
         await wire.write("and you?")
         await house.shows("I heard you.")

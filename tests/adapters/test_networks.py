@@ -29,5 +29,5 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield wire
 
 
-def test_what_is_ignored_file_is_there_for_the_others() -> None:
+def test_what_is_left_out_is_there_for_the_others() -> None:
     assert {name for names in WITHOUT.values() for name in names} <= set(globals())

@@ -54,7 +54,7 @@ def test_files_beside_a_skill_are_named_but_not_read(root):
         ("tea", "name: [tea", "", "while parsing a flow sequence"),
     ],
 )
-def test_a_faulty_skill_is_ignored_file_and_says_where_and_why(tmp_path, name, head, place, words):
+def test_a_faulty_skill_is_left_out_and_says_where_and_why(tmp_path, name, head, place, words):
     write(tmp_path, name, head)
     skills, findings = find_skills([tmp_path])
     assert skills == ()

@@ -55,7 +55,7 @@ async def test_a_summary_of_more_than_there_is_left_is_forgotten(stage):
     assert (stage.sent().system, len(stage.sent().messages)) == ("", 5)
 
 
-async def test_without_a_summary_the_older_part_is_ignored_file_and_says_so(stage):
+async def test_without_a_summary_the_older_part_is_left_out_and_says_so(stage):
     failing = {"error": {"kind": "overload"}}
     result = await stage.play(stage.agent(failing, "ok", context_window=600), history=talk(21))
     assert result.reply == "ok"

@@ -245,5 +245,5 @@ async def _answer(_params: Any, _notify: Any) -> dict[str, str]:
         (WORD, {"a": True}, None),
     ],
 )
-def test_what_is_not_named_is_ignored_file(said: Any, shown: Any, cut: Any) -> None:
+def test_what_is_not_named_is_left_out(said: Any, shown: Any, cut: Any) -> None:
     assert cut_answer(said, shown) == cut

@@ -1,7 +1,7 @@
 """A plugin for pytest: what the behaviour suite of networks needs of it.
 
 A `conftest.py` names it: `pytest_plugins = ["gateway.testing.networks.plugin"]`. A file of tests that imports all of
-`gateway.testing.networks.suite` may say in `IGNORED` which of them cannot hold for its network: the names, under the
+`gateway.testing.networks.suite` may say in `LEFT_OUT` which of them cannot hold for its network: the names, under the
 reason. A name that is no test fails the run, so that the list does not outlive the suite.
 """
 
@@ -29,9 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: list[pytest.Item] = []
     for item in items:
         module = getattr(item, "module", None)
-        names = [name for names in getattr(module, "IGNORED", {}).values() for name in names]
+        names = [name for names in getattr(module, "LEFT_OUT", {}).values() for name in names]
         if strange := [name for name in names if not hasattr(module, name)]:
-            raise pytest.UsageError(f"{item.path}: IGNORED names what is no test: {', '.join(strange)}")
+            raise pytest.UsageError(f"{item.path}: LEFT_OUT names what is no test: {', '.join(strange)}")
         if getattr(item, "originalname", item.name) in names:
             left_out.append(item)
     if left_out:
