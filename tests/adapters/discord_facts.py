@@ -15,8 +15,8 @@ BOT: dict[str, Any] = {
     "bot": True,
 }
 GUILD = "3001"
-CHANNEL = "2001"
-SIDE_CHANNEL = "2002"
+CHANNEL = "100000000000002001"
+SIDE_CHANNEL = "100000000000002002"
 BOT_ROLE = "3002"
 TEAM_ROLE = "300000000000003003"
 PEOPLE = 100_000_000_000_000_000  # people have the numbers of tests, and this

@@ -35,6 +35,11 @@ QUIET_CHATS = (
     "test_in_a_quiet_chat_who_calls_tells_what_was_said_before_and_nothing_else_is_answered",
     "test_what_was_heard_in_a_quiet_chat_is_there_after_a_start",
 )
+RULES = (
+    "test_what_the_configuration_says_of_a_chat_is_shown_as_fixed_and_not_changed_there",
+    "test_a_chat_and_a_thread_have_an_agent_a_model_and_a_language_of_their_own",
+    "test_a_chat_is_shown_what_the_tools_do_where_that_is_its_rule",
+)
 PLACES_AND_CONTACTS = ("test_a_place_comes_as_what_it_is", "test_a_contact_comes_as_what_it_is")
 PARTS = ("test_a_sticker_comes_as_what_it_is", "test_a_poll_comes_as_what_it_is", *PLACES_AND_CONTACTS)
 ACCOUNTS = (
@@ -52,6 +57,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "it has one chat, without edits, deletions, reactions and buttons": (
         *DELETIONS,
         *QUIET_CHATS,
+        *RULES,
         "test_a_question_is_answered_by_a_button_that_then_is_dead",
         "test_a_button_can_allow_for_longer_than_once",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
@@ -107,6 +113,7 @@ NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
     "it has no groups, no bots, no reactions, no answers to a message, and nothing said is taken back": (
         *DELETIONS,
         *QUIET_CHATS,
+        *RULES,
         "test_a_picture_that_a_message_answers_is_shown_too",
         "test_in_a_group_nobody_answers_in_somebody_elses_stead",
         "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",

@@ -21,6 +21,7 @@ from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_accounts import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_changes import *  # noqa: F403 - each test of it is one of this file
+from gateway.testing.networks.suite_chats import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_groups import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.suite_parts import *  # noqa: F403 - each test of it is one of this file
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Wire
