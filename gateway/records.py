@@ -574,7 +574,7 @@ def make_reply_put(
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
-    """What the end of a turn settles: the messages up to there, what was heard in them, and what woke its lane."""
+    """What the end of a turn settles: the messages up to there, the words of their audio, and what woke its lane."""
     subjects: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": NEWEST, "bell": NEWEST}
     return tuple(
         SettledRecords(record_subjects.session_subject_of(kind, session_key), last, TRAFFIC_TTL)

@@ -1,5 +1,5 @@
-"""Records of what is said and heard: the words of people's audio, answers that are to be spoken, and what was said to
-others in quiet chats.
+"""Records of what is spoken: the words of people's audio, and answers that are to be spoken; and of what is heard in
+quiet chats, said to others.
 
 They stand in the journal with all others, which `gateway.records` reads and writes.
 """

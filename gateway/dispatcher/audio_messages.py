@@ -28,8 +28,8 @@ LONGEST_ERROR = 300
 
 def quote_words(messages: Sequence[Message]) -> str:
     """What was understood of the audio of these, as a quote; empty: there is none, or nothing was."""
-    heard = [one["text"] for message in messages for one in message.extra.get(TRANSCRIPTION, ())]
-    lines = "\n\n".join(filter(None, heard)).splitlines()
+    words = [one["text"] for message in messages for one in message.extra.get(TRANSCRIPTION, ())]
+    lines = "\n\n".join(filter(None, words)).splitlines()
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
@@ -64,14 +64,14 @@ class AudioMessages:
         about, begun = dataclasses.asdict(file), monotonic()
         with use_cause(cause_of([message])):
             try:
-                heard = await self._ask(message, file, session, role, view)
+                words = await self._ask(message, file, session, role, view)
             except VoiceError as error:
                 why = self._context.redact(str(error))[:LONGEST_ERROR]
                 await view.run("audio:after", file=about, text="", error=why, duration=monotonic() - begun)
                 raise VoiceError(why, is_final=error.is_final) from None
             duration = monotonic() - begun
-            event = await view.run("audio:after", file=about, text=heard.text, error="", duration=duration)
-        return dataclasses.replace(heard, text=str(event["text"]))
+            event = await view.run("audio:after", file=about, text=words.text, error="", duration=duration)
+        return dataclasses.replace(words, text=str(event["text"]))
 
     async def _ask(
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope
@@ -91,10 +91,10 @@ class AudioMessages:
         model = transcriber.model
         if model and (refusal := await usage.ask(model, 0)):
             raise VoiceError(refusal, is_final=True)
-        heard = await transcriber.transcribe(file, str(event["language"]))
-        if heard.usage:
-            usage.count(heard.usage, model, 0)
-        return AudioWords(heard.text, turn.waiting)
+        found = await transcriber.transcribe(file, str(event["language"]))
+        if found.usage:
+            usage.count(found.usage, model, 0)
+        return AudioWords(found.text, turn.waiting)
 
     def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
         place = None if message.address.platform in (INTERNAL, API) else message.address

@@ -86,8 +86,9 @@ class VoiceAnswers:
 
     def can_reach(self, message: Message) -> bool:
         """Whether somebody speaks, and whoever wrote this would hear it."""
-        is_heard = message.kind != "internal" and message.address.platform not in SILENT_PLATFORMS
-        return is_heard and self._speaker is not None
+        if message.kind == "internal" or message.address.platform in SILENT_PLATFORMS:
+            return False
+        return self._speaker is not None
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         """What is to stand in the journal with the arrival of this."""

@@ -32,7 +32,7 @@ TOO_LONG = "it took more than {:.0f} s"
 CUT_OFF = "the gateway ended in the middle of it"
 NO_WORDS = "[nothing was understood in {name}]"
 FAILED = "[{name} could not be made into words: {error}]"
-TRANSCRIPTION = "transcription"  # in a message's `extra`: what was heard, file by file
+TRANSCRIPTION = "transcription"  # in a message's `extra`: the words, file by file
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ async def read_transcriptions(engine: Engine, key: str, found: FoundMessages) ->
 
 def find_audio_jobs(known: Transcriptions, found: FoundMessages, listener: AudioListener | None) -> list[AudioJob]:
     """What somebody has yet to listen to."""
-    unheard: list[AudioJob] = []
+    jobs: list[AudioJob] = []
     for on, message in found:
         files = _list_audio(message)
         if not files or listener is None or not listener.wants(message):
@@ -98,8 +98,8 @@ def find_audio_jobs(known: Transcriptions, found: FoundMessages, listener: Audio
         for file in files:
             last = known.get((on, file))
             if last is None or last.state == "begun":
-                unheard.append(AudioJob(on, file, message, last.tries if last else 0))
-    return unheard
+                jobs.append(AudioJob(on, file, message, last.tries if last else 0))
+    return jobs
 
 
 def find_stop(known: Transcriptions) -> int:
@@ -108,18 +108,18 @@ def find_stop(known: Transcriptions) -> int:
 
 
 def put_words(on: int, message: Message, known: Transcriptions) -> Message:
-    """The message with what was heard in it. What is said is no command, whatever it sounds like."""
-    texts, heard = [message.text] if message.text else [], []
+    """The message with the words of its audio. What is said is no command, whatever it sounds like."""
+    texts, words = [message.text] if message.text else [], []
     for file in _list_audio(message):
         last = known.get((on, file))
         if last and last.state in ("done", "failed"):
             name = message.attachments[file].name or "the audio"
             missing = FAILED.format(name=name, error=last.error) if last.error else NO_WORDS.format(name=name)
             texts.append(last.text.lstrip(COMMAND_SIGNS) or missing)
-            heard.append({"file": file, "text": last.text, "error": last.error})
-    if not heard:
+            words.append({"file": file, "text": last.text, "error": last.error})
+    if not words:
         return message
-    return replace(message, text="\n\n".join(texts), extra={**message.extra, TRANSCRIPTION: heard})
+    return replace(message, text="\n\n".join(texts), extra={**message.extra, TRANSCRIPTION: words})
 
 
 def _list_audio(message: Message) -> list[int]:
@@ -139,9 +139,9 @@ class AudioTranscriber:
     patience: float
     release: float
 
-    async def transcribe(self, unheard: Sequence[AudioJob]) -> None:
+    async def transcribe(self, jobs: Sequence[AudioJob]) -> None:
         """All of these, one after another; afterwards each has words, or the reason why there are none."""
-        left = list(unheard)
+        left = list(jobs)
         with anyio.move_on_after(self.patience) as limit:
             while left:
                 await self._transcribe(left[0])
@@ -159,7 +159,7 @@ class AudioTranscriber:
         for tries in range(one.tries + 1, MOST_TRIES + 1):
             await self._write(self._make(one, "begun", tries))
             try:
-                heard = await self.listener.listen(one.message, one.message.attachments[one.file], self.session)
+                words = await self.listener.listen(one.message, one.message.attachments[one.file], self.session)
             except VoiceError as error:
                 why = str(error)
                 if error.is_final:
@@ -172,7 +172,7 @@ class AudioTranscriber:
                 log.exception("audio of %s cannot be made into words", self.session.key)
                 why = type(error).__name__
             else:
-                await self._write(self._make(one, "done", tries, text=heard.text), *heard.puts)
+                await self._write(self._make(one, "done", tries, text=words.text), *words.puts)
                 return
         await self._write_failure(one, why)
 
@@ -197,7 +197,7 @@ class AudioTranscriber:
     async def _write(self, record: records.AudioTranscription, *more: NewRecord) -> None:
         subject = record_subjects.session_subject_of("audio", self.session.key)
         put = NewRecord(subject, records.encode(record))
-        seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "what was heard")
+        seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "a transcription")
         message = await self.engine.read(record_subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
         if [one.seq for one in message] != [record.on]:  # while somebody listened it was taken back, or forgotten
             await self.engine.purge(subject, seq, after=seq - 1)

@@ -49,7 +49,7 @@ def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
 
 
 def _put_edit(said: Message, edit: Message) -> Message:
-    """Of an album an edit brings the one file that it is about; what was heard in audio was heard in the first."""
+    """Of an album an edit brings the one file that it is about; the words of audio are those of the first."""
     is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
     files = edit.attachments if is_whole else said.attachments
     return replace(
@@ -96,7 +96,7 @@ async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tu
 
 
 async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> FoundMessages:
-    """The same, with what was heard in their audio, and what they were told of others."""
+    """The same, with the words of their audio, and what they were told of others."""
     found = await put_heard_words(engine, session, await read_open(engine, session, turn))
     if not any(message.has_audio for _, message in found):
         return found

@@ -141,13 +141,13 @@ def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
 
 
 async def _find_spoken(context: LaneContext, session: Session, found: FoundMessages) -> TurnJob:
-    """The first messages that wait, with what was heard in them, and what has yet to be."""
+    """The first messages that wait, with the words of their audio, and what has yet to be made into words."""
     known = await read_transcriptions(context.engine, session.key, found)
     stop = find_stop(known)
     found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
-    unheard = [] if is_stopped else find_audio_jobs(known, found, context.settings.listener)
+    audio = [] if is_stopped else find_audio_jobs(known, found, context.settings.listener)
     job = _make_job(uuid.uuid4().hex, 1, [(seq, put_words(seq, message, known)) for seq, message in found])
-    return replace(job, unheard=tuple(unheard), is_stopped=is_stopped)
+    return replace(job, audio=tuple(audio), is_stopped=is_stopped)
 
 
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
@@ -249,13 +249,13 @@ class Lane:
                 self.is_over = not self.wakeup.has_news
             case float():
                 await self.wakeup.wait(todo)
-            case TurnJob() if todo.unheard:
+            case TurnJob() if todo.audio:
                 await self._listen(session, todo)
             case TurnJob():
                 async with self._wait_for_slot(todo) as waited:
                     if waited:
                         session, todo = await find_next_job(self._context, self.key)
-                    if isinstance(todo, TurnJob) and not todo.unheard:
+                    if isinstance(todo, TurnJob) and not todo.audio:
                         with bind_context(turn=todo.turn_id):
                             await self._take(session, todo)
                 if self._is_corrected:
@@ -283,7 +283,7 @@ class Lane:
         try:
             with anyio.CancelScope() as self._listening:
                 async with self._context.audio_slots.slot(job.person, settings.patience, told):
-                    await transcriber.transcribe(job.unheard)
+                    await transcriber.transcribe(job.audio)
             if self._listening.cancel_called:  # by whoever said stop, be it as the last word came
                 await transcriber.stop(job.on)
         finally:

@@ -55,7 +55,7 @@ class TurnJob:
 
     `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:
     the seconds since the first of the messages came, of a turn that runs again. `edits`: the sequences of those that
-    are taken into the messages. `unheard`: audio that has to be made into words first; `is_stopped`: nobody wants an
+    are taken into the messages. `audio`: what has to be made into words first; `is_stopped`: nobody wants an
     answer any more.
     """
 
@@ -69,7 +69,7 @@ class TurnJob:
     deaths: int = 0
     waited: float = 0.0
     edits: tuple[int, ...] = ()
-    unheard: tuple[AudioJob, ...] = ()
+    audio: tuple[AudioJob, ...] = ()
     is_stopped: bool = False
 
     @property

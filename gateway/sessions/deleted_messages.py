@@ -119,12 +119,12 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
 
 
 async def _purge_lost_audio(engine: Engine, conv: str) -> None:
-    """What was heard in messages that are gone."""
+    """The words of audio that came with messages which are gone."""
     subject = record_subjects.session_subject_of_token("in", conv)
     left = {record.seq async for record, _ in records.read_all(engine, subject, records.InboundMessage)}
     subject = record_subjects.session_subject_of_token("audio", conv)
-    async for record, heard in records.read_all(engine, subject, records.AudioTranscription):
-        if heard.on not in left and heard.state != "stopped":
+    async for record, words in records.read_all(engine, subject, records.AudioTranscription):
+        if words.on not in left and words.state != "stopped":
             await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
