@@ -1,10 +1,11 @@
 """`./x release`: the wheel and the source archive of the commit that is checked out, tried before anybody has them.
 
-Both are built twice, at different places and times, and have to be the same to the byte. They are installed by pip, uv
-and pipx into fresh environments, with each Python from 3.11 on that is at hand, and the gateway has to answer there. In
-`build/release` there is then, besides the two, what the gateway is made of (CycloneDX, from requirements.lock), and
-SHA256SUMS. A tag `v1.2.3` on the commit has to be the version in pyproject.toml. `--short` is what CI runs: this Python
-alone. Exit 1 when something does not hold.
+Both are built twice, at different places and times, and have to be the same to the byte. The wheel is installed with
+an extra by pip, uv and pipx into fresh environments, the archive by pip, with each Python from 3.11 on that is there.
+The gateway has to answer there, and a further extra has to come by the line that it says itself. In `build/release`
+there is then, besides the two, what the gateway is made of (CycloneDX, from requirements.lock), and SHA256SUMS. A tag
+`v1.2.3` on the commit has to be the version in pyproject.toml. `--short` is what CI runs: this Python alone. Exit 1
+when something does not hold.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,8 +24,9 @@ import time
 import tomllib
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, product
@@ -142,37 +145,57 @@ def find_pythons() -> dict[str, Path]:
     return found
 
 
-def by_pip(wheel: Path, python: Path, place: Path, limits: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The program in an environment of its own, and the variables with which that is changed."""
+
+    program: Path
+    environ: Mapping[str, str]
+
+    @property
+    def python(self) -> Path:
+        return self.program.resolve().parent / "python"
+
+
+def by_pip(wanted: str, python: Path, place: Path, limits: Path) -> Installed:
     ask(python, "-m", "venv", place)
-    ask(place / "bin/python", "-m", "pip", "install", "-q", "-c", limits, wheel)
-    return place / "bin" / NAME
+    ask(place / "bin/python", "-m", "pip", "install", "-q", "-c", limits, wanted)
+    return Installed(place / "bin" / NAME, {"PIP_CONSTRAINT": str(limits)})
 
 
-def by_uv(wheel: Path, python: Path, place: Path, limits: Path) -> Path:
+def by_uv(wanted: str, python: Path, place: Path, limits: Path) -> Installed:
     environ = {"UV_TOOL_DIR": str(place), "UV_TOOL_BIN_DIR": str(place / "bin")}
     options: list[str | Path] = ["-q", "--no-config", "--python", python, "-c", limits]
-    ask(os.environ["UV"], "tool", "install", *options, wheel, environ=environ)
-    return place / "bin" / NAME
+    ask(os.environ["UV"], "tool", "install", *options, wanted, environ=environ)
+    path = f"{Path(os.environ['UV']).parent}:{os.environ['PATH']}"
+    return Installed(place / "bin" / NAME, {**environ, "PATH": path, "UV_CONSTRAINT": str(limits)})
 
 
-def by_pipx(wheel: Path, python: Path, place: Path, limits: Path) -> Path:
+def by_pipx(wanted: str, python: Path, place: Path, limits: Path) -> Installed:
     """By the pipx that .ci/pipx.lock names."""
     own, environ = place / "own", {"PIPX_HOME": str(place), "PIPX_BIN_DIR": str(place / "bin")}
     ask(os.environ["UV"], "venv", "-q", "--no-project", "--python", sys.executable, own)
     into: list[str | Path] = ["--no-config", "--python", own / "bin/python"]
     ask(os.environ["UV"], "pip", "install", "-q", *into, "--require-hashes", "-r", ROOT / ".ci/pipx.lock")
     pipx = own / "bin" / "pipx"
-    ask(pipx, "install", "--python", python, "--pip-args", f"-c {limits}", wheel, environ=environ)
-    return place / "bin" / NAME
+    ask(pipx, "install", "--python", python, "--pip-args", f"-c {limits}", wanted, environ=environ)
+    path = f"{pipx.parent}:{os.environ['PATH']}"
+    return Installed(place / "bin" / NAME, {**environ, "PATH": path, "PIP_CONSTRAINT": str(limits)})
 
 
-INSTALLERS = {"pip": by_pip, "uv": by_uv, "pipx": by_pipx}
+INSTALLERS = {"pip": by_pip, "uv": by_uv, "pipx": by_pipx, "sdist": by_pip}
 BRINGS = {
     "pip": "/bin/python -m pip install anthropic",
     "uv": "/hermes-gateway/bin/python anthropic",
     "pipx": "pipx inject hermes-gateway anthropic",
+    "sdist": "/bin/python -m pip install anthropic",
 }
 """What brings an extra there, as the gateway itself says it."""
+
+
+def name_wanted(made: Build, installer: str) -> str:
+    """What is installed, as a person would write it: the wheel with an extra, the archive without."""
+    return str(made.sources) if installer == "sdist" else f"{NAME}[media] @ {made.wheel.as_uri()}"
 
 
 def write_limits(lock: str, place: Path) -> Path:
@@ -182,9 +205,10 @@ def write_limits(lock: str, place: Path) -> Path:
     return limits
 
 
-def list_faults(program: Path, brings: str, version: str, home: Path) -> Iterator[str]:
+def list_faults(installed: Installed, brings: str, version: str, home: Path) -> Iterator[str]:
     """What a newcomer would do with it, and what does not come of that."""
     home.mkdir()
+    program = installed.program
     environ = {"HERMES_HOME": str(home), "GATEWAY_WEB_LISTEN": "127.0.0.1:0", "HOME": str(home), "NO_COLOR": "1"}
     said = {
         ("--version",): f"{NAME} {version}",
@@ -197,18 +221,37 @@ def list_faults(program: Path, brings: str, version: str, home: Path) -> Iterato
             yield f"{' '.join(words)} says {told[:200]!r}"
     (home / "hermes-gateway").mkdir(exist_ok=True)
     (home / "hermes-gateway/config.yaml").write_text(LACKING, "utf-8")
-    with (home / "log").open("wb") as log:
-        daemon = subprocess.Popen([program, "run"], env={**os.environ, **environ}, cwd=home, stdout=log, stderr=log)
-    try:
+    with running(program, environ, home):
         answer = ask_when_ready(program, environ, home)
         if answer != "The result is 84.":
             yield f"it answers {answer!r}"
-        told = "\n".join(json.loads(ask(program, "status", "--json", environ=environ))["attention"])
-        if not all(words in told for words in (*LACKED, brings)):
-            yield f"of what it lacks it says {told!r}"
+        lacks = read_attention(program, environ)
+        if not all(any(words in line for line in lacks) for words in (*LACKED, brings)):
+            yield f"of what it lacks it says {lacks!r}"
+            return
+    line = next(line for line in lacks if brings in line).partition("installs with: ")[2]
+    ask(*shlex.split(line), environ={**environ, **installed.environ})
+    with running(program, environ, home):
+        ask_when_ready(program, environ, home)
+        if LACKED[0] in "\n".join(left := read_attention(program, environ)):
+            yield f"after {line!r} it says {left!r}"
+
+
+def read_attention(program: Path, environ: Mapping[str, str]) -> list[str]:
+    found: list[str] = json.loads(ask(program, "status", "--json", environ=environ))["attention"]
+    return found
+
+
+@contextmanager
+def running(program: Path, environ: Mapping[str, str], home: Path) -> Generator[None, None, None]:
+    """The gateway. Failed: it does not end well."""
+    with (home / "log").open("wb") as log:
+        daemon = subprocess.Popen([program, "run"], env={**os.environ, **environ}, cwd=home, stdout=log, stderr=log)
+    try:
+        yield
         daemon.send_signal(signal.SIGTERM)
         if status := daemon.wait(PATIENCE):
-            yield f"it ended with {status}"
+            raise Failed(f"it ended with {status}")
     finally:
         daemon.kill()
         daemon.wait()
@@ -274,8 +317,10 @@ def try_installers(made: Build, version: str, pythons: Mapping[str, Path], place
     def try_one(minor: str, name: str) -> list[str]:
         begun, fresh = time.monotonic(), place / f"{name}-{minor}"
         try:
-            program = INSTALLERS[name](made.wheel, pythons[minor], fresh, limits)
-            faults = list(list_faults(program, BRINGS[name], version, place / f"home-{name}-{minor}"))
+            installed = INSTALLERS[name](name_wanted(made, name), pythons[minor], fresh, limits)
+            if name != "sdist":
+                ask(installed.python, "-c", "import PIL, pypdfium2")
+            faults = list(list_faults(installed, BRINGS[name], version, place / f"home-{name}-{minor}"))
         except Failed as failed:
             faults = [str(failed)]
         shutil.rmtree(fresh, ignore_errors=True)
