@@ -10,7 +10,7 @@ from functools import partial
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import service
 from gateway.cli.hooks import new
-from gateway.cli.output import apply_style, print_note, print_text
+from gateway.cli.output import apply_style, print_lines, print_note, print_text
 from gateway.cli.setup import message, model, network
 from gateway.cli.setup.question import ask_line, ask_yes
 from gateway.config.home import Home
@@ -35,12 +35,11 @@ class SetupStep:
 
 def run(home: Home) -> None:
     prepare_home(home)
-    print(HELLO)
+    print_lines(HELLO, "")
     steps = list_steps(home)
     for number, step in enumerate(steps, 1):
-        print(
-            f"\n{apply_style(f'{number} of {len(steps)}  {step.title}', 'bold')}: {step.describe(message.load(home))}"
-        )
+        title = apply_style(f"{number} of {len(steps)}  {step.title}", "bold")
+        print_text(f"\n{title}: {step.describe(message.load(home))}")
         try:
             step.run()
         except (KeyboardInterrupt, EOFError):

@@ -46,6 +46,11 @@ class ModelChoice:
     key: str = ""
 
     @property
+    def is_found(self) -> bool:
+        """Whether it can be had without a key that somebody has still to bring."""
+        return bool(self.key or self.name or not self.key_variable or self.base_url)
+
+    @property
     def key_variable(self) -> str:
         return PROVIDERS[self.provider].key_variable
 
@@ -134,7 +139,9 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
 
 def pick_choice(choices: list[ModelChoice]) -> ModelChoice | None:
     """None: the demo model goes on."""
-    number = ask_choice("which model answers", [*(choice.why for choice in choices), OTHER, DEMO])
+    offered = [*(choice.why for choice in choices), OTHER, DEMO]
+    is_found = bool(choices) and choices[0].is_found
+    number = ask_choice("which model answers", offered, 0 if is_found else len(offered) - 1)
     if number < len(choices):
         return choices[number]
     if number > len(choices):

@@ -19,7 +19,7 @@ from gateway.adapters.shared.folder import PlatformCheck, SetupQuestion, load_se
 from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli import CommandParser
-from gateway.cli.output import apply_style, print_note, print_text
+from gateway.cli.output import apply_style, print_lines, print_note, print_text
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.cli.setup.question import ask_line, ask_yes, can_ask
 from gateway.commands import CommandTable
@@ -108,7 +108,7 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
     questions = make_account_questions(questions, args, schema)
     values = add_account(before, args)
     if can_ask():
-        print(setup.before)
+        print_lines(setup.before, "")
     check: PlatformCheck = load_part(place, "check")
     # What stands before a token, such as the address of a server, is needed to try it.
     last = max((number for number, one in enumerate(questions, 1) if one.is_token), default=0)
@@ -280,7 +280,7 @@ def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
 
 def choose_user(users: Sequence[str]) -> str:
     """The id of the person who answers; empty: none of these."""
-    print("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.")
+    print_lines("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.", "")
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: is this you?", default=True) else ""
     what = f"which of {', '.join(users)} is you? (Enter: none)"
@@ -289,7 +289,9 @@ def choose_user(users: Sequence[str]) -> str:
 
 def choose_admins(users: Sequence[str], pattern: str) -> str:
     """Ids of some of these, with commas; empty: none."""
-    print("What the agent wants to do for others waits for a yes: the owner's, or of those whom you name now.")
+    print_lines(
+        "What the agent wants to do for others waits for a yes: the owner's, or of those whom you name now.", ""
+    )
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: may they approve too?", default=False) else ""
 
@@ -310,8 +312,9 @@ def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: Se
     choice = args.shell
     is_free = "tools.shell" not in configuration.origins and ShellSandbox(SandboxSettings(), find_support()).is_held
     if not choice and is_free and can_ask():
-        print("The agent's shell can ask you before each command, or run yours in a sandbox without network, and ask")
-        choice = "sandboxed" if ask_yes("for the rest alone. In the sandbox?", default=False) else ""
+        what = "The agent's shell can ask you before each command, or run yours in a sandbox without network"
+        print_lines(f"{what}, and ask for the rest alone.", "")
+        choice = "sandboxed" if ask_yes("In the sandbox?", default=False) else ""
     return {find_variable(schema, "tools", "shell"): choice} if choice else {}
 
 
@@ -349,7 +352,7 @@ def write_variables(home: Home, changed: Mapping[str, str]) -> None:
         print(f"{home.env} has all of it already")
         return
     add_variables(home.env, changed)
-    print(f"written to {home.env}: {', '.join(changed)}")
+    print_lines(f"written to {home.env}: {', '.join(changed)}", "")
 
 
 def send_hello(check: PlatformCheck, settings: Any) -> None:
@@ -371,5 +374,7 @@ def print_next_step(network: str, home: Home, configuration: Configuration) -> N
         print_text("next: hermes-gateway run, and write to the bot")
     access = configuration.settings.access
     if not getattr(access.users, network) and not getattr(access.owners, network):
-        print_text("when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in")
-        print("whoever else writes to it gets one too; without --as they are let in as users")
+        print_lines(
+            "when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in", ""
+        )
+        print_lines("whoever else writes to it gets one too; without --as they are let in as users", "")

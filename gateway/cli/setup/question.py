@@ -3,6 +3,7 @@
 Whoever leaves a question by Ctrl-C or Ctrl-D raises what the editor raises: KeyboardInterrupt or EOFError.
 """
 
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 
@@ -12,6 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.validation import ValidationError, Validator
 
 from gateway.cli.output import apply_style, escape_text
+from gateway.cli.table import fold_text
 
 
 class AnswerCheck(Validator):
@@ -39,8 +41,9 @@ def ask_line(
 ) -> str:
     """One line. `choices` are offered while it is typed, and need not be taken."""
     completer = WordCompleter(list(choices), ignore_case=True, sentence=True) if choices else None
+    lines = fold_text(f"{escape_text(what)}:", shutil.get_terminal_size().columns - 1)
     said = prompt(
-        f"{escape_text(what)}: ",
+        "\n".join(lines) + " ",
         validator=AnswerCheck(find_fault),
         validate_while_typing=True,
         default=default,
