@@ -176,8 +176,9 @@ async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
     assert {f"TELEGRAM_BOT_TOKEN={TOKEN}", f"GATEWAY_ACCESS_OWNERS_TELEGRAM={ANN}"} <= {*kept(gateway)}
 
 
+@pytest.mark.parametrize("is_running", [False, True])  # somebody has tried it before they set it up, or not
 async def test_the_conversation_ends_with_a_message_in_the_chat_network(
-    wire: TelegramWire, gateway: GatewayProcess
+    wire: TelegramWire, gateway: GatewayProcess, is_running: bool
 ) -> None:
     gateway.environ |= {name: value for name, value in wire.environ.items() if name.endswith("URL")}
 
@@ -198,12 +199,16 @@ async def test_the_conversation_ends_with_a_message_in_the_chat_network(
             person.answers("[y/N]:", "\r")
             person.answers("Write a hook hello", "\r")
             person.sees("5 of 5  A message: the bot writes to you")
+            if is_running:
+                person.sees("serves not all of it")
             person.answers("have the bot write?", "\r")
             person.sees(f"telegram: the bot has written to {ANN}")
             person.type("\x03")
             person.sees("that is all")
             return person.leaves()
 
+    if is_running:
+        await to_thread.run_sync(gateway.start)
     assert await to_thread.run_sync(talk) == 0
     assert [(one.chat, "You own me" in one.text) for one in wire.shown] == [(ANN, True)]
     assert {f"GATEWAY_ACCESS_OWNERS_TELEGRAM={ANN}", f"GATEWAY_ACCESS_ADMINS_TELEGRAM={BEN}"} <= {*kept(gateway)}

@@ -17,8 +17,10 @@ import anyio
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.adapter_loading import load_part
 from gateway.adapters.shared.folder import PlatformCheck, load_settings_schema
+from gateway.cli import stop
 from gateway.cli.output import apply_style, print_note, print_text, show_progress
 from gateway.cli.setup.question import ask_yes, can_ask
+from gateway.cli.upgrade.running_gateway import RunningGateway
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import PlatformAccount
@@ -67,7 +69,19 @@ def run(args: argparse.Namespace, home: Home) -> int:
         if not can_ask() or not ask_yes("Start the gateway here, until Ctrl-C, and have the bot write?", default=True):
             raise
         return run_gateway(bots, home)
+    if any(bot.name not in served for bot in bots) and can_ask() and can_restart(home):
+        stop.run(args, home)
+        return run_gateway(bots, home)
     return write_to_owners(bots, served, home)
+
+
+def can_restart(home: Home) -> bool:
+    """Whether the gateway that runs may be ended. One that a service runs, or a container, is theirs to start again."""
+    gateway = RunningGateway(home, get_process_environment())
+    if gateway.service or gateway.pid == 1:
+        return False
+    print_text("The gateway that runs was started before this, and serves not all of it.")
+    return ask_yes("End it, start it here, until Ctrl-C, and have the bot write?", default=True)
 
 
 def load(home: Home) -> Configuration:
@@ -121,7 +135,7 @@ def list_faults(bot: ServedBot, served: set[str], home: Home) -> Iterator[str]:
     if bot.name not in served:
         yield (
             f"{bot.name}: the gateway that runs does not serve it yet\n"
-            f"end it with: hermes-gateway stop, start it again, and then: {AGAIN}"
+            f"start it again, as you started it before, and then: {AGAIN}"
         )
         return
     if not bot.owners:
