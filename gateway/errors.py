@@ -103,6 +103,10 @@ class Conflict(EngineError):
     """The subject's last sequence was not the expected one: somebody else owns it now."""
 
 
+class AppendSizeError(ValueError):
+    """More than is taken at once: whoever appends it has to do so in parts."""
+
+
 class RecordDamage(EngineError):
     """The record at `seq` is not as it was written; all others can be read. `before`: those read before it."""
 

@@ -13,6 +13,7 @@ from gateway import record_subjects, records
 from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.trust import ToolSnapshot
 from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import append_in_parts
 from gateway.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -71,8 +72,7 @@ class ToolServerJournal:
             for key, value in values.items()
         ]
         try:
-            if puts:
-                await self._engine.append(*puts)
+            await append_in_parts(self._engine, puts)
         except EngineError as error:
             log.info("what is known of tool servers is found out again at the next start: %s", error)
 

@@ -9,7 +9,7 @@ Every call raises EngineError once the journal is closed.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -21,6 +21,8 @@ from gateway.engine.journal_clock import JournalClock
 from gateway.errors import Conflict, Duplicate, EngineError
 
 ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
+MOST_AT_ONCE = 1000  # parts of an append
+PART_BYTES = 1_000_000  # a larger record has several parts
 
 log = logging.getLogger(__name__)
 
@@ -170,9 +172,11 @@ class Engine(Protocol):
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
-        With them those records get their limit that are `settled` by this.
+        With them those records get their limit that are `settled` by this. It takes up to MOST_AT_ONCE records; one
+        that is larger than PART_BYTES counts once more for each such part of it.
 
         Raises:
+            AppendSizeError: it is more than that, and nothing was written; `append_in_parts` may be the way.
             Duplicate: a message id is in the journal already. Looked for before a conflict: who tries again after a
                 lost answer learns that it was done.
             Conflict: a subject's last sequence was not the expected one.
@@ -253,6 +257,26 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """Write what was handed over, and end; further calls of close do nothing."""
+
+
+def count_parts(put: NewRecord) -> int:
+    """For how many a record counts in an append."""
+    size = len(put.data)
+    return 1 if size <= PART_BYTES else 1 + -(-size // PART_BYTES)
+
+
+async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int]:
+    """Append however many, in their order; what breaks off in the middle leaves the first of them there."""
+    sequences: list[int] = []
+    waiting: list[NewRecord] = []
+    parts = 0
+    for put in puts:
+        if waiting and parts + count_parts(put) > MOST_AT_ONCE:
+            sequences += await engine.append(*waiting)
+            waiting, parts = [], 0
+        waiting.append(put)
+        parts += count_parts(put)
+    return sequences + (await engine.append(*waiting) if waiting else [])
 
 
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from gateway.engine.interface import ConsumerSpec, NewRecord
+from gateway.engine.interface import MOST_AT_ONCE, ConsumerSpec, NewRecord, count_parts
+from gateway.errors import AppendSizeError
 
 SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
 SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
@@ -34,6 +35,8 @@ def check_new_records(puts: Sequence[NewRecord]) -> None:
             raise ValueError(
                 f"a time to live of {put.ttl:g} s on {put.subject!r}: it must be above 0, or None for ever"
             )
+    if (parts := sum(map(count_parts, puts))) > MOST_AT_ONCE:
+        raise AppendSizeError(f"an append of {parts} parts: at most {MOST_AT_ONCE} are taken at once; append less")
 
 
 def check_consumer_spec(spec: ConsumerSpec) -> None:

@@ -347,7 +347,7 @@ class Lane:
         begun = reduce(lambda state, record: apply_record(state, record, state.seq + 1), written, session)
         begins = bool(written) or (job.resumed and _begins_session(session))
         self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
-        events, puts = owed.waiting, make_owed_puts(owed, self.key)
+        events, puts = owed.waiting, make_owed_puts(owed.waiting, self.key)
         claim = records.Claim(
             turn_id=job.turn_id,
             by=self._context.node,
@@ -415,7 +415,7 @@ class Lane:
         owed = await gather_owed_events(self._context, session, job)
         self._context.settings.note(TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text))
         put = records.make_reply_put(apology, self.key, job.turn_id, now, person=job.person)
-        extra = [put, *dead, *make_owed_puts(owed, self.key)]
+        extra = [put, *dead, *make_owed_puts(owed.waiting, self.key)]
         await self._context.sessions.append(session, done, extra=extra)
 
     def _stop_if_overtaken(self) -> None:

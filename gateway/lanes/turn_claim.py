@@ -24,7 +24,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,9 +32,9 @@ from functools import partial
 import anyio
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine, NewRecord, append_until_written
+from gateway.engine.interface import Engine, NewRecord, append_in_parts, append_until_written
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.hooks.recorder import HookDecision, OwedEvents
+from gateway.hooks.recorder import HookDecision, OwedEvent, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.edits import is_edit_of
@@ -45,6 +45,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.usage import TurnUsage, origin_of
 
 LONGEST_REASON, LONGEST_NAME = 500, 200
+MOST_EVENTS = 500  # that go with one record of a turn
 
 log = logging.getLogger(__name__)
 
@@ -188,9 +189,10 @@ class TurnClaim:
     async def _write(self, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> None:
         """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
         async with self._one_at_a_time:
+            await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
             kept = (*make_decision_records(self.job.turn_id, decisions), *kept)
-            extra = [*extra, *make_owed_puts(self.owed, self.session.key)]
+            extra = [*extra, *make_owed_puts(events, self.session.key)]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
@@ -207,6 +209,13 @@ class TurnClaim:
                 except Duplicate:  # an append that was cut off has written some of it after all
                     await self.usage.write(self._context.engine)
                     counted = ()
+
+    async def _write_ahead(self) -> None:
+        """Of more events than go with a record, the first go before it: a turn that runs again knows those."""
+        while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
+            puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
+            await append_until_written(partial(append_in_parts, self._context.engine, puts), "what hooks are owed")
+            self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
         """Take in what others appended; the claim is lost if it is no longer the chain's last."""
@@ -238,7 +247,7 @@ async def write_decisions(
     engine: Engine, sessions: SessionRepository, key: str, turn_id: str, owed: OwedEvents
 ) -> None:
     """What hooks decided about a reply of a turn that may be over, with the events that others are owed of it."""
-    puts, decided = make_owed_puts(owed, key), tuple(make_decision_records(turn_id, owed.decisions))
+    puts, decided = make_owed_puts(owed.waiting, key), tuple(make_decision_records(turn_id, owed.decisions))
     while decided and (session := await sessions.open(key)).session_id:
         try:
             await append_until_written(partial(sessions.append, session, *decided, extra=puts), "what hooks decided")
@@ -249,9 +258,9 @@ async def write_decisions(
         await append_until_written(partial(engine.append, *puts), "what hooks are owed")
 
 
-def make_owed_puts(owed: OwedEvents, session_key: str) -> list[NewRecord]:
-    """The records of the events that wait."""
-    return [records.make_owed_event_put(event.name, event.data, session_key) for event in owed.waiting]
+def make_owed_puts(events: Iterable[OwedEvent], session_key: str) -> list[NewRecord]:
+    """The records of events that wait."""
+    return [records.make_owed_event_put(event.name, event.data, session_key) for event in events]
 
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:

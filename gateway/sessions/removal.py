@@ -5,6 +5,7 @@ records before it are purged. So a crash in between loses nothing, and what it l
 `purge_forgotten`, which every reader of the chain may do again: it is the same every time.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
-from gateway.errors import Conflict, EngineTooNew, RecordDamage, SessionError
+from gateway.errors import AppendSizeError, Conflict, EngineTooNew, RecordDamage, SessionError
 from gateway.file_folders import list_shown_files
 from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
@@ -26,6 +27,8 @@ from gateway.steps import ToolFinished
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
 COPY_SUBJECTS = (record_subjects.EVENT_SUBJECTS, record_subjects.DEAD_SUBJECTS)
+
+log = logging.getLogger(__name__)
 
 
 async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
@@ -109,7 +112,11 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
         return False
     past = await sessions.read_all(key)
     end = records.TurnEnded(upto=before.upto, status="shortened", edits=before.edits)
-    seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
+    try:
+        seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
+    except SessionError as error:
+        log.info("%s stays as long as it is: %s", key, error)
+        return False
     if seq:
         await purge_chain(engine, record_subjects.token_of(key), seq)
     return bool(seq)
@@ -122,11 +129,20 @@ async def _rewrite_chain(
     end: records.TurnEnded,
     remains: Iterable[records.TurnRecord],
 ) -> int:
-    """End the chain, with what is to stay behind the end; the end's sequence, or 0 when the chain had gone on."""
+    """End the chain, with what is to stay behind the end; the end's sequence, or 0 when the chain had gone on.
+
+    Raises:
+        SessionError: it is more than the journal takes at once.
+    """
     try:
         await sessions.append(before, end, *remains)
     except Conflict:
         return 0
+    except AppendSizeError as error:  # in parts, a crash between them would lose the rest
+        raise SessionError(
+            f"the sessions of {before.key} are too many to be written anew at once ({error}): "
+            f"remove all of them: hermes-gateway sessions delete {before.key}"
+        ) from error
     (written,) = await engine.read(record_subjects.session_subject_of("turn", before.key), before.seq, 1)
     return written.seq
 

@@ -11,6 +11,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.interface import append_in_parts
 from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
 from gateway.errors import EngineError, HomeBusy
 from tests.engine.conftest import content_of, filled, mode_of, names_beside, put_content, size_of
@@ -99,7 +100,7 @@ def test_a_text_is_no_journal(copy: Path) -> None:
 
 async def test_verify_finds_damage_deep_inside(path: Path) -> None:
     async with await open_sqlite(path) as engine:
-        await engine.append(*(NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+        await append_in_parts(engine, (NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
     with path.open("r+b") as file:
         file.seek(size_of(path) // 2 // 4096 * 4096)
         file.write(os.urandom(8192))
@@ -152,7 +153,7 @@ async def test_nothing_is_restored_under_a_running_gateway(path: Path, copy: Pat
 
 async def test_a_damaged_copy_is_not_restored(path: Path, copy: Path) -> None:
     async with await open_sqlite(path) as engine:
-        await engine.append(*(NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+        await append_in_parts(engine, (NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
         await to_thread.run_sync(create_backup, path, copy)
     with copy.open("r+b") as file:
         file.seek(size_of(copy) // 2 // 4096 * 4096)

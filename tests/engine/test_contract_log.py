@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords
-from gateway.errors import Conflict, Duplicate
+from gateway.engine.interface import PART_BYTES, append_in_parts
+from gateway.errors import AppendSizeError, Conflict, Duplicate
 from tests.engine.conftest import DAY, JUMPS, SetClock, filled, subjects_of
 
 
@@ -19,6 +20,20 @@ class TestAppend:
     async def test_takes_a_thousand(self, engine: Engine) -> None:
         assert len(await engine.append(*(NewRecord("a.x", b"") for _ in range(1000)))) == 1000
         assert len(await engine.read("a.x", limit=2000)) == 1000
+
+    async def test_refuses_more_than_is_taken_at_once(self, engine: Engine) -> None:
+        large = NewRecord("b.x", b"1" * (PART_BYTES + 1))  # counts for three
+        for puts in ([NewRecord("a.x", b"")] * 1001, [large, *[NewRecord("a.x", b"")] * 998]):
+            with pytest.raises(AppendSizeError, match="1001 parts"):
+                await engine.append(*puts)
+        assert await engine.read(">") == []
+        assert len(await engine.append(large, *[NewRecord("a.x", b"")] * 997)) == 998
+
+    async def test_in_parts_is_in_order(self, engine: Engine) -> None:
+        seqs = await append_in_parts(engine, (NewRecord("a.x", str(n).encode()) for n in range(2100)))
+        found = await engine.read("a.x", limit=3000)
+        assert [record.seq for record in found] == seqs
+        assert [int(record.data) for record in found] == list(range(2100))
 
     async def test_of_nothing_is_nothing(self, engine: Engine) -> None:
         assert await engine.append() == []

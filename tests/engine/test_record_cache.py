@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine import NewRecord, Record, open_sqlite
+from gateway.engine.interface import append_in_parts
 from gateway.engine.sqlite import log_table, record_cache
 from gateway.engine.sqlite.journal_file import open_reader
 
@@ -44,7 +45,7 @@ async def test_large_records_do_not_fill_the_memory_and_are_all_found(tmp_path: 
 async def test_the_last_of_a_subject_is_known_after_it_has_left_the_memory(tmp_path: Path) -> None:
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         (first,) = await engine.append(NewRecord("a.x", b""))
-        await engine.append(*(NewRecord("a.y", b"") for _ in range(record_cache.MAX_RECORDS + 1)))
+        await append_in_parts(engine, (NewRecord("a.y", b"") for _ in range(record_cache.MAX_RECORDS + 1)))
         last = await engine.last("a.x")
         assert last is not None
         assert last.seq == first

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, NewRecord, SqliteEngine, open_sqlite
+from gateway.engine.interface import append_in_parts
 from gateway.engine.sqlite.faults import JournalFiles
 from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
@@ -61,7 +62,8 @@ class TestRoom:
 
     async def test_what_is_over_is_removed_from_the_file(self, path: Path, time_of_day: SetClock) -> None:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
-            await engine.append(*(NewRecord("a.x", b"", ttl=60) for _ in range(1200)), NewRecord("b.x", b""))
+            await append_in_parts(engine, (NewRecord("a.x", b"", ttl=60) for _ in range(1200)))
+            await engine.append(NewRecord("b.x", b""))
             assert (await engine.health()).records == 1201
             await time_of_day.pass_by(61)
             with anyio.fail_after(60):
@@ -72,7 +74,7 @@ class TestRoom:
 class TestDamage:
     async def make(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.append(*(NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+            await append_in_parts(engine, (NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
 
     def harm(self, path: Path, where: str) -> None:
         size = size_of(path)

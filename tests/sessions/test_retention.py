@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.config.settings import JournalSettings
 from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import MOST_AT_ONCE
+from gateway.errors import SessionError
 from gateway.messages import Attachment, Reply
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import compact_chain, forget_sessions
@@ -158,14 +160,30 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
 
 async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:
     session = await place.talk("1", "hello")
-    changed = [records.SettingChanged(name="title", value=f"t{number}") for number in range(LONG_CHAIN)]
-    session = await place.sessions.append(session, *changed)
+    for start in range(0, LONG_CHAIN, MOST_AT_ONCE):
+        numbers = range(start, start + MOST_AT_ONCE)
+        changed = [records.SettingChanged(name="title", value=f"t{number}") for number in numbers]
+        session = await place.sessions.append(session, *changed)
     await place.retention.run_once()
     assert len(await chain(place.engine, record_subjects.session_subject_of("turn", key()))) == 2
     now = await place.sessions.open(key())
     assert (now.title, now.entries) == (session.title, session.entries)
     await place.talk("1", "and on")
     assert (await SessionRepository(place.engine).open(key())).entries[-1].content == "re and on"
+
+
+async def test_more_sessions_than_are_written_at_once_go_all_or_none(place: Place) -> None:
+    session = await place.talk("1", "swordfish")
+    first = session.session_id
+    for _ in range(MOST_AT_ONCE):
+        opened = transitions.begin_session(session, place.clock(), "new")
+        session = await place.sessions.append(session, opened)
+    assert not await compact_chain(place.engine, place.sessions, key())
+    with pytest.raises(SessionError, match="too many to be written anew at once"):
+        await forget_sessions(place.engine, place.sessions, key(), first)
+    assert await place.sessions.open(key()) == session
+    assert await forget_sessions(place.engine, place.sessions, key())
+    assert b"swordfish" not in await place.words()
 
 
 async def test_a_chain_is_not_shortened_under_a_turn(place: Place) -> None:

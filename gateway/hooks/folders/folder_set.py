@@ -12,7 +12,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.engine.interface import NewRecord
+from gateway.engine.interface import NewRecord, append_in_parts
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache
@@ -219,7 +219,8 @@ class FolderSet:
             msgspec.structs.replace(one, hook=version.name) for one in found if isinstance(one, records.StoredValue)
         ]
         if kept:
-            await engine.append(*(NewRecord(subject_of(version.name, one.key), records.encode(one)) for one in kept))
+            made = (NewRecord(subject_of(version.name, one.key), records.encode(one)) for one in kept)
+            await append_in_parts(engine, made)
             await engine.purge(subject_of(version.short))
 
     async def _settle(self) -> None:
