@@ -76,7 +76,7 @@ class LaneSettings:
     grace: float = 2.0  # what an interrupted turn has left
     release: float = 2.0  # to give a turn back at the end
     lease: float = 10.0
-    ack_wait: float = 30.0
+    ack_wait: float = 10.5  # a doorbell whose node died rings again when the lease of the node is over
     apology: str = APOLOGY
     interrupts: InterruptsTurn = lambda _message: False
     note: NoteClaim = ignore_claim

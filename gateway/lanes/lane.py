@@ -80,6 +80,7 @@ from gateway.turn_marks import watch_steps
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
+LOOK_AGAIN = 0.5  # whether the node lives that runs the turn
 
 
 async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
@@ -93,7 +94,7 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
     if turn is None:
         return session, await _find_waiting(context, session)
     if turn.by and turn.by != context.node and await context.engine.holder(lease_key_of(turn.by)):
-        return session, context.settings.lease / 2
+        return session, min(context.settings.lease / 2, LOOK_AGAIN)
     if await has_new_edit(context, session, turn):
         end = await make_partial_end(context, session, turn, is_corrected=True)
         session = await context.sessions.append(session, end)

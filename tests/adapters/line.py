@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
+from tests.spine import until
+
 
 class Line:
     """Carries bytes both ways. `flows` is cleared to freeze it; who connects then is taken, and hears nothing."""
@@ -12,25 +14,45 @@ class Line:
     def __init__(self, port: int) -> None:
         self.flows = asyncio.Event()
         self.flows.set()
-        self._port = port
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._target = port
         self._tasks: set[asyncio.Task[None]] = set()
+        self._carried: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
-        """The connections end, and who comes anew waits until it flows."""
-        self.flows.clear()
+        """The connections end, and nobody is let in, until it is opened anew."""
+        if self._server:
+            self._server.close()
         for task in self._tasks:
             task.cancel()
 
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self.carry, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def end(self) -> None:
+        """Nothing of it is left when this returns."""
+        self.cut()
+        self.flows.set()
+        await until(lambda: not self._carried)
+
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, to its end."""
+        self._carried.add(writer)
+        ends = [writer]
         with suppress(OSError):
             await self.flows.wait()
-            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+            ends.append(back)
             ways = [asyncio.create_task(self._pass(*way)) for way in ((reader, back), (there, writer))]
             self._tasks.update(ways)
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for one in (writer, back):
-                one.close()
+        for one in ends:
+            one.close()
+            with suppress(OSError):
+                await one.wait_closed()
+        self._carried.discard(writer)
 
     async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -44,9 +66,8 @@ class Line:
 async def line_to(url: str) -> AsyncIterator[tuple[str, Line]]:
     """The address to use instead of this one, and the line."""
     line = Line(urlsplit(url).port or 0)
-    server = await asyncio.start_server(line.carry, "127.0.0.1", 0)
+    await line.open()
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", line
+        yield f"http://127.0.0.1:{line.port}", line
     finally:
-        line.flows.set()
-        server.close()
+        await line.end()

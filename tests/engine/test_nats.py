@@ -1,9 +1,11 @@
 """The journal on NATS, where servers die, stand still, are cut off, or are not what we need."""
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -17,9 +19,11 @@ from gateway.errors import Conflict, EngineError
 from tests.adapters.line import line_to
 from tests.engine.conftest import filled
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
+from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import until
 
 CHAINS = 6
+BUSY_SECONDS = 1.0  # that this machine may do something else
 
 
 class Load:
@@ -163,13 +167,6 @@ async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> Non
             assert [record.data for record in await engine.read(">")] == [b"a.x", b"3"]
 
 
-async def test_what_is_too_much_at_once_is_refused_before_anything_of_it_is_there(nats_server: str) -> None:
-    async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
-        with pytest.raises(EngineError, match="at most 1000"):
-            await engine.append(*(NewRecord("a.x", b"") for _ in range(1001)))
-        assert await engine.read(">") == []
-
-
 async def test_nobody_there_is_an_error_that_names_the_address() -> None:
     (port,) = find_free_ports(1)
     with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):
@@ -211,7 +208,7 @@ async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_s
             assert [(await anext(tail)).seq for _ in heard] == heard
         line.cut()
         missed = await filled(other, "b.x", "a.2.y", "c.1", "d.1", "a.x")
-        line.flows.set()
+        await line.open()
         await until(lambda: not engine.failure() and engine._connection.lost_at is None, limit=60)
         later = await filled(other, "a.3")
         with anyio.fail_after(60):
@@ -220,10 +217,36 @@ async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_s
         line.cut()
         many = await other.append(*(NewRecord("a.x", b"") for _ in range(1000)))
         many += await other.append(*(NewRecord("b.x", b"") for _ in range(500)))
-        line.flows.set()
+        await line.open()
         await until(lambda: tail.dropped >= 500, limit=60)
         assert tail.dropped == 500
         assert (await anext(tail)).seq == many[500]
+
+
+async def test_a_doorbell_whose_owner_is_gone_rings_within_the_lease_and_a_second(nats_server: str) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    settings = replace(QUICK, lease=3.0, ack_wait=3.5)
+    held = Watched()
+    held.acts["work"] = held.hold
+    async with (
+        line_to(nats_server) as (url, line),
+        await open_nats(f"{url.replace('http', 'nats')}/{name}") as lost,
+        await open_nats(f"{nats_server}/{name}") as engine,
+        served(lost, held, settings, node="a") as one,
+    ):
+        seq = await one.say("work")
+        await one.running(1)
+        async with served(engine, settings=settings, node="b") as two:
+            line.cut()
+            since = time.monotonic()
+            await two.running(1)
+            assert time.monotonic() - since < settings.lease + 1 + BUSY_SECONDS
+            await two.answered(seq)
+        await line.open()
+        held.gate.set()
+        await until(lambda: held.now == 0, limit=60)
+        assert len(await read_all(engine, "gw.out.>")) == 1
+        assert [turn.open.attempt for turn in two.work.runs] == [2]
 
 
 async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:

@@ -126,8 +126,13 @@ class NatsEngine:
         self._check_open()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        task.add_done_callback(self._note_written)
         return await asyncio.shield(task)
+
+    def _note_written(self, task: asyncio.Task[Any]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled():
+            task.exception()  # where nobody waits for it any more, nobody need know
 
     async def last(self, subject: str) -> Record | None:
         check_subject(subject)
