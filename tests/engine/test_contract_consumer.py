@@ -153,6 +153,18 @@ class TestConsumer:
         await newer.ack()
         assert await engine.depth("c") == 0
 
+    async def test_does_not_let_a_refusal_touch_what_was_delivered_since(self, engine: Engine) -> None:
+        await filled(engine, "a.x")
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
+        (older,) = await consumer.fetch(1, 0)
+        await older.nak()
+        (newer,) = await consumer.fetch(1, 5)
+        await older.nak()
+        await older.nak(0.01)
+        assert await consumer.fetch(1, 0.3) == []
+        await newer.nak()
+        assert [delivery.attempt for delivery in await consumer.fetch(1, 5)] == [3]
+
     async def test_has_no_more_in_flight_than_it_may(self, engine: Engine) -> None:
         seqs = await filled(engine, *(f"a.{n}" for n in range(5)))
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), max_inflight=2))

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from contextlib import suppress
+from weakref import WeakValueDictionary
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -44,6 +45,7 @@ class NatsConsumer:
         self._names = names
         self._reader = reader
         self._arrived: deque[NatsDelivery] = deque()
+        self._latest: WeakValueDictionary[int, NatsDelivery] = WeakValueDictionary()  # by the record's sequence
         self._news = Signal()
         self._inbox = connection.client.new_inbox()
         self._subscription: Subscription | None = None
@@ -151,8 +153,13 @@ class NatsConsumer:
         except EngineError as error:
             log.warning("%s comes again: %s", subject, error)
             return
-        if whole is not None:
-            self._arrived.append(NatsDelivery(self, whole, message, self._connection))
+        if whole is None:
+            return
+        delivery = NatsDelivery(self, whole, message, self._connection)
+        if earlier := self._latest.get(whole.seq):
+            earlier.is_repeated = True
+        self._latest[whole.seq] = delivery
+        self._arrived.append(delivery)
 
     def _count_off(self) -> None:
         """The server answers requests in the order in which they came."""
@@ -190,6 +197,7 @@ class NatsDelivery:
     def __init__(self, consumer: NatsConsumer, record: Record, message: Msg, connection: Connection) -> None:
         self.record = record
         self.attempt = message.metadata.num_delivered or 1
+        self.is_repeated = False
         self._reply = message.reply
         self._consumer = consumer
         self._connection = connection
@@ -197,8 +205,8 @@ class NatsDelivery:
 
     @property
     def is_late(self) -> bool:
-        """Asks whether it may have been delivered again by now."""
-        return time.monotonic() - self._since > self._consumer.spec.ack_wait
+        """Asks whether it was delivered again, or may have been by now."""
+        return self.is_repeated or time.monotonic() - self._since > self._consumer.spec.ack_wait
 
     async def ack(self) -> None:
         await self._answer(b"+ACK")
