@@ -140,6 +140,32 @@ async def test_a_leader_that_is_killed_under_load_loses_nothing(tmp_path: Path) 
                 await load.audit()
 
 
+async def test_what_was_acknowledged_is_read_also_from_a_server_that_lags(tmp_path: Path) -> None:
+    """One of three stands still for a moment, again and again, and answers then as before."""
+    with run_servers(tmp_path / "nats", 3) as servers:
+        async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
+            await engine.consumer(ConsumerSpec("c", ("a.*",)))
+            ours = engine._connection.client.connected_url
+            leader = await find_leader(engine, servers)
+            slow = next(one for one in servers if one is not leader and ours and one.port != ours.port)
+            written = 0
+
+            async def look(subject: str) -> None:
+                records = await engine.read("a.*", limit=10_000)
+                last = await engine.last(subject)
+                assert (len(records), last and last.seq) == (written, records[-1].seq)
+                assert await engine.depth("c") == written
+
+            for number in range(6):
+                slow.pause()
+                for _ in range(10):
+                    written += len(await engine.append(*(NewRecord(f"a.{number}", bytes(200)) for _ in range(40))))
+                slow.resume()
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(8):
+                        tasks.start_soon(look, f"a.{number}")
+
+
 async def test_a_server_that_stands_still_holds_up_and_loses_nothing(tmp_path: Path) -> None:
     with run_servers(tmp_path / "nats", 1) as servers:
         async with await open_nats(f"{servers[0].url}/kills") as engine:

@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 import time
+from contextlib import suppress
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -32,6 +33,7 @@ from gateway.errors import EngineError
 
 BEHIND = Backoff(0.002, 0.1)
 AGAIN = Backoff(0.05, 1.0)
+SILENCE = 0.5
 
 
 class RecordReader:
@@ -119,6 +121,7 @@ class RecordReader:
 
     async def _read_page(self, where: str, after: int, limit: int) -> "RecordPage":
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
+        patience = SILENCE  # one of several may stand still: then another is asked
         while True:
             page = RecordPage(self._names)
             inbox = self._connection.open_inbox(page)
@@ -126,11 +129,11 @@ class RecordReader:
                 asked = {"seq": after + 1, "next_by_subj": where, "batch": limit}
                 where_to = f"$JS.API.DIRECT.GET.{self._names.stream}"
                 await self._connection.publish(where_to, json.dumps(asked).encode(), reply=inbox)
-                await asyncio.wait_for(page.ended.wait(), ANSWER_SECONDS)
+                await page.wait(patience)
                 if not page.is_unanswered:
                     return page
             except (NoAnswer, TimeoutError):
-                pass
+                patience = min(2 * patience, ANSWER_SECONDS)
             finally:
                 self._connection.close_inbox(inbox)
             self._connection.check_open()
@@ -149,6 +152,15 @@ class RecordPage:
         self.is_unanswered = False
         self.ended = asyncio.Event()
         self._names = names
+
+    async def wait(self, patience: float) -> None:
+        """Until it has ended; raises TimeoutError where nothing came for so many seconds."""
+        while not self.ended.is_set():
+            before = len(self.records)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), patience)
+            if not self.ended.is_set() and len(self.records) == before:
+                raise TimeoutError
 
     def note(self, message: Msg) -> None:
         headers = message.headers or {}
