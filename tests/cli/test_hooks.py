@@ -84,11 +84,13 @@ def test_list_shows_what_there_is_and_how_it_fares(gateway: GatewayProcess) -> N
     ]
 
 
-def test_list_hides_what_is_only_on_offer(gateway: GatewayProcess) -> None:
-    some = gateway.cli("hooks", "list")
-    assert "--all says what they do" in some.stderr
-    assert "audit-log" not in some.stdout
-    assert "audit-log" in said(gateway.cli("hooks", "list", "--all"))
+def test_list_says_what_those_do_that_come_with_the_gateway(gateway: GatewayProcess) -> None:
+    for words in ([], ["--all"]):
+        there, own = said(gateway.cli("hooks", "list", *words)).split("\n\n")
+        assert "audit-log" not in there
+        told = {line.split()[0]: " ".join(line.split()[1:]) for line in own.splitlines()}
+        assert told["audit-log"] == "off Writes what models and tools did into a file of JSON lines"
+        assert told["boot-md"].startswith("on ")
     assert {hook["origin"] for hook in facts(gateway, "list")["hooks"]} == {"home", "built-in"}
 
 

@@ -28,12 +28,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
     elif args.json:
         show_json({"hooks": hooks})
     else:
-        off = [hook for hook in hooks if is_extra(hook)]
-        show_list([hook for hook in hooks if not is_extra(hook)], home)
-        if args.all:
-            show_extras(off)
-        elif off:
-            print_note(f"{len(off)} hooks that come with the gateway are off; --all says what they do")
+        show_list(select_listed(hooks, is_all=False), home)
+        show_own_hooks(hooks)
 
 
 def read_hooks(home: Home, verb: str, **params: Any) -> Any:
@@ -71,10 +67,10 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
     if args.json:
         show_json({"running": False, "hooks": hooks})
         return
-    there = (hook for hook in hooks if not is_extra(hook))
+    there = select_listed(hooks, is_all=False)
     rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
-    show_extras(filter(is_extra, hooks))
+    show_own_hooks(hooks)
     print_note("no gateway is running: this is how they would be")
 
 
@@ -100,14 +96,19 @@ def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, A
 
 def is_extra(hook: Mapping[str, Any]) -> bool:
     """It comes with the gateway, and nobody has switched it on."""
-    return bool(hook["origin"] == "built-in" and hook["state"] == "disabled")
+    return is_own_hook(hook) and hook["state"] == "disabled"
 
 
-def show_extras(off: Iterable[Mapping[str, Any]]) -> None:
-    """Those that come with the gateway and are off: what each would do."""
-    if rows := [(hook["name"], hook["description"]) for hook in off]:
+def is_own_hook(hook: Mapping[str, Any]) -> bool:
+    return bool(hook["origin"] == "built-in")
+
+
+def show_own_hooks(hooks: Iterable[Mapping[str, Any]]) -> None:
+    """Those that come with the gateway: what each does, or would do."""
+    if own := list(filter(is_own_hook, hooks)):
         print()
-        show_table(("comes with it, off", "what it does"), rows)
+        rows = [(hook["name"], "off" if is_extra(hook) else "on", hook["description"]) for hook in own]
+        show_table(("comes with it", "", "what it does"), rows)
         print_note("to switch one on: hermes-gateway hooks enable NAME")
 
 

@@ -25,7 +25,11 @@ def _add_name_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also without a gateway: how they would be; of `stats`, those that are off too",
+    )
     says = "only N, those first that somebody should look at"
     parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
     says = "only those with this text in their name, description or events"
