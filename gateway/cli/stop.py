@@ -12,8 +12,14 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def run(_args: argparse.Namespace, home: Home) -> None:
-    with ControlClient(home.socket, timeout=None) as client, show_progress("the gateway to end what it has begun"):
+    with show_progress("the gateway to end what it has begun"):
+        stop_gateway(home)
+    print_note("the gateway has stopped")
+
+
+def stop_gateway(home: Home) -> None:
+    """It has ended when this returns. NotRunning: none serves the home."""
+    with ControlClient(home.socket, timeout=None) as client:
         client.call("stop")
         for _ in client.messages():  # it hangs up at the end
             pass
-    print_note("the gateway has stopped")

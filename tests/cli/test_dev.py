@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
+from gateway.errors import NotRunning
 from gateway.testing import GatewayProcess
 from tests.cli.typist import Typist
 
@@ -104,6 +107,46 @@ def test_whoever_ends_it_ends_its_gateway(folder: Path, shell: GatewayProcess, e
         assert any("shout is loaded" in line for line in said)
         running.send_signal(ending)
         assert running.wait(LIMIT) == 0
+    assert has_left_nothing(shell)
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_one_that_was_killed_is_cleared_away_by_the_next(folder: Path, shell: GatewayProcess) -> None:
+    with Typist(shell, "hooks", "dev", str(folder)) as first:
+        first.sees("Ctrl-C ends")
+        left = next(Path(shell.environ["TMPDIR"]).glob("hermes-dev-*"))
+        beside = subprocess.run(
+            command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
+        )
+        assert (beside.returncode, left.exists()) == (0, True)  # that one lives
+        first.process.kill()
+        first.process.wait()
+    assert call_gateway(Home(left / "home").socket, "status")["state"] == "ready"
+    again = subprocess.run(
+        command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
+    )
+    assert (again.returncode, has_left_nothing(shell)) == (0, True), again.stderr
+    with pytest.raises(NotRunning):
+        call_gateway(Home(left / "home").socket, "status")
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_another_name_has_another_log_and_a_folder_that_went_is_named(folder: Path, shell: GatewayProcess) -> None:
+    with Typist(shell, "hooks", "dev", str(folder)) as person:
+        person.sees("Ctrl-C ends")
+        person.type("hello\r")
+        person.sees("the key is loud")
+        manifest = (folder / "HOOK.yaml").read_text()
+        (folder / "HOOK.yaml").write_text(f"name: louder\n{manifest}")
+        person.sees("louder is loaded")
+        (folder / "handler.py").write_text(HANDLER.replace("the key is", "louder has"))
+        person.sees("louder is loaded")
+        person.type("hello again\r")
+        person.sees("louder has loud")
+        folder.rename(folder.with_name("elsewhere"))
+        person.sees("shout is not there any more")
+        person.type("\x03")
+        assert person.leaves() == 0
     assert has_left_nothing(shell)
 
 

@@ -6,12 +6,12 @@ What is typed goes through it, each save has it read anew, and what it prints an
 import argparse
 import signal
 import sys
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from watchfiles import watch
 from gateway.cli.chat import send_lines
 from gateway.cli.chat_prompt import run_interactive
 from gateway.cli.events import show_event
+from gateway.cli.hooks.dev_home import make_dev_home
 from gateway.cli.hooks.install import notify_gateway, show_request
 from gateway.cli.logs import POLL_PAUSE
 from gateway.cli.output import apply_style, print_note
@@ -33,7 +34,7 @@ from gateway.hooks.patterns import EventSelector
 from gateway.installer.fetched_hook import fetch_hook, list_variables
 from gateway.installer.lock_file import add_installed, open_workspace, remove_installed
 from gateway.installer.source import parse_source
-from gateway.logs.log_files import LogFollower
+from gateway.logs.log_files import LogFollower, LogPlace
 from gateway.logs.text import to_one_line
 from gateway.testing import GatewayProcess
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, _home: Home) -> int:
         raise HookError(f"{folder} has no {MANIFEST_FILE}\nmake one: hermes-gateway hooks new {args.folder}")
     for ending in (signal.SIGTERM, signal.SIGHUP):  # asked to end, or its terminal was closed
         signal.signal(ending, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="hermes-dev-") as place, GatewayProcess(Path(place) / "home") as gateway:
+    with make_dev_home() as place, GatewayProcess(place) as gateway:
         prepare_home(gateway.home)
         hook = DevHook(gateway.home, folder, is_placed=args.trusted)
         gateway.environ |= pick_environment(folder)
@@ -87,20 +88,26 @@ class DevHook:
 
         `is_repeat`: nobody may have saved anything, so what was said is not said again.
         """
-        if self._is_placed:
-            self.manifest = read_manifest(self.folder).manifest or self.manifest
-            link = self._home.hooks / self.name
-            if not link.is_symlink():
-                link.parent.mkdir(exist_ok=True)
-                link.symlink_to(self.folder)
-            return not is_repeat
         try:
+            if not self.folder.is_dir():
+                remedy = "end this with Ctrl-C, and name where it lies now: hermes-gateway hooks dev FOLDER"
+                raise HookError(f"{self.folder} is not there any more\n{remedy}")
+            if self._is_placed:
+                self._place()
+                return not is_repeat
             return self._install()
         except HookError as error:
             if not is_repeat or str(error) != self._wrong:
                 print_note(f"! {error}")
             self._wrong = str(error)
             return False
+
+    def _place(self) -> None:
+        self.manifest = read_manifest(self.folder).manifest or self.manifest
+        link = self._home.hooks / self.name
+        if not link.is_symlink():
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(self.folder)
 
     def _install(self) -> bool:
         with open_workspace(self._home) as work:
@@ -163,14 +170,22 @@ def show_events(tail: ControlClient, hook: DevHook) -> None:
 
 
 def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
-    """Also what it says last."""
-    with LogFollower(home.hook_logs / f"{hook.name}.log") as log:
+    """Also what it says last; of whatever it is called by now."""
+    logs: dict[str, LogFollower] = {}
+    with ExitStack() as opened:
         while True:
             is_last = stop.wait(POLL_PAUSE)
-            for line in log.read():
+            if (name := hook.name) not in logs:
+                logs[name] = opened.enter_context(open_log(home.hook_logs / f"{name}.log"))
+            for line in chain.from_iterable(log.read() for log in logs.values()):
                 print(apply_style(f"| {to_one_line(line)}", "cyan"), flush=True)
             if is_last:
                 return
+
+
+def open_log(path: Path) -> LogFollower:
+    """Nothing stood in it before this home was made."""
+    return LogFollower(path, LogPlace(path.stat().st_ino, 0) if path.exists() else None)
 
 
 def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:

@@ -1,0 +1,51 @@
+"""The home of a `hooks dev`: it goes with it, and where that was killed, with the next one."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gateway.cli.stop import stop_gateway
+from gateway.config.home import Home
+from gateway.errors import GatewayError
+from gateway.installer.lock_file import remove_tree
+
+PREFIX = "hermes-dev-"
+HOME = "home"  # made when the folder is locked, so that nobody takes one for forgotten that has just been begun
+
+
+@contextmanager
+def make_dev_home() -> Iterator[Path]:
+    """Where it may lie; nobody else removes it while this process lives."""
+    remove_forgotten_homes()
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as place:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield Path(place) / HOME
+        finally:
+            os.close(descriptor)
+
+
+def remove_forgotten_homes() -> None:
+    """Those whose process is gone, with the gateway that may still serve them."""
+    for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{HOME}"):
+        with suppress(OSError), reserve_place(place.parent):
+            with suppress(GatewayError):
+                stop_gateway(Home(place))
+            remove_tree(place.parent)
+
+
+@contextmanager
+def reserve_place(place: Path) -> Iterator[None]:
+    """OSError: it is somebody else's, or in use."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise PermissionError(place)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
