@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.sources import add_hermes_variables, create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_set import SourceSet
-from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
+from gateway.hooks.folders.hook_files import IGNORED, NODE_PACKAGES
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import describe_patches
 from gateway.hooks.folders.services import HookEnvironment, HookServices
@@ -127,16 +127,11 @@ def _copy_folder(version: HookVersion, root: Path) -> HookVersion:
         (root / name).mkdir()
     if not version.source.is_placed:
         return version
-    place = root / version.source.path.name
+    place, ignored = root / version.source.path.name, shutil.ignore_patterns(*IGNORED, NODE_PACKAGES)
     for folder in (version.path, *_find_helpers(version)):
         copy = place / folder.name
-        shutil.copytree(folder, copy, symlinks=True, ignore=_list_others, dirs_exist_ok=True)
+        shutil.copytree(folder, copy, symlinks=True, ignore=ignored, dirs_exist_ok=True)
     return replace(version, path=place / version.path.name)
-
-
-def _list_others(_folder: str, names: Iterable[str]) -> list[str]:
-    """What is none of a hook, and what is none of Python."""
-    return [name for name in names if is_ignored_file(name) or name == NODE_PACKAGES]
 
 
 def _find_helpers(version: HookVersion) -> Iterator[Path]:

@@ -149,7 +149,7 @@ def find_listed(
         elif name in index.of(kind):
             found.append((known, index.of(kind)[name]))
     if address and address not in (known.address for known in list_indexes(home)):
-        wrong.append("it is looked at no more: hermes-gateway hooks index add ADDRESS --key KEY")
+        wrong.append("that index is not known here: hermes-gateway hooks index add ADDRESS --key KEY")
     if not found:
         missing = f"there is no {name} here, and no index has such a {kind}"
         what = f"{address} has no {kind} {name}" if address else missing

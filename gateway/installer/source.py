@@ -112,7 +112,7 @@ def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tu
     files.mkdir(mode=0o700)
     match source.kind:
         case "folder":
-            read_whole_folder(Path(source.place)).write_to(files)
+            _copy_folder(Path(source.place), files)
             return FetchedFiles(files, Path(source.place).name)
         case "archive":
             return _fetch_archive(source, work, files)
@@ -123,6 +123,14 @@ def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tu
             return FetchedFiles(files, name.removesuffix(".git"), commit)
         case "package":
             return _fetch_package(source, work, files, locked)
+
+
+def _copy_folder(folder: Path, files: Path) -> None:
+    """HookError: it cannot be read, is too large, or has names that nobody can be shown."""
+    whole = read_whole_folder(folder)
+    if odd := next((name for name in (*whole.files, *whole.links) if not name.isprintable()), ""):
+        raise HookError(f"{folder.name} holds {to_one_line(repr(odd))}, which cannot be shown; rename it")
+    whole.write_to(files)
 
 
 def _fetch_archive(source: HookSource, work: Path, files: Path) -> FetchedFiles:
@@ -157,7 +165,7 @@ def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[st
     if name not in offered:
         there = f"; it has {', '.join(sorted(offered))}: write package:{wanted}#NAME" if offered else ""
         raise HookError(f"{to_one_line(wanted)} offers no hook under the entry point {ENTRY_POINTS}{there}")
-    read_whole_folder(offered[name]).write_to(files)
+    _copy_folder(offered[name], files)
     return FetchedFiles(files, name, packages=locked, packages_folder=place)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
+from gateway.hooks.folders.hook_files import list_ignored
 
 TIMEOUT = 20.0
 LONGEST = 60.0  # seconds for a command, an answer, a start or an end, on a busy machine
@@ -59,7 +60,7 @@ class GatewayProcess:
         folder, beside = self.home.hooks / name, self.home.root / f".{name}.new"
         folder.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(files, Path):
-            shutil.copytree(files, beside)
+            shutil.copytree(files, beside, ignore=list_ignored)
         else:
             beside.mkdir()
             for file, text in files.items():

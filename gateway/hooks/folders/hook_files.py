@@ -6,12 +6,14 @@ hook. So tests, an editor and git may leave their things beside the code.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 HISTORY = frozenset({".git", ".hg", ".svn"})
 ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})
-CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+CACHES = frozenset(
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".benchmarks", ".coverage"}
+)
 EDITORS = frozenset({".idea", ".vscode", ".DS_Store"})
 IGNORED = HISTORY | ENVIRONMENTS | CACHES | EDITORS
 IGNORED_BEGINNINGS, IGNORED_ENDINGS = (".#",), ("~", ".swp", ".swo", ".swx")  # what editors write while one types
@@ -27,6 +29,11 @@ def is_ignored_file(name: str) -> bool:
 def is_ignored_entry(folder: Path, name: str) -> bool:
     """The same of what lies just there: packages of Node are the hook's where it needs them to run."""
     return is_ignored_file(name) or (name == NODE_PACKAGES and not _needs_packages(folder))
+
+
+def list_ignored(folder: str, names: Iterable[str]) -> list[str]:
+    """Those of them, as `shutil.copytree` asks."""
+    return [name for name in names if is_ignored_entry(Path(folder), name)]
 
 
 def is_ignored_before(_folder: Path, name: str) -> bool:
