@@ -15,17 +15,20 @@ from gateway.logs.text import to_one_line
 
 SCHEMES = ("https", "ssh", "file", "http")
 PATIENCE = 300.0  # seconds that one call of git may take
+MAX_FETCHED = 512 << 20  # bytes of a file that git writes: a server may send without end
+TOO_LARGE = "File too large"  # as git says it
+BLOCK = 512  # bytes, in which the shell counts them
 WANTED = "refs/hermes/wanted"
 # Nothing that a repository, or a setting for the whole machine, brings along is started.
 QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
 PRIVATE = {"GIT_ALLOW_PROTOCOL": ":".join(SCHEMES), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str]) -> str:
+def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> str:
     """Have the commit that a branch, a tag, a commit's name, or by default the main branch means; its whole name.
 
     Raises:
-        HookError: git is not there, does not reach the repository, or does not find that in it.
+        HookError: git is not there, does not reach the repository, or does not find that in it; or that is too large.
     """
     if shutil.which("git", path=environ.get("PATH")) is None:
         raise HookError("git is not there\ninstall it, or give a folder or an archive")
@@ -33,13 +36,13 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str])
         raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is no repository")
     _run(["init", "-q", "--bare", str(work)], work.parent, environ)
     try:
-        _run(["fetch", "-q", "--depth=1", "--no-tags", address, f"+{ref or 'HEAD'}:{WANTED}"], work, environ)
+        _run(["fetch", "-q", "--depth=1", "--no-tags", address, f"+{ref or 'HEAD'}:{WANTED}"], work, environ, limit)
         return _run(["rev-parse", "--verify", "-q", f"{WANTED}^{{commit}}"], work, environ).decode().strip()
     except HookError:
         if not ref:
             raise
     # A server need not give a commit by its name: then all that it shows is looked through.
-    _run(["fetch", "-q", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ)
+    _run(["fetch", "-q", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ, limit)
     try:
         return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).decode().strip()
     except HookError:
@@ -67,10 +70,12 @@ def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ:
         raise HookError(f"git could not give the files of {to_one_line(subfolder or commit)}")
 
 
-def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> bytes:
+def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> bytes:
+    # What git starts is bounded too, and says that a file became too large.
+    bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
     try:
         done = subprocess.run(
-            ["git", *QUIET, *words],
+            [*bounded, *QUIET, *words],
             cwd=folder,
             env={**environ, **PRIVATE},
             stdin=subprocess.DEVNULL,
@@ -81,6 +86,9 @@ def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> byte
     except subprocess.TimeoutExpired:
         raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        lines = done.stderr.decode("utf-8", "replace").strip()
+        if TOO_LARGE in lines:
+            raise HookError(f"the repository is larger than {limit >> 20} MB")
+        said = lines.rpartition("\n")[2]
         raise HookError(f"git {words[0]}: {to_one_line(said or 'failed', 300)}")
     return done.stdout
