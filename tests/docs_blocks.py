@@ -37,7 +37,7 @@ END = re.compile(r"\x1e(\d+)\n\Z")
 # A command: with its here-document, or with the lines that a backslash adds.
 COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
 # Blocks that are looked at, and not tried.
-PROGRESS = re.compile(r"^(?:copying|checking|reading|building) .+ \.\.\.\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(?:copying|checking|reading|building|fetching) .+ \.\.\.\n", re.MULTILINE)
 PICTURES = {"text", "mermaid"}
 
 

@@ -142,6 +142,8 @@ def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: 
     other.publish("greet", {"handler.py": HANDLER.replace("hello", "taken over")})
     add(gateway, other)
     assert gateway.cli("hooks", "index", "remove", address).returncode == 0
+    outdated = gateway.cli("hooks", "outdated").stdout
+    assert f"{address} has no hook greet; that index is not known here" in outdated
     gone = gateway.cli("hooks", "update", "--yes")
     assert (gone.returncode, "that index is not known here" in gone.stderr) == (1, True), gone.stderr
     replaced = gateway.cli("hooks", "install", "greet", "--yes")

@@ -1,6 +1,7 @@
 """Skills of others: nothing of them counts before a yes, and what was agreed to is what the agent learns."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,6 +133,21 @@ def test_an_update_whose_hooks_ask_for_more_is_never_taken_unattended(gateway: G
         done = gateway.cli("skills", "update", "--yes")
         assert (done.returncode, f"asks for more: {said}" in done.stdout) == (1, True), done.stdout
     assert lock_of(gateway) == before
+
+
+@pytest.mark.row("T25")
+def test_a_guard_that_an_update_brings_no_more_is_named(gateway: GatewayProcess, coffee: Path) -> None:
+    quiet = {"hooks/quiet/HOOK.yaml": "events: [agent:end]\n", "hooks/quiet/handler.py": LOUD}
+    put(coffee, {"hooks/guard/HOOK.yaml": "intercepts: [tool:before]\n", "hooks/guard/handler.py": LOUD, **quiet})
+    gateway.cli("skills", "install", str(coffee), "--yes")
+    shutil.rmtree(coffee / "hooks" / "guard")
+    shutil.rmtree(coffee / "hooks" / "quiet")
+    put(coffee, {"hooks/loud/HOOK.yaml": GUARD.replace("intercepts: [llm:after]", "events: [agent:end]")})
+    told = gateway.cli("skills", "update", "--check").stdout.splitlines()
+    assert "  brings no more: guard, which decided on tool:before" in told
+    assert "  brings no more: quiet" in told
+    assert "  decides no more: loud, on llm:after" in told
+    assert told.index("  asks for more: loud: events: agent:end") == 1
 
 
 @pytest.mark.parametrize("kind", ["archive", "git", "index"])

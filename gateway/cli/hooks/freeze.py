@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.hooks.install import NOBODY_ASKED, notify_gateway, show_request
+from gateway.cli.hooks.install import notify_gateway, show_request
+from gateway.cli.hooks.installer import NOBODY_ASKED
 from gateway.cli.hooks.skills import reload_skills, show_skill
 from gateway.cli.output import ask_person, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment

@@ -5,13 +5,22 @@ files for the agent. All of it works without the gateway; one that runs is told.
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import NOBODY_ASKED, SHORT_COMMIT, show_differences, show_request
+from gateway.cli.hooks.install import SHORT_COMMIT, show_request
+from gateway.cli.hooks.installer import (
+    InstalledUpdate,
+    Installer,
+    run_install,
+    run_remove,
+    run_update,
+    show_differences,
+    show_missing_grants,
+)
 from gateway.cli.hooks.options import (
     SOURCE_HELP,
     add_publish_options,
@@ -19,22 +28,20 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import ask_person, print_data, print_note, show_fields, show_json
+from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
-from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import find_installed_skills
-from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
-from gateway.installer.indexes import find_listed, is_listed_name, make_listed_source
+from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import (
     add_installed_skill,
-    open_workspace,
     read_installed_skills,
     remove_installed_skill,
 )
-from gateway.installer.source import parse_source
+from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 
 
@@ -57,18 +64,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
-    prepare_home(home)
-    if args.json and not (getattr(args, "yes", True) or getattr(args, "check", False)):
-        raise HookError(NOBODY_ASKED)
+    installer = SkillInstaller(args, home)
     match args.verb:
         case "list":
             show_skills(args, home)
         case "install":
-            return run_install(args, home)
+            return run_install(installer)
         case "update":
-            return run_update(args, home)
+            return run_update(installer)
         case "remove":
-            run_remove(args, home)
+            run_remove(installer)
         case "search":
             run_search(args, home, "skill")
         case _:
@@ -76,23 +81,70 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class SkillUpdate:
-    """What there is of an installed skill now, beside what is installed."""
+SkillUpdate = InstalledUpdate[InstalledSkill, FetchedSkill]
 
-    before: InstalledSkill
-    now: FetchedSkill
-    folder: Path  # of what is installed
 
-    @property
-    def more(self) -> list[str]:
-        """What its hooks ask for besides; a hook that is new asks for all of it."""
-        said = list[str]()
-        for hook in self.now.hooks:
-            known = self.before.hooks.get(hook.name)
-            more = list_missing_grants(hook.manifest, known.grants) if known else ("a hook that it did not bring",)
-            said += [f"{hook.name}: {one}" for one in more]
-        return said
+class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
+    KIND: ClassVar[Kind] = "skill"
+
+    def fetch(self, source: HookSource, work: Path) -> FetchedSkill:
+        return fetch_skill(source, work, get_process_environment())
+
+    def read_installed(self) -> Mapping[str, InstalledSkill]:
+        return read_installed_skills(self.home)
+
+    def compare(self, before: InstalledSkill, now: FetchedSkill) -> SkillUpdate:
+        folder, is_new = self.home.own_folder / before.path, before.digest != now.digest
+        return InstalledUpdate(before, now, folder, is_new, tuple(find_missing_grants(before, now)))
+
+    def show(self, found: FetchedSkill) -> None:
+        show_skill(found)
+
+    def show_update(self, update: SkillUpdate) -> None:
+        now = update.now
+        print_data(to_one_line(f"{now.name} {now.skill.version}".strip()), "", "bold")
+        show_missing_grants(update.more)
+        for lost in list_missing_guards(update.before, now):
+            print_data(to_one_line(lost, len(lost)), "  ", "yellow")
+        show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
+
+    def add(self, found: FetchedSkill, work: Path) -> None:
+        add_installed_skill(self.home, found, work)
+
+    def drop(self, name: str) -> bool:
+        remove_installed_skill(self.home, name)
+        return self.notify(name)
+
+    def notify(self, name: str) -> bool:  # noqa: ARG002 - all are read again
+        return reload_skills(self.home)
+
+    def describe_missing(self, name: str) -> str:
+        what = "was not installed, but placed by hand" if (self.home.skills / name).is_dir() else "is not installed"
+        return f"{to_one_line(name)} {what}\nwhat there is, prints: hermes-gateway skills list"
+
+    def describe_installed(self, name: str, *, is_running: bool) -> str:  # noqa: ARG002 - it is learnt in both cases
+        placed = self.home.skills / name
+        return f"{name} is installed" + (f"; {placed} stands in for it" if placed.is_dir() else "")
+
+
+def find_missing_grants(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
+    """What its hooks ask for besides; a hook that is new asks for all of it."""
+    for hook in now.hooks:
+        known = before.hooks.get(hook.name)
+        more = list_missing_grants(hook.manifest, known.grants) if known else ("a hook that it did not bring",)
+        yield from (f"{hook.name}: {one}" for one in more)
+
+
+def list_missing_guards(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
+    """Hooks that it brings no more, and what those decide on no more that it still brings: a guard may be gone."""
+    left = {hook.name: hook.manifest.intercepts for hook in now.hooks}
+    for name, known in before.hooks.items():
+        lost = [event for event in known.grants.intercepts if event not in left.get(name, ())]
+        decided = f", which decided on {', '.join(lost)}" if lost else ""
+        if name not in left:
+            yield f"brings no more: {name}{decided}"
+        elif lost:
+            yield f"decides no more: {name}, on {', '.join(lost)}"
 
 
 def show_skills(args: argparse.Namespace, home: Home) -> None:
@@ -115,131 +167,6 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
         print_note("there are no skills; look for some: hermes-gateway skills search")
     for finding in (*wrong, *left_out):
         print_note(f"! {finding}")
-
-
-def run_install(args: argparse.Namespace, home: Home) -> int | None:
-    with open_workspace(home) as work:
-        if is_listed_name(args.source):
-            skill = fetch_listed(args.source, home, work)
-        else:
-            skill = fetch_skill(parse_source(args.source), work, get_process_environment())
-        before = read_installed_skills(home).get(skill.name)
-        if before and (before.index or before.source) != (skill.index or skill.source):
-            what = f"{skill.name} is installed, from {before.index or before.source}"
-            raise HookError(f"{what}\nremove that one first: hermes-gateway skills remove {skill.name}")
-        if before:
-            is_taken = take_update(SkillUpdate(before, skill, home.own_folder / before.path), args, home, work)
-        else:
-            is_taken = take_new(skill, args, home, work)
-        if not is_taken:
-            return int(ExitCode.FAILED)
-    is_running = reload_skills(home)
-    if args.json:
-        said = {"installed": skill.name, "source": skill.source, "commit": skill.commit, "digest": skill.digest}
-        show_json({**said, "running": is_running})
-    elif (home.skills / skill.name).is_dir():
-        print_note(f"{skill.name} is installed; {home.skills / skill.name} stands in for it")
-    else:
-        print_note(f"{skill.name} is installed")
-    return None
-
-
-def take_new(skill: FetchedSkill, args: argparse.Namespace, home: Home, work: Path) -> bool:
-    """Show it, ask, and install it; whether it was."""
-    if not args.json:
-        show_skill(skill)
-    if is_taken := ask_person(f"Install {skill.name}?", args.yes):
-        add_installed_skill(home, skill, work)
-    return is_taken
-
-
-def fetch_listed(name: str, home: Home, work: Path, address: str = "") -> FetchedSkill:
-    """The skill that an index, or this one, has under this name. HookError: it is not what the index says."""
-    environ = get_process_environment()
-    known, entry = find_listed("skill", name, home, work, environ, address)
-    skill = fetch_skill(make_listed_source(known, entry), work, environ)
-    if (skill.name, skill.digest) != (name, entry.digest):
-        raise HookError(f"{name}: what lies at {skill.source} is not what {known.address} names; nothing was changed")
-    return replace(skill, index=known.address)
-
-
-def run_update(args: argparse.Namespace, home: Home) -> int:
-    """Each that is named, or all. The exit code says whether something is left to do."""
-    taken, left = list[str](), list[str]()
-    for name in list_names(home, args.names):
-        with open_workspace(home) as work:
-            update = fetch_update(home, name, work)
-            is_new = update.now.digest != update.before.digest
-            if args.check and is_new and not args.json:
-                show_update(update)
-            if args.check:
-                left += [name] if is_new else []
-            else:
-                (taken if take_update(update, args, home, work) else left).append(name)
-    if taken:
-        reload_skills(home)
-    if args.json:
-        show_json({"updated": taken, "left": left})
-    return int(ExitCode.FAILED if left else ExitCode.OK)
-
-
-def list_names(home: Home, names: Sequence[str]) -> list[str]:
-    """HookError: one of them is not installed."""
-    installed = read_installed_skills(home)
-    for name in names:
-        if name not in installed:
-            placed = home.skills / name
-            what = "was not installed, but placed by hand" if placed.is_dir() else "is not installed"
-            raise HookError(f"{to_one_line(name)} {what}\nwhat there is, prints: hermes-gateway skills list")
-    return list(names or installed)
-
-
-def fetch_update(home: Home, name: str, work: Path) -> SkillUpdate:
-    """What there is of it now. HookError: it is not there any more, or is another skill."""
-    before = read_installed_skills(home)[name]
-    if before.index:
-        now = fetch_listed(name, home, work, before.index)
-    else:
-        now = fetch_skill(parse_source(before.source), work, get_process_environment())
-    if now.name != name:
-        raise HookError(f"what lies at {before.source} now is the skill {now.name}, and not {name}")
-    return SkillUpdate(before, now, home.own_folder / before.path)
-
-
-def take_update(update: SkillUpdate, args: argparse.Namespace, home: Home, work: Path) -> bool:
-    """Show it, ask, and have it installed. What asks for more is never taken without somebody who sees that."""
-    name = update.now.name
-    if update.now.digest == update.before.digest:
-        add_installed_skill(home, update.now, work)  # whatever lies there now, it is as it should be afterwards
-        print_note(f"{name} is installed as it is there")
-        return True
-    if not args.json:
-        show_update(update)
-    if update.more and args.yes:
-        what = f"{name} asks for more, and nobody is asked: it stays as it is"
-        print_note(f"{what}\nhermes-gateway skills update {name}")
-        return False
-    if is_taken := ask_person(f"Update {name}?", args.yes):
-        add_installed_skill(home, update.now, work)
-    return is_taken
-
-
-def run_remove(args: argparse.Namespace, home: Home) -> None:
-    list_names(home, [args.name])
-    with open_workspace(home):
-        remove_installed_skill(home, args.name)
-    with_gateway = reload_skills(home)
-    print_note(f"{args.name} is removed")
-    if args.json:
-        show_json({"removed": args.name, "running": with_gateway})
-
-
-def show_update(update: SkillUpdate) -> None:
-    """What its hooks ask for that they did not, and how its files differ."""
-    print_data(to_one_line(f"{update.now.name} {update.now.skill.version}".strip()), "", "bold")
-    for more in update.more:
-        print_data(f"asks for more: {to_one_line(more, len(more))}", "  ", "yellow")
-    show_differences(update.folder, update.now.folder, f"hermes-gateway skills update {update.now.name}")
 
 
 def show_skill(skill: FetchedSkill) -> None:

@@ -1,0 +1,264 @@
+"""The steps by which hooks and skills of others are installed, brought up to date and removed: the same for both.
+
+All of it works without the gateway; one that runs is told, and has it live at once.
+"""
+
+import argparse
+import difflib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from gateway.cli.layout import get_columns
+from gateway.cli.output import ask_person, escape_text, print_data, print_note, show_json, show_progress
+from gateway.config.home import Home, get_process_environment
+from gateway.config.permissions import prepare_home
+from gateway.errors import ExitCode, HookError
+from gateway.hooks.folders.installed import InstalledHook, InstalledSkill
+from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.installer.fetched_hook import FetchedHook, list_text_files
+from gateway.installer.fetched_skill import FetchedSkill
+from gateway.installer.index_file import Kind
+from gateway.installer.indexes import find_listed, is_listed_name, make_listed_source
+from gateway.installer.lock_file import open_workspace
+from gateway.installer.source import HookSource, parse_source
+from gateway.logs.text import to_one_line
+
+NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
+MAX_DIFF = 400  # lines of a difference that are shown on a terminal
+MAX_LINE = 2000  # characters of such a line
+
+Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
+Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledUpdate(Generic[Entry, Fetched]):
+    """What there is now, beside what is installed. `more`: what it asks for besides."""
+
+    before: Entry
+    now: Fetched
+    folder: Path  # of what is installed
+    is_new: bool
+    more: tuple[str, ...]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether what is installed lies there as it was installed."""
+        try:
+            return read_whole_folder(self.folder, known=self.before.digest).digest == self.before.digest
+        except HookError:
+            return False
+
+
+class Installer(ABC, Generic[Entry, Fetched]):
+    """What differs between hooks and skills, in one call of their commands."""
+
+    KIND: ClassVar[Kind]
+
+    def __init__(self, args: argparse.Namespace, home: Home) -> None:
+        self.args, self.home = args, home
+        prepare_home(home)
+        if args.json and not (getattr(args, "yes", True) or getattr(args, "check", False)):
+            raise HookError(NOBODY_ASKED)
+
+    @abstractmethod
+    def fetch(self, source: HookSource, work: Path) -> Fetched:
+        """HookError: it is not to be had, or is none."""
+
+    @abstractmethod
+    def read_installed(self) -> Mapping[str, Entry]: ...
+
+    @abstractmethod
+    def compare(self, before: Entry, now: Fetched) -> InstalledUpdate[Entry, Fetched]: ...
+
+    @abstractmethod
+    def show(self, found: Fetched) -> None:
+        """What it is, and what it asks for, before anything of it counts."""
+
+    @abstractmethod
+    def show_update(self, update: InstalledUpdate[Entry, Fetched]) -> None:
+        """What it asks for that it did not, and how its files differ."""
+
+    @abstractmethod
+    def add(self, found: Fetched, work: Path) -> None: ...
+
+    @abstractmethod
+    def drop(self, name: str) -> bool:
+        """Whether a gateway runs, and was told."""
+
+    @abstractmethod
+    def notify(self, name: str) -> bool:
+        """Have it looked at again; whether a gateway runs."""
+
+    @abstractmethod
+    def describe_missing(self, name: str) -> str:
+        """Why there is nothing installed under this name."""
+
+    @abstractmethod
+    def describe_installed(self, name: str, *, is_running: bool) -> str:
+        """What there is to say of one that was just installed."""
+
+    def describe_left(self, name: str) -> str:  # noqa: ARG002 - for those that leave something
+        """What stays of one that was removed."""
+        return ""
+
+
+def run_install(installer: Installer[Entry, Fetched]) -> int | None:
+    with open_workspace(installer.home) as work:
+        if is_listed_name(installer.args.source):
+            found = fetch_listed(installer, installer.args.source, work)
+        else:
+            found = fetch_shown(installer, parse_source(installer.args.source), work)
+        before = installer.read_installed().get(found.name)
+        if before and (before.index or before.source) != (found.index or found.source):
+            what = f"{found.name} is installed, from {before.index or before.source}"
+            remedy = f"remove that one first: hermes-gateway {installer.KIND}s remove {found.name}"
+            raise HookError(f"{what}\n{remedy}")
+        if before:
+            is_taken = take_update(installer, installer.compare(before, found), work)
+        else:
+            is_taken = take_new(installer, found, work)
+    if not is_taken:
+        return int(ExitCode.FAILED)
+    is_running = installer.notify(found.name)
+    if installer.args.json:
+        said = {"installed": found.name, "source": found.source, "commit": found.commit, "digest": found.digest}
+        show_json({**said, "running": is_running})
+    elif said_too := installer.describe_installed(found.name, is_running=is_running):
+        print_note(said_too)
+    return None
+
+
+def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -> bool:
+    """Show it, ask, and install it; whether it was."""
+    if not installer.args.json:
+        installer.show(found)
+    if is_taken := ask_person(f"Install {found.name}?", installer.args.yes):
+        installer.add(found, work)
+    return is_taken
+
+
+def run_update(installer: Installer[Entry, Fetched]) -> int:
+    """Each that is named, or all. The exit code says whether something is left to do."""
+    taken, left = list[str](), list[str]()
+    for name in list_names(installer, installer.args.names):
+        with open_workspace(installer.home) as work:
+            update = fetch_update(installer, name, work)
+            if installer.args.check and update.is_new and not installer.args.json:
+                installer.show_update(update)
+            if installer.args.check:
+                left += [name] if update.is_new else []
+                continue
+            (taken if take_update(installer, update, work) else left).append(name)
+        if name in taken:
+            installer.notify(name)
+    if installer.args.json:
+        show_json({"updated": taken, "left": left})
+    return int(ExitCode.FAILED if left else ExitCode.OK)
+
+
+def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[Entry, Fetched], work: Path) -> bool:
+    """Show it, ask, and have it installed. What asks for more is never taken without somebody who sees that.
+
+    Whether what is installed is now what there is.
+    """
+    name = update.now.name
+    if not update.is_new:
+        if not update.is_intact:
+            installer.add(update.now, work)
+        print_note(f"{name} is installed as it is there")
+        return True
+    if not installer.args.json:
+        installer.show_update(update)
+    if update.more and installer.args.yes:
+        what = f"{name} asks for more, and nobody is asked: it stays as it is"
+        print_note(f"{what}\nhermes-gateway {installer.KIND}s update {name}")
+        return False
+    if is_taken := ask_person(f"Update {name}?", installer.args.yes):
+        installer.add(update.now, work)
+    return is_taken
+
+
+def run_remove(installer: Installer[Entry, Fetched]) -> None:
+    name = installer.args.name
+    list_names(installer, [name])
+    with open_workspace(installer.home):
+        is_running = installer.drop(name)
+    print_note(f"{name} is removed{installer.describe_left(name)}")
+    if installer.args.json:
+        show_json({"removed": name, "running": is_running})
+
+
+def list_names(installer: Installer[Entry, Fetched], names: Sequence[str]) -> list[str]:
+    """These, or all. HookError: one of them is not installed."""
+    installed = installer.read_installed()
+    for name in names:
+        if name not in installed:
+            raise HookError(installer.describe_missing(name))
+    return list(names or installed)
+
+
+def fetch_update(installer: Installer[Entry, Fetched], name: str, work: Path) -> InstalledUpdate[Entry, Fetched]:
+    """What there is of it now. HookError: it is not there any more, or is another one."""
+    before = installer.read_installed()[name]
+    if before.index:
+        now = fetch_listed(installer, name, work, before.index)
+    else:
+        now = fetch_shown(installer, parse_source(before.source), work)
+    if now.name != name:
+        raise HookError(f"what lies at {before.source} now is the {installer.KIND} {now.name}, and not {name}")
+    return installer.compare(before, now)
+
+
+def fetch_listed(installer: Installer[Entry, Fetched], name: str, work: Path, address: str = "") -> Fetched:
+    """What an index, or this one, has under this name.
+
+    Raises:
+        HookError: none has, or what lies there is not what it says.
+    """
+    with show_progress("reading the indexes"):
+        known, entry = find_listed(installer.KIND, name, installer.home, work, get_process_environment(), address)
+    found = fetch_shown(installer, make_listed_source(known, entry), work)
+    if (found.name, found.digest) != (name, entry.digest):
+        what = f"{name}: what lies at {found.source} is not what {known.address} names"
+        raise HookError(f"{what}; nothing was changed")
+    return replace(found, index=known.address)
+
+
+def fetch_shown(installer: Installer[Entry, Fetched], source: HookSource, work: Path) -> Fetched:
+    """On a terminal a bar shows that it lasts: packages may have to come, or all of a repository."""
+    with show_progress(f"fetching {source}"):
+        return installer.fetch(source, work)
+
+
+def show_missing_grants(more: Sequence[str]) -> None:
+    for one in more:
+        print_data(f"asks for more: {to_one_line(one, len(one))}", "  ", "yellow")
+
+
+def show_differences(before: Path, now: Path, command: str) -> None:
+    """How the files of two folders differ: on a terminal as far as a person reads that; `command` shows all of it."""
+    lines = [*describe_differences(list_text_files(before), list_text_files(now))]
+    shown = lines if get_columns(sys.stdout) is None else [to_one_line(line, MAX_LINE) for line in lines[:MAX_DIFF]]
+    for line in shown:
+        print(escape_text(line))
+    if shown != lines:
+        left = len(lines) - len(shown)
+        what = f"{left} lines of the difference are" if left else "the end of long lines is"
+        print_note(f"{what} not shown; to read all of it: {command} --check | less")
+
+
+def describe_differences(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[str]:
+    """The difference, file by file, as programmers read it."""
+    for name in sorted({*before, *now}):
+        then, there = before.get(name, ""), now.get(name, "")
+        if then is None or there is None:
+            what = "differs" if name in before and name in now else "is new or gone"
+            yield to_one_line(f"{name} is no text, and {what}")
+        elif then != there:
+            lines = difflib.unified_diff(then.splitlines(), there.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
+            yield from (to_one_line(line, len(line)) for line in lines)
