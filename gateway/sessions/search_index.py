@@ -20,7 +20,7 @@ from typing import Any
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
-from gateway.message_pieces import MessagePiece
+from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
 from gateway.sessions.keys import platform_of
 from gateway.sessions.session import Session
 from gateway.transcript import Entry
@@ -75,6 +75,9 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
     INSERT INTO grams(grams, rowid, content) SELECT 'delete', old.id, old.content WHERE old.grams;
 END;
 """
+DELETED_TABLE = (
+    "CREATE TABLE IF NOT EXISTS deleted(conv, platform, chat, message, UNIQUE(conv, platform, chat, message))"
+)
 UNTIDY_TABLE = "CREATE TABLE IF NOT EXISTS untidy(since INTEGER)"
 TIDY_SECONDS, TIDY_PAGES = 0.05, 64
 MERGED_CHANGES = 4  # for two tables; where a merge finds nothing to do, it makes less than two changes in each
@@ -164,6 +167,7 @@ def _open_database(path: Path) -> sqlite3.Connection:
         if not shape:
             db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
         db.execute(UNTIDY_TABLE)
+        db.execute(DELETED_TABLE)
         db.commit()
     except BaseException:
         db.close()
@@ -225,7 +229,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     if kept.status == "shortened":
         return  # what follows is here already
     if kept.status == "forgotten":
-        for table in ("entry", "piece", "turn", "session"):
+        for table in ("entry", "piece", "turn", "session", "deleted"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
         return
     if not (current := _find_current(db, conv)):
@@ -238,10 +242,22 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     )
     if kept.entries:
         sizes.append(len(kept.entries))
-        _add_entries(db, (conv, session, len(sizes)), kept.entries, at)
+        gone = {one.name for one in kept.pieces if _is_deleted(db, conv, one.name)}  # while the turn ran
+        entries, _ = delete_pieces(kept.entries, kept.pieces, gone)
+        _add_entries(db, (conv, session, len(sizes)), entries, at)
     number = len(sizes) if kept.entries else len(sizes) + 1  # of what left no entries, as the next one's
     _add_pieces(db, (conv, session, number), kept.pieces)
     _resize(db, conv, session, sizes, at)
+
+
+def _apply_deleted(db: sqlite3.Connection, conv: str, kept: records.MessageDeleted, _at: float) -> None:
+    name = kept.name
+    db.execute("INSERT OR IGNORE INTO deleted VALUES (?, ?, ?, ?)", (conv, name.platform, name.chat, name.id))
+
+
+def _is_deleted(db: sqlite3.Connection, conv: str, name: MessageName) -> bool:
+    where = "SELECT 1 FROM deleted WHERE conv = ? AND platform = ? AND chat = ? AND message = ?"
+    return db.execute(where, (conv, name.platform, name.chat, name.id)).fetchone() is not None
 
 
 def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, at: float) -> None:
@@ -300,6 +316,7 @@ CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = 
         records.SessionOpened: _apply_opened,
         records.Claim: _apply_claim,
         records.TurnEnded: _apply_done,
+        records.MessageDeleted: _apply_deleted,
         records.TurnsUndone: _apply_undone,
         records.SettingChanged: _apply_changed,
     }

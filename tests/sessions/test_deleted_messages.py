@@ -126,7 +126,7 @@ async def test_it_goes_with_its_edits_its_audio_and_its_files(
 
 
 async def test_what_is_taken_back_while_its_turn_runs_is_not_in_what_that_leaves(
-    engine: Engine, sessions: SessionRepository, deletions: DeletedMessages
+    engine: Engine, sessions: SessionRepository, search: SessionSearch, deletions: DeletedMessages
 ) -> None:
     secret = said("5", WORD)
     upto = await take(engine, secret)
@@ -135,8 +135,11 @@ async def test_what_is_taken_back_while_its_turn_runs_is_not_in_what_that_leaves
     assert await deletions.delete(name_of(secret))
     session = await sessions.open(key())
     assert session.turn  # it goes on
+    assert not await search.find(WORD)  # which has read until here
     done = records.TurnEnded(upto=upto, turn_id="t", entries=(Entry("user", WORD),), pieces=find_pieces([secret], WORD))
     assert (await sessions.append(session, done)).entries == (Entry("user", DELETED),)
+    assert not await search.find(WORD)
+    assert await search.find("deleted")
 
 
 async def test_what_was_carried_into_another_conversation_goes_there_too(

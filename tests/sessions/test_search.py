@@ -289,5 +289,4 @@ def test_every_record_of_a_chain_is_folded_or_is_none_that_a_search_looks_at() -
     within_a_turn = {records.LlmStep, records.ToolStarted, records.ToolFinished, records.InterimReply}
     within_a_turn |= {records.ClaimReleased, records.QuestionsAsked, records.QuestionAnswered, records.DecisionRecord}
     assert set(FOLDED) == kinds
-    # What was deleted is looked up in the session, which is folded already.
-    assert set(INDEXED) == kinds - within_a_turn - {records.MessageDeleted}
+    assert set(INDEXED) == kinds - within_a_turn
