@@ -22,8 +22,10 @@ adapters: {{dirs: ["{adapters}"]}}
 platforms: {{pigeon: {{enabled: true, loft: "{loft}"}}}}
 access: {{owners: {{pigeon: [P1]}}}}
 """
-HOOK = """from importlib.metadata import version
+HOOK = """import time
+from importlib.metadata import version
 
+time.sleep(version("hermes-gateway") == "0.3.0")
 assert version("hermes-gateway") != "0.3.0"
 
 

@@ -1,12 +1,16 @@
 """What is to be installed: from where the program came, with the extras that it has, and what installers say of it."""
 
 import os
+import re
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from gateway.cli.upgrade import check_owner
+from gateway.config.home import Home
 from gateway.installation import Installation, Way
 from gateway.upgrade.environment import check_place, exchange_folders
 from gateway.upgrade.plan import UpgradeError
@@ -118,3 +122,17 @@ def ordinary_user() -> Iterator[None]:
 def test_a_program_that_somebody_else_keeps_is_left_alone() -> None:
     with pytest.raises(UpgradeError, match=r"belongs to root\n.*\nthen, as root: .*--upgrade hermes-gateway\n"):
         check_place(Installation("environment", Path("/usr")))
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_the_home_of_another_user_is_left_to_them_with_the_lines_to_type() -> None:
+    with TemporaryDirectory() as home:  # where an ordinary user comes in, unlike pytest's own
+        Path(home, "hermes-gateway").symlink_to("/usr")
+        with pytest.raises(UpgradeError) as caught:
+            check_owner(Home(Path(home)), Installation("environment", Path("/usr")))
+    first, *steps = str(caught.value).splitlines()
+    called = f"sudo -u root HERMES_HOME={home} /usr/bin/hermes-gateway"
+    assert first == f"{home} belongs to root"
+    assert steps[:2] == [f"copy it: {called} backup create", f"stop it: {called} stop"]
+    assert re.fullmatch("as root: .* --upgrade hermes-gateway", steps[2])
+    assert steps[3:] == [f"start it: {called} run"]

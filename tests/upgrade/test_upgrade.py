@@ -103,6 +103,36 @@ def test_where_a_hook_does_not_run_any_more_all_is_as_before(
     assert is_clean(gateway)
 
 
+# It is never done with an event under the old program, so that it is owed it when the new one starts.
+SLOW_HOOK = """import os
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+
+def handle(event_type, context):
+    with Path(os.environ["HERMES_HOME"], "told").open("a") as file:
+        file.write(version("hermes-gateway") + " ")
+    time.sleep(600)
+"""
+
+
+def test_no_hook_is_told_of_anything_before_all_were_looked_at(
+    gateway: InstalledGateway, wheels: dict[str, Path]
+) -> None:
+    gateway.stop()
+    gateway.add_hook("tells", {"HOOK.yaml": "events: [agent:end]\ndelivery: durable\n", "handler.py": SLOW_HOOK})
+    gateway.environ["GATEWAY_SHUTDOWN_TIMEOUT"] = "2"
+    gateway.start()
+    gateway.until(gateway.is_pigeon_up)
+    told = gateway.home.root / "told"
+    gateway.write(1, SUM)
+    gateway.until(told.exists, 60)
+    done = gateway.upgrade(wheels["0.3.0"])
+    assert "these hooks do not run any more: watch" in done.stderr
+    gateway.until(lambda: told.read_text().split() == ["0.1.0", "0.1.0"], 60)
+
+
 def test_a_network_that_does_not_come_up_is_a_reason_to_go_back_while_nothing_was_done(
     gateway: InstalledGateway, wheels: dict[str, Path]
 ) -> None:
