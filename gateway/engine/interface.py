@@ -214,12 +214,16 @@ class Engine(Protocol):
         """Removes a consumer and its backlog; a fetch from it is an EngineError."""
 
     async def depth(self, name: str) -> int:
-        """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer."""
+        """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer.
+
+        Where several servers keep the journal, it may count a moment late what was just appended.
+        """
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
         """What a consumer has before it, of what was appended before `until` and lies behind `after`, in order.
 
-        Pending and in flight: it is not handed out by this. Nothing where there is no such consumer.
+        Pending and in flight: it is not handed out by this. Nothing where there is no such consumer. An engine that
+        knows only up to where all was acknowledged names some that were, behind one that was not.
         """
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
