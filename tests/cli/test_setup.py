@@ -11,6 +11,8 @@ from gateway.config.settings import SandboxSettings
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from gateway.worker.sandbox import find_support
+from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
 from tests.cli.typist import Typist
 from tests.http_server import QuietHandler, serving
@@ -241,3 +243,16 @@ def test_ids_of_approvers_are_ids(gateway: GatewayProcess) -> None:
     done = gateway.cli("setup", "telegram", "--token", TOKEN, "--admins", "ben", "--no-check")
     assert (done.returncode, "who approves on telegram" in done.stderr) == (78, True), done.stderr
     assert kept(gateway) == []
+
+
+@pytest.mark.parametrize("kind", [DiscordWire, SlackWire])
+async def test_a_bot_writes_to_its_owner_on_the_other_networks_too(
+    gateway: GatewayProcess, kind: type[DiscordWire] | type[SlackWire]
+) -> None:
+    wire = kind()
+    async with wire.serving():
+        gateway.environ |= {**wire.environ, f"GATEWAY_ACCESS_OWNERS_{wire.network.upper()}": wire.known_as(ANN)}
+        await to_thread.run_sync(gateway.start)
+        done = await to_thread.run_sync(gateway.cli, "setup", "message")
+        assert done.returncode == 0, done.stderr
+        assert ["You own me" in one.text for one in wire.shown] == [True]
