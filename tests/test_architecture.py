@@ -41,7 +41,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("gateway/agent/libraries.py",),
     "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
-    "nats": ("gateway/engine/nats/",),
+    "nats": ("gateway/engine/nats/", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
@@ -79,6 +79,7 @@ IMPORTED_LATE = {
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
     ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
+    ("gateway/daemon/journal.py", "gateway"): "the library of NATS is an extra",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.

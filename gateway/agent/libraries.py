@@ -14,6 +14,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic", "httpx2"),
     "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
+    "nats": ("nats.aio.client",),
     "openai": ("openai", "httpx2"),
     "otel": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),
     "web": ("aiohttp", "yarl"),
@@ -23,6 +24,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic",),
     "media": ("pillow", "pypdfium2"),
+    "nats": ("nats-py",),
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
 }
 

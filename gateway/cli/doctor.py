@@ -32,13 +32,14 @@ from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import PlatformAccount, list_accounts
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources
+from gateway.daemon.journal import open_servers
 from gateway.daemon.platforms import why_not_served
-from gateway.daemon.process import lock_holder_of
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
 from gateway.engine.sqlite.backup import verify_journal
-from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import EngineError, ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
     DEGRADES,
@@ -128,6 +129,8 @@ def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
 def check_process(found: DoctorTarget) -> Iterator[Finding]:
     """Whether the gateway that holds the home answers, and what it wants somebody to look at."""
     if found.facts is None:
+        if read_waiting(found.home.lock):
+            return
         if holder := lock_holder_of(found.home.lock):
             what = f"{holder} holds this home and does not answer" + (f": {found.trouble}" if found.trouble else "")
             yield make_finding(found.home.socket, what, "look at: hermes-gateway logs; then end that process")
@@ -146,8 +149,11 @@ def check_version(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_journal(found: DoctorTarget) -> Iterator[Finding]:
-    """The file from end to end, and what was set aside beside it."""
+    """The file from end to end, and what was set aside beside it; or the servers that keep it."""
     path = found.home.journal
+    if found.configuration and found.configuration.settings.engine:
+        yield from check_servers(found, found.configuration)
+        return
     if path.exists():
         remedy = "stop the gateway and restore a backup: backup restore FILE"
         try:
@@ -160,6 +166,26 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         if not kept.name.endswith(("-wal", "-shm")):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"
             yield make_finding(kept, "a damaged journal was set aside", remedy, "warning")
+
+
+def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator[Finding]:
+    """Whether the NATS servers answer, and keep a journal as we need it."""
+    place = found.place_of("engine")
+    if found.home.journal.exists():
+        what = f"{found.home.journal} is not taken along: the servers keep the journal"
+        yield Finding(place, what, "move it away; who wants its conversations leaves `engine` out", "warning")
+    try:
+        anyio.run(_probe_servers, configuration)
+    except GatewayError as error:
+        what, _, remedy = str(error).partition("\n")
+        yield Finding(place, what, remedy or "see docs/cluster.md")
+
+
+async def _probe_servers(configuration: Configuration) -> None:
+    async with await open_servers(configuration) as engine:
+        health = await engine.health()
+        if not health.ok:
+            raise EngineError(health.detail)
 
 
 def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from gateway.errors import GatewayError
 from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
 LONGEST_CELL = 2000
+JUST_NOW = 5.0
 QUIET_SECONDS = 1.0  # before anything is said of what lasts
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
@@ -146,7 +147,7 @@ def format_ago(moment: float, now: float | None = None) -> str:
     if not moment:
         return "never"
     passed = (time.time() if now is None else now) - moment
-    return "just now" if passed < 1 else f"{format_duration(passed)} ago"
+    return "just now" if passed < JUST_NOW else f"{format_duration(passed)} ago"
 
 
 def join_choices(names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from gateway.cli.output import format_ago, format_duration, print_lines, show_fi
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.daemon.home_lock import read_waiting
 from gateway.errors import ExitCode, NotRunning
 from gateway.logs.text import to_one_line
 
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
 def show_not_running(home: Home, *, as_json: bool) -> int:
     if as_json:
         show_json({"running": False, "home": str(home.root)})
+    elif waiting := read_waiting(home.lock):
+        show_fields([("gateway", waiting), ("home", home.root)])
     else:
         from gateway.upgrade.plan import describe_open_plan  # noqa: PLC0415 - whoever runs is asked without it
 

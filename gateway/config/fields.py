@@ -7,6 +7,7 @@ from msgspec import Meta
 from gateway.yaml_source import YamlScalar
 
 HTTP_PATTERN = r"^(https?://\S+)?$"
+NATS_PATTERN = r"^((nats|tls)://[^\s@]+)?$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
 WEBSOCKET_PATTERN = r"^(wss?://\S+)?$"
 

@@ -93,6 +93,7 @@ class Home:
         self.replaced = ours / "replaced"  # what stood where a copy was put back
         self.upgrade = ours / "upgrade"  # what is known of an upgrade that is under way
         self.lock = ours / "gateway.lock"
+        self.node_name = ours / "node.json"  # how this gateway is called among those that share a journal
         self._runtime = runtime
 
     def __repr__(self) -> str:

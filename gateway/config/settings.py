@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
+from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, VARIABLE_PATTERN, Secret, describe
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
@@ -431,6 +431,16 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     turns_per_person: Annotated[int, describe("of those, for one person", ge=1, le=1000)] = 4
 
 
+class NodeSettings(Struct, frozen=True, kw_only=True):
+    """This gateway among those that share a journal."""
+
+    name: Annotated[
+        str,
+        describe("its name, another one for each; by default the host's, and four letters made once for the home"),
+        Meta(pattern=r"^[A-Za-z0-9._-]{0,64}$"),
+    ] = ""
+
+
 class JournalSettings(Struct, frozen=True, kw_only=True):
     """What is kept of conversations and deliveries."""
 
@@ -551,6 +561,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     sessions: SessionSettings = SessionSettings()
     voice: VoiceSettings = VoiceSettings()
     traces: TraceSettings = TraceSettings()
+    engine: Annotated[
+        str,
+        describe(
+            "the NATS servers that keep the journal instead of a file in the home, as `nats://one:4222,two:4222`; of "
+            "the gateways that name them one works, the others stand by; see docs/cluster.md",
+            pattern=NATS_PATTERN,
+        ),
+    ] = ""
+    node: NodeSettings = NodeSettings()
     journal: JournalSettings = JournalSettings()
     backup: BackupSettings = BackupSettings()
     web: WebSettings = WebSettings()

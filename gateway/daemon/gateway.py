@@ -42,6 +42,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
+from gateway.daemon.journal import ReportWaiting, open_journal
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -75,7 +76,7 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
-from gateway.engine import Engine, open_sqlite
+from gateway.engine import Engine
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
@@ -385,15 +386,17 @@ async def open_gateway(
     shutdown: Shutdown,
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
+    report_waiting: ReportWaiting | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
 
     `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
+    `report_waiting` hears what it waits for before it begins.
     """
     create_hermes_folders(home)
     TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
     async with (
-        await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
+        open_journal(home, configuration, report_waiting) as engine,
         HookRegistry() as registry,
         ForkServerClient(
             ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),

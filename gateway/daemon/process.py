@@ -1,12 +1,10 @@
 """`run_daemon`: one gateway for a home, until it is told to stop."""
 
-import fcntl
 import gc
 import logging
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -24,10 +22,11 @@ from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, list_changed_variables, stamp_files
 from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.home_lock import lock_home, write_waiting
 from gateway.daemon.own_process import isolate_process, keep_orphans, kill_orphans, remove_unused_folders
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.status import format_status_line
-from gateway.errors import ExitCode, GatewayError, HomeBusy
+from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier
 from gateway.records import ActivityRecord
 from gateway.worker import kernel
@@ -119,74 +118,6 @@ def is_reloadable(name: str) -> bool:
     return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
 
 
-POLL_PAUSE = 0.1
-
-
-@asynccontextmanager
-async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
-    """Hold the home while inside; the gateway before us may still be draining, so wait for it.
-
-    Raises:
-        HomeBusy: somebody else still held the home after `patience` seconds.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        with anyio.move_on_after(patience):
-            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
-                await anyio.sleep(POLL_PAUSE)
-        _take_lock(descriptor, path)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def reserve_home(path: Path, patience: float) -> Iterator[None]:
-    """The same without a loop, for a command that wants no gateway to run meanwhile. HomeBusy: one still does."""
-    descriptor, limit = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), time.monotonic() + patience
-    try:
-        while not _try_lock(descriptor) and time.monotonic() < limit:
-            time.sleep(POLL_PAUSE)
-        _take_lock(descriptor, path)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _take_lock(descriptor: int, path: Path) -> None:
-    if not _try_lock(descriptor):
-        raise HomeBusy(
-            f"another gateway serves this home: {path}: held by {_read_holder(descriptor)}\n"
-            "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
-        )
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"pid {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode(), 0)
-
-
-def lock_holder_of(path: Path) -> str:
-    """Who holds the home, in words; empty: nobody."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return "" if _try_lock(descriptor, fcntl.LOCK_SH) else _read_holder(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read_holder(descriptor: int) -> str:
-    return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
-
-
-def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
@@ -227,12 +158,14 @@ async def run_daemon(
         tasks.start_soon(keep_orphans)
         reloader = ConfigurationReloader(configuration.settings, load, notifier)
         verbs = partial(build_verbs, reload=reloader.reload)
-        async with open_gateway(home, configuration, shutdown, verbs, build_caller_check) as gateway:
+        waiting = partial(report_waiting, notifier, home.lock)
+        async with open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting) as gateway:
             gateway.disk = DiskConfiguration(read, home, configuration, stamps)
             await tasks.start(handle_signals, shutdown, partial(reloader.answer_signal, gateway))
             tasks.start_soon(report_status, gateway, notifier, watchdog)
             notifier.ready(format_status_line(gateway))
             log.info("hermes-gateway %s serves %s", __version__, home.root)
+            write_waiting(home.lock, "")
             await announce(gateway)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
@@ -242,6 +175,13 @@ async def run_daemon(
         log.info("stopped: %s", shutdown.reason)
         tasks.cancel_scope.cancel()
     return shutdown.exit
+
+
+def report_waiting(notifier: Notifier, lock: Path, why: str) -> None:
+    """Tell the supervisor that all is well though another gateway is at work, and whoever looks at the home why."""
+    notifier.ready(why)
+    notifier.alive()
+    write_waiting(lock, why)
 
 
 async def report_status(gateway: Gateway, notifier: Notifier, watchdog: float) -> None:

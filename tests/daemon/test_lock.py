@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.daemon.process import lock_home
+from gateway.daemon.home_lock import lock_home
 from gateway.errors import HomeBusy
 
 HOLDER = """
 import anyio, sys
 from pathlib import Path
-from gateway.daemon.process import lock_home
+from gateway.daemon.home_lock import lock_home
 async def main():
     async with lock_home(Path(sys.argv[1]), 1):
         print("held", flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.daemon.process import lock_holder_of
+from gateway.daemon.home_lock import lock_holder_of
 from gateway.testing import GatewayProcess
 from tests.upgrade.programs import ROOT, Program, make_wheel
 

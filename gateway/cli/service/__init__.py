@@ -14,7 +14,7 @@ from gateway.cli.service.program import find_program
 from gateway.cli.service.systemd import SystemdService
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
-from gateway.daemon.process import lock_holder_of
+from gateway.daemon.home_lock import lock_holder_of
 from gateway.errors import ExitCode, HomeBusy
 
 SECRET_ENDINGS = ("_TOKEN", "_API_KEY", "_SECRET")

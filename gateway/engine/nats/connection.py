@@ -171,7 +171,7 @@ class Connection:
         await self.client.close()
 
 
-async def open_connection(url: str) -> Connection:
+async def open_connection(url: str, user: str = "", password: str = "") -> Connection:
     """Raises EngineError: nobody is there, or a server that is too old."""
     client = _OrderedClient()
     connection = Connection(client, url)
@@ -180,6 +180,8 @@ async def open_connection(url: str) -> Connection:
             await client.connect(
                 url.split(","),
                 name="hermes-gateway",
+                user=user or None,
+                password=password or None,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=1,
                 disconnected_cb=connection.note_loss,

@@ -26,7 +26,9 @@ from gateway.engine.nats.stored_messages import BODY
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
-REQUEST_SECONDS = 20.0
+REQUEST_SECONDS = (
+    5.0  # shorter than a lease: what a gateway that stands still asked for is void when another takes over
+)
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
@@ -225,3 +227,14 @@ class NatsDelivery:
     async def _answer(self, word: bytes) -> None:
         with suppress(NoAnswer):
             await self._connection.ask(self._reply, word, seconds=ACK_SECONDS)
+
+
+async def restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:
+    """Say that a record is not done, in the place of whoever has it and is no more; without effect where nobody has.
+
+    `delivery` is the consumer's last one: the server looks only at whether there was one of that number.
+    """
+    attempt, at, pending = 1, 0, 0  # what it makes no use of
+    where = f"$JS.ACK.{names.stream}.{consumer_name_of(consumer)}.{attempt}.{seq}.{delivery}.{at}.{pending}"
+    with suppress(NoAnswer):
+        await connection.publish(where, b"-NAK")

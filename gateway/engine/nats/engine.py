@@ -1,11 +1,12 @@
 """The journal on NATS: the face that the gateway sees."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from gateway.engine.interface import (
@@ -27,7 +28,7 @@ from gateway.engine.nats.connection import (
     ServerRefusal,
     open_connection,
 )
-from gateway.engine.nats.consumer import NatsConsumer
+from gateway.engine.nats.consumer import NatsConsumer, restore_delivery
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of, merge_patterns
@@ -42,10 +43,15 @@ DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
+CheckRight: TypeAlias = Callable[[], Awaitable[None]]
 T = TypeVar("T")
 
 
-async def open_nats(url: str, *, window: float = WINDOW_SECONDS) -> "NatsEngine":
+async def _check_nothing() -> None:
+    """Whoever shares the journal with nobody always may."""
+
+
+async def open_nats(url: str, user: str = "", password: str = "", *, window: float = WINDOW_SECONDS) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
     The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
@@ -55,7 +61,7 @@ async def open_nats(url: str, *, window: float = WINDOW_SECONDS) -> "NatsEngine"
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
     servers, name = _split(url)
-    engine = NatsEngine(await open_connection(servers), Names(name), window)
+    engine = NatsEngine(await open_connection(servers, user, password), Names(name), window)
     try:
         await engine.start()
     except BaseException:
@@ -78,6 +84,7 @@ class NatsEngine:
 
     def __init__(self, connection: Connection, names: Names, window: float) -> None:
         self.clock = JournalClock(Clock())
+        self.check_right: CheckRight = _check_nothing  # waits until we may write; EngineError: we may not
         self._connection = connection
         self._names = names
         self._window = window
@@ -124,6 +131,7 @@ class NatsEngine:
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
         """What was begun is ended, whether its caller waits for it or not."""
         self._check_open()
+        await self.check_right()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
         task.add_done_callback(self._note_written)
@@ -218,6 +226,16 @@ class NatsEngine:
         for where in filters:
             owed += await self._reader.read_stored(where, after, limit)
         return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
+
+    async def take_back(self) -> None:
+        """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
+        for name in await self.consumers():
+            found = await self._read_consumer(consumer_name_of(name))
+            if found and found["num_ack_pending"]:
+                for record in await self.list_owed(name, math.inf, limit=int(found["delivered"]["stream_seq"])):
+                    await restore_delivery(
+                        self._connection, self._names, name, record.seq, found["delivered"]["consumer_seq"]
+                    )
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         self._check_open()

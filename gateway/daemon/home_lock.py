@@ -1,0 +1,97 @@
+"""The lock on a home: one gateway serves it; the file says which, and for what it waits before it does."""
+
+import fcntl
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import anyio
+
+from gateway.errors import HomeBusy
+
+POLL_PAUSE = 0.1
+
+
+@asynccontextmanager
+async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
+    """Hold the home while inside; the gateway before us may still be draining, so wait for it.
+
+    Raises:
+        HomeBusy: somebody else still held the home after `patience` seconds.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with anyio.move_on_after(patience):
+            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
+                await anyio.sleep(POLL_PAUSE)
+        _take_lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def reserve_home(path: Path, patience: float) -> Iterator[None]:
+    """The same without a loop, for a command that wants no gateway to run meanwhile. HomeBusy: one still does."""
+    descriptor, limit = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), time.monotonic() + patience
+    try:
+        while not _try_lock(descriptor) and time.monotonic() < limit:
+            time.sleep(POLL_PAUSE)
+        _take_lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take_lock(descriptor: int, path: Path) -> None:
+    if not _try_lock(descriptor):
+        raise HomeBusy(
+            f"another gateway serves this home: {path}: held by {_read_holder(descriptor).partition(chr(10))[0]}\n"
+            "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
+        )
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode(), 0)
+
+
+def write_waiting(path: Path, why: str) -> None:
+    """Say for what the gateway waits that holds this home, before it serves; empty: for nothing any more."""
+    with path.open("r+b") as file:
+        file.readline()
+        file.seek(file.tell())  # from reading to writing
+        file.write(f"{why}\n".encode() if why else b"")
+        file.truncate()
+
+
+def read_waiting(path: Path) -> str:
+    """What it said; empty where nobody holds the home."""
+    return _read_held(path).partition("\n")[2]
+
+
+def lock_holder_of(path: Path) -> str:
+    """Who holds the home, in words; empty: nobody."""
+    return _read_held(path).partition("\n")[0]
+
+
+def _read_held(path: Path) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return "" if _try_lock(descriptor, fcntl.LOCK_SH) else _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_holder(descriptor: int) -> str:
+    return os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unknown process"
+
+
+def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
