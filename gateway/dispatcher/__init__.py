@@ -1,7 +1,7 @@
 """The dispatcher: between the networks' messages and the lanes that answer them."""
 
 from gateway.dispatcher.audio_messages import AudioMessages
-from gateway.dispatcher.chat_commands import BUILT_IN, suggest_names
+from gateway.dispatcher.chat_commands import BUILT_IN, open_page_by_button, suggest_names
 from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports, PlatformInfo
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
@@ -19,5 +19,6 @@ __all__ = [
     "HookRequests",
     "PlatformInfo",
     "ReplyHooks",
+    "open_page_by_button",
     "suggest_names",
 ]

@@ -44,6 +44,7 @@ NOT_IN_GROUPS = (
 )
 INVITED_ALONE = "An invitation lets in whoever opens it first: ask me for it in a direct message."
 NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
+NOT_FOR_USERS = "The page is for those who look after the gateway."
 LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
 NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
@@ -97,13 +98,35 @@ async def suggest_names(
     found = next((one for one in command.options if one.name == option), None) if command else None
     if command is None or found is None or found.list_names is None:
         return []
-    events = ("message:received", f"command:{command.name}", "message:sending")
-    if any(hook.intercepts for name in events for hook in context.registry.at(name)):
+    if _is_hooked(context, command):
         return []
     session = await context.sessions.open(session_key_of(message, context.keys))
     typed = str(given.get(option, "")).lower()
     names = await found.list_names(context, session, given)
     return [one for one in names if typed in f"{one.value} {one.about}".lower()]
+
+
+def _is_hooked(context: DispatcherContext, command: Command) -> bool:
+    """Whether a hook has a say in the command or its answer."""
+    events = ("message:received", f"command:{command.name}", "message:sending")
+    return any(hook.intercepts for name in events for hook in context.registry.at(name))
+
+
+async def open_page_by_button(context: DispatcherContext, message: Message) -> str:
+    """The link that `/open` gives, for whoever has pressed a button in place of writing that.
+
+    Raises:
+        AccessError: it gives them none, or a hook has to be asked first.
+    """
+    role = context.access.find_role(message)
+    command = find_command(context, "open", role) if role else None
+    if role is None or command is None or rank_of(role) < rank_of("operator"):
+        raise AccessError(NOT_FOR_USERS)
+    if _is_hooked(context, command):
+        raise AccessError("a hook has a say in that: write /open to the bot")
+    link = context.reports.open_page(role, message.sender)
+    await write_activity(context, message, ActivityRecord(what="/open"))
+    return link
 
 
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
@@ -357,7 +380,7 @@ async def open_page(call: CommandCall) -> CommandResult:
     if at.platform in OWN_PLATFORMS:
         return CommandResult("Here it is `hermes-gateway open`, where the gateway runs, that gives a link.")
     if rank_of(call.role) < rank_of("operator"):
-        return CommandResult("The page is for those who look after the gateway.")
+        return CommandResult(NOT_FOR_USERS)
     try:
         link = call.context.reports.open_page(call.role, person)
     except AccessError as error:

@@ -20,6 +20,9 @@ OWN_SITES = ("same-origin", "none")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called, nothing is bound to it
 
 
+ENTRANCE = "/enter/"  # behind it the bot by which somebody comes
+
+
 @dataclass(frozen=True, slots=True)
 class HostRules:
     """`is_open`: it may be reached from elsewhere, so figures and reasons want a key. `proxies` are believed."""
@@ -123,3 +126,8 @@ def cut_port(host: str) -> str:
     """`[::1]:8730` -> `[::1]`; what has something else than a number behind its colon stays whole, and is nobody."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isascii() and port.isdecimal() and not host.endswith("]") else host
+
+
+def is_link(path: str) -> bool:
+    """Whether people follow it from elsewhere."""
+    return path == "/open" or path.startswith(ENTRANCE)

@@ -19,7 +19,7 @@ from gateway.activity import CALLER, Activity, Caller
 from gateway.adapters.page.places import OWNER, PLATFORM
 from gateway.control_socket.server import Verb
 from gateway.records import ActivityRecord, Login
-from gateway.web.host_rules import HostRules
+from gateway.web.host_rules import ENTRANCE, HostRules
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, answer_json
 from gateway.web.key_check import KeyLimiter
 from gateway.web.logins import LOGIN_SECONDS, Logins, is_token, token_of
@@ -91,6 +91,8 @@ class Page:
         """What is asked was meant for us. Raises WebRefusal."""
         if request.path == "/open" and request.method == "GET":
             return await self._enter(request, peer)
+        if request.method == "GET" and (name := find_open_file(request.path)):
+            return self._show_file(name, {})
         visitor = await self._visitors.find(request, peer)
         login, secret = visitor.login, visitor.secret
         CALLER.set(self._name_caller(login, request, peer))
@@ -174,9 +176,15 @@ class Page:
         """
         paths = [path for path in sorted(FILES.iterdir()) if path.suffix in CONTENT_TYPES]
         found = {path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix]) for path in paths}
-        links = [f'<link rel="modulepreload" href="/static/{name}">' for name in found if name.endswith(".js")]
+        modules = [name for name in found if name.endswith(".js") and name != "enter.js"]
+        links = [f'<link rel="modulepreload" href="/static/{name}">' for name in modules]
         frame, kind = found["index.html"]
         return {**found, "index.html": (frame.replace(b"{{modules}}", "\n".join(links).encode()), kind)}
+
+
+def find_open_file(path: str) -> str:
+    """The file that everybody is shown, for those who come by a button in a chat; empty: there is none there."""
+    return "enter.js" if path == "/enter.js" else "enter.html" if path.startswith(ENTRANCE) else ""
 
 
 def answer_verb(said: bytes) -> HttpResponse:

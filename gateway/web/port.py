@@ -23,7 +23,7 @@ import anyio.lowlevel
 from gateway.addresses import split_address
 from gateway.config.settings import WebSettings
 from gateway.errors import GatewayError
-from gateway.web.host_rules import HostRules
+from gateway.web.host_rules import HostRules, is_link
 from gateway.web.http_request import (
     END_OF_HEAD,
     MAX_HEAD_BYTES,
@@ -65,7 +65,7 @@ class Router:
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """Raises WebRefusal."""
-        self._rules.check(request.headers, peer, is_link=request.path == "/open")
+        self._rules.check(request.headers, peer, is_link=is_link(request.path))
         first = request.path.split("/", 2)[1]
         return await self._routes.get(first, self._otherwise)(request, peer)
 

@@ -61,7 +61,7 @@ def test_a_link_is_good_once_and_makes_a_cookie_that_no_script_reads(gateway: Ga
 
 def test_the_frame_names_all_modules_so_that_they_come_at_once(browser: Browser) -> None:
     named = re.findall(rb'<link rel="modulepreload" href="/static/(\w+\.js)">', browser.page.body)
-    assert sorted(named) == sorted(path.name.encode() for path in FILES.glob("*.js"))
+    assert sorted(named) == sorted(path.name.encode() for path in FILES.glob("*.js") if path.name != "enter.js")
 
 
 def test_the_page_asks_for_what_the_terminal_shows(gateway: GatewayProcess, browser: Browser) -> None:

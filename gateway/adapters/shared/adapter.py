@@ -19,7 +19,7 @@ from msgspec import structs
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
 from gateway.commands import CommandChoice
-from gateway.dispatcher import CompleteMessage, DispatcherContext, suggest_names
+from gateway.dispatcher import CompleteMessage, DispatcherContext, open_page_by_button, suggest_names
 from gateway.engine import NewRecord
 from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
@@ -95,6 +95,10 @@ class AdapterContext:
         """What the sender can choose for an option of a command; see `suggest_names`."""
         message = replace(message, address=self._here(message.address))
         return await suggest_names(self.parts, message, word, option, given)
+
+    async def open_page(self, message: Message) -> str:
+        """A link to the page for the sender; see `open_page_by_button`. Raises AccessError."""
+        return await open_page_by_button(self.parts, replace(message, address=self._here(message.address)))
 
     def _here(self, address: Address) -> Address:
         return replace(address, account=self.served_as.partition(":")[2])

@@ -18,6 +18,7 @@ from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import ERRORS, make_bot
+from gateway.adapters.telegram.page_button import PageButtonRoute, page_route_of
 from gateway.adapters.telegram.reactions import describe_reactions
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
@@ -51,8 +52,9 @@ class TelegramAdapter:
             AdapterError: Telegram cannot be used now; the message says why, and what helps.
         """
         bot = make_bot(self._settings)
+        button = PageButtonRoute(self._context, self._settings.token.reveal())
         try:
-            with ERRORS.translated():
+            with ERRORS.translated(), self._context.routes.serving(page_route_of(self._context.served_as), button):
                 await bot.initialize()
                 await self._work(bot, presence)
         except Conflict:

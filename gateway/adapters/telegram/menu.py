@@ -1,12 +1,16 @@
-"""The menu of commands that Telegram shows when somebody types a slash: everybody's, and in their chats the admins'."""
+"""The menu of commands that Telegram shows when somebody types a slash: everybody's, and in their chats the admins'.
+
+These have a button for the page beside it, where the page has an address that Telegram opens: one of https.
+"""
 
 import logging
 
-from telegram import Bot, BotCommand, BotCommandScopeChat
+from telegram import Bot, BotCommand, BotCommandScopeChat, MenuButtonDefault, MenuButtonWebApp, WebAppInfo
 from telegram.error import TelegramError
 
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
+from gateway.adapters.telegram.page_button import find_page_address
 from gateway.commands import Command, CommandTable
 from gateway.roles import Role
 
@@ -29,6 +33,8 @@ def name_of(command: Command) -> str:
 
 async def send_menu(bot: Bot, context: AdapterContext) -> None:
     """Tell Telegram; a menu is worth no error."""
+    page = find_page_address(context)
+    button = MenuButtonWebApp("Page", WebAppInfo(page)) if page else MenuButtonDefault()
     rules = context.parts.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
     with ERRORS.logged(log.warning, "the menu of commands is not shown"):
@@ -37,5 +43,6 @@ async def send_menu(bot: Bot, context: AdapterContext) -> None:
         try:
             scope = BotCommandScopeChat(int(admin))
             await bot.set_my_commands(build_commands(context.parts.commands, "admin"), scope=scope)
+            await bot.set_chat_menu_button(int(admin), button)
         except (TelegramError, ValueError) as error:
             log.info("admin %s has no menu of their own before they write to the bot: %s", admin, error)
