@@ -51,10 +51,6 @@ class InstalledSource(HermesFolderSource):
     def read_manifest(self, folder: Path) -> ParsedManifest:
         return read_manifest(folder, _name_of(folder))
 
-    def places_of(self, version: HookVersion) -> tuple[str, ...]:
-        place = self.path / PACKAGES_FOLDER / version.path.name
-        return (str(place),) if place.is_dir() else ()
-
     def _find_folders(self) -> Mapping[str, Path]:
         """Those that the lock names; all that lie there, where it cannot be read."""
         if self.lock.trouble:
@@ -66,7 +62,9 @@ class InstalledSource(HermesFolderSource):
     def _read_installed(self, name: str, folder: Path) -> HookVersion:
         """As it is called, or, where a placed folder stands in for it, as its own folder is."""
         own = self._own_findings() if self.path.is_dir() else ()
-        version = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
+        found = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
+        packages = self.path / PACKAGES_FOLDER / folder.name
+        version = replace(found, packages=packages) if packages.is_dir() else found
         if shadow := next((place / name for place in self.placed if (place / name).is_dir()), None):
             return replace(version, name=folder.name, state="disabled", reason=f"{shadow} stands in for it")
         return replace(version, name=name)

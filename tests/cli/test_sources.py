@@ -10,6 +10,8 @@
 | package:              | test_a_package...          | `PACKAGES`, what a wheel would have run          |
 | a name of an index    | test_index                 | test_index: signature, number, end, digest, place |
 | an update             | test_install               | test_install: each thing that one can ask for    |
+
+With the packages that came with it an installed hook runs in the gateway, from a folder and from `package:`.
 """
 
 import hashlib
@@ -276,6 +278,31 @@ def test_a_package_comes_from_a_registry_with_what_it_needs(
     locked = lock_of(gateway)["greet"]["packages"]
     assert [line.partition(" --hash=sha256:")[0] for line in locked] == ["greetings==1.0", "wordlist==1.0"]
     assert hashlib.sha256(needs.read_bytes()).hexdigest() in locked[1]
+
+
+WITH_WORDS = "import wordlist\n\ndef handle(event_type, context):\n    print('it says', wordlist.HELLO)\n"
+
+
+@pytest.mark.parametrize("offered", ["folder", "package"])
+def test_a_hook_runs_with_the_packages_that_were_installed_for_it(
+    gateway: GatewayProcess, place: Place, tmp_path: Path, offered: str
+) -> None:
+    needs = make_wheel(tmp_path / "made", "wordlist", {"wordlist/__init__.py": "HELLO = 'hello'\n"})
+    if offered == "folder":
+        manifest = f"{GREET['HOOK.yaml']}requires: {{python: [wordlist]}}\n"
+        source = str(put(place.folder / "greet", {"HOOK.yaml": manifest, "handler.py": WITH_WORDS}))
+        offer(place, needs)
+    else:
+        source = "package:greetings"
+        files = {**PACKAGE, "greetings/greet/handler.py": WITH_WORDS}
+        offer(place, make_wheel(tmp_path / "made", "greetings", files, ["wordlist"], POINTS), needs)
+    done = gateway.cli("hooks", "install", source, "--yes")
+    assert done.returncode == 0, done.stderr
+    gateway.script({"text": "good morning"})
+    gateway.start()
+    gateway.say("hi")
+    printed = gateway.home.hook_logs / "greet.log"
+    gateway.until(lambda: printed.exists() and "it says hello" in printed.read_text())
 
 
 def make_source_package(path: Path, ran: Path) -> Path:

@@ -44,7 +44,7 @@ class HookVersion:
     while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
     hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
     this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
-    source does not show that.
+    source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
     """
 
     name: str
@@ -62,6 +62,7 @@ class HookVersion:
     has_namesake: bool = False
     reach: HookReach | None = None
     pinned: str = ""
+    packages: Path | None = None
     registered: HookRegistrations | None = field(default=None, compare=False)
 
     @property
@@ -147,9 +148,9 @@ class Source(Protocol):
         """Options for it that stand neither in its manifest nor in our own configuration."""
         return {}
 
-    def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that bring some
+    def places_of(self, version: HookVersion) -> tuple[str, ...]:
         """Folders of packages that come with it."""
-        return ()
+        return (str(version.packages),) if version.packages else ()
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
         """Its hooks to look at again where these folders were touched."""
