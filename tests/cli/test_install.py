@@ -417,6 +417,33 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
 
 
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "named"),
+    [
+        ("hooks", "../../../hooks", {}, "hooks.../../../hooks: its name"),
+        ("hooks", "{outside}", {}, ": its name"),
+        ("skills", "../../../hooks", {}, "skills.../../../hooks: its name"),
+        ("hooks", "greet", {"path": "../hooks/greet"}, "hooks.greet: its path"),
+        ("hooks", "greet", {"digest": "folder:00"}, "hooks.greet: its digest"),
+    ],
+)
+def test_what_a_frozen_file_names_stays_in_its_place(
+    gateway: GatewayProcess, tmp_path: Path, kind: str, name: str, change: dict[str, str], named: str
+) -> None:
+    """The file may be a stranger's; what it names is fetched into a folder of that name."""
+    unnamed, outside = put(tmp_path / "no name!", {**GREET, "HOOK.yaml": "events: [agent:end]\n"}), tmp_path / "outside"
+    digest, path = f"folder:{'0' * 64}", f"installed/{name}@{'0' * 12}"
+    entry = {"source": str(unnamed), "digest": digest, "path": path, "grants": {}, **change}
+    frozen = tmp_path / "frozen.json"
+    said = {"hooks": {}, "skills": {}, kind: {name.format(outside=outside): entry}}
+    frozen.write_text(json.dumps({"version": 1, **said}))
+    done = gateway.cli("hooks", "sync", str(frozen), "--yes")
+    assert (done.returncode, str(frozen) in done.stderr, named in done.stderr) == (1, True, True), done.stderr
+    assert [*gateway.home.hooks.rglob("*")] == []
+    assert not outside.exists()
+
+
 def test_a_kill_between_folder_and_lock_leaves_what_was_there(gateway: GatewayProcess, greet: Path) -> None:
     """The folder is there first: who names it in the lock decides."""
     gateway.cli("hooks", "install", str(greet), "--yes")

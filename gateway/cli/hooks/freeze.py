@@ -1,12 +1,14 @@
 """`hooks freeze` and `hooks sync`: all hooks and skills that are installed, and another home made the same."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from gateway.agent.skills import NAME as SKILL_NAME
 from gateway.cli.hooks.install import notify_gateway, show_request
 from gateway.cli.hooks.installer import NOBODY_ASKED
 from gateway.cli.hooks.skills import reload_skills, show_skill
@@ -14,8 +16,17 @@ from gateway.cli.output import ask_person, print_lines, print_note, show_json, s
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill, list_missing_grants
-from gateway.installer.fetched_hook import FetchedHook, fetch_hook
+from gateway.hooks.folders.installed import (
+    INSTALLED_FOLDER,
+    SKILLS_FOLDER,
+    HooksLock,
+    InstalledHook,
+    InstalledSkill,
+    list_missing_grants,
+)
+from gateway.hooks.folders.trusted_copy import PREFIX
+from gateway.installer.fetched_hook import NAME as HOOK_NAME
+from gateway.installer.fetched_hook import SHORT, FetchedHook, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.lock_file import (
     add_installed,
@@ -29,6 +40,8 @@ from gateway.installer.lock_file import (
 )
 from gateway.installer.source import limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
+
+DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
@@ -105,7 +118,25 @@ def read_frozen(file: Path) -> HooksLock:
         raise HookError(f"{file} is not there")
     if lock.trouble:
         raise HookError(lock.trouble.partition(";")[0])
+    for name, hook in lock.list():
+        check_entry(f"{file}: hooks.{name}", HOOK_NAME, name, hook)
+    for name, skill in lock.list_skills():
+        check_entry(f"{file}: skills.{name}", SKILL_NAME, name, skill)
     return lock
+
+
+def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledHook | InstalledSkill) -> None:
+    """HookError: `hooks freeze` has not written it. The file may be a stranger's, and its names become folders here."""
+    short = entry.digest.removeprefix(PREFIX)[:SHORT]
+    own = f"{SKILLS_FOLDER}/{name}" if isinstance(entry, InstalledSkill) else f"{name}@{short}"
+    for what, is_valid in (
+        ("name", names.match(name)),
+        ("digest", DIGEST.match(entry.digest)),
+        ("path", entry.path == f"{INSTALLED_FOLDER}/{own}"),
+    ):
+        if not is_valid:
+            wrong = f"{to_one_line(place)}: its {what} is none that hooks freeze writes; nothing was changed"
+            raise HookError(f"{wrong}\nhave the file written anew, where the hooks are: hermes-gateway hooks freeze")
 
 
 def is_same(one: InstalledHook, other: InstalledHook) -> bool:
