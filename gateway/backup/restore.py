@@ -43,7 +43,7 @@ def restore_archive(archive: Path, home: Home, *, replace: bool, own_only: bool 
     home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     resume_restore(home)
     with closing(FileLock(home.journal)):
-        part = home.restore.with_name(f".{home.restore.name}.new")
+        part = home.restore_part
         shutil.rmtree(part, ignore_errors=True)
         try:
             (part / NEW).mkdir(parents=True, mode=0o700)

@@ -102,7 +102,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
         else:
             prompt.app.invalidate()
 
-    history = FileHistory(str(home.own_folder / "chat_history"))
+    history = FileHistory(str(home.chat_history))
     prompt: PromptSession[str] = PromptSession(
         question,
         history=history,

@@ -90,14 +90,22 @@ class Home:
         self.voice = ours / "voice"  # what programs that speak are writing now
         self.backups = ours / "backups"
         self.restore = ours / "restore"  # a copy that is being put back
+        self.restore_part = ours / ".restore.new"  # the same while it is being unpacked
         self.replaced = ours / "replaced"  # what stood where a copy was put back
         self.upgrade = ours / "upgrade"  # what is known of an upgrade that is under way
         self.lock = ours / "gateway.lock"
+        self.chat_history = ours / "chat_history"  # what was typed into `chat`
         self.node_name = ours / "node.json"  # how this gateway is called among those that share a journal
         self._runtime = runtime
 
     def __repr__(self) -> str:
         return f"Home({str(self.root)!r})"
+
+    @property
+    def own_places(self) -> list[Path]:
+        """All that is named above in our own folder. A place that is new is among them, whoever forgets to say so."""
+        named = (path for path in vars(self).values() if isinstance(path, Path) and self.own_folder in path.parents)
+        return [*named, self.socket, self.turn_marks]
 
     @property
     def socket(self) -> Path:

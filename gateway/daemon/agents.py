@@ -226,14 +226,12 @@ class Agents:
     def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
-        own = [home.hooks_lock, home.hook_indexes, home.installed_hooks, home.hook_data]
-        hooks = [home.hooks, home.plugins, *own, *(home.path(one) for one in self._settings.hooks.dirs)]
+        hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
-        settings = [home.config, home.env, home.boot_md, home.hermes_config]
+        settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
-        state = [home.hook_state, home.context_copies, home.backups, home.restore, home.replaced, home.logs, home.lock]
-        return [*hooks, *adapters, *skills, *settings, *databases, *state]
+        return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
 
 
 def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:

@@ -30,10 +30,6 @@ UV_CHOICE = ("--upgrade-package", PACKAGE, "--reinstall-package", PACKAGE)
 IMPOSSIBLE = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP}
 
 
-def find_other_place(prefix: Path) -> Path:
-    return prefix.with_name(f".{prefix.name}.upgrade")
-
-
 def check_place(installation: Installation) -> None:
     """Whether a program can be put beside this one.
 

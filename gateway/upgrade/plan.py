@@ -82,6 +82,11 @@ class UpgradePlan:
         return entered
 
 
+def find_other_place(prefix: Path) -> Path:
+    """Where the other program lies, and nowhere else."""
+    return prefix.with_name(f".{prefix.name}.upgrade")
+
+
 def write_mark(folder: Path, name: str, home: Home) -> None:
     """All of it is on the disk for good then, before the other one may go."""
     (folder / MARK).write_bytes(f"{name}\0{home.root}\0".encode("utf-8", "surrogateescape"))
@@ -116,11 +121,14 @@ def read_plan(home: Home) -> UpgradePlan | None:
         said = json.loads(path.read_bytes())
         said = {**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])}
         known = {one.name for one in fields(UpgradePlan)}  # a later version may have written more
-        return UpgradePlan(**{name: value for name, value in said.items() if name in known})
+        plan = UpgradePlan(**{name: value for name, value in said.items() if name in known})
+        if Path(plan.beside) != find_other_place(Path(plan.prefix)):  # what lies there is removed in the end
+            raise ValueError(plan.beside)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError):
         raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None
+    return plan
 
 
 def describe_open_plan(home: Home) -> str:

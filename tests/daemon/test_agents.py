@@ -85,6 +85,12 @@ async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_howeve
         "hermes-gateway/hooks.lock",
         "hermes-gateway/installed/evil@0/handler.py",
         "hermes-gateway/data/guard/allowed.txt",
+        "hermes-gateway/upgrade/plan.json",
+        "hermes-gateway/node.json",
+        "hermes-gateway/unreadable/telegram.json",
+        "hermes-gateway/memory/person/note.md",
+        "hermes-gateway/replaced/config.yaml",
+        "hermes-gateway/.restore.new/plan.json",
     ]
     before = sorted(path for path in home.rglob("*") if path.is_file())
     answers = [writing(home / place) for place in places]

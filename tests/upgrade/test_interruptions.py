@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.upgrade.environment import find_other_place
-from gateway.upgrade.plan import read_plan
+from gateway.upgrade.plan import find_other_place, read_plan
 from tests.upgrade.conftest import PATIENCE, InstalledGateway
 from tests.upgrade.programs import Program
 

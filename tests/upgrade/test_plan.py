@@ -64,6 +64,18 @@ def test_a_plan_of_a_later_version_is_read(home: Home, tmp_path: Path) -> None:
     assert read_plan(home) == plan
 
 
+def test_no_plan_removes_another_folder(home: Home, tmp_path: Path) -> None:
+    plan, other = make_plan(home, tmp_path), tmp_path / "photos"
+    other.mkdir()
+    write_plan(home, replace(plan, beside=str(other)))
+    with (
+        pytest.raises(UpgradeError, match="is not as we write it"),
+        try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()),
+    ):
+        pytest.fail("nothing may start")
+    assert (other.is_dir(), Path(plan.prefix, "program").read_text()) == (True, "new")
+
+
 def test_whatever_the_new_program_fails_with_leads_back(home: Home, tmp_path: Path) -> None:
     plan, restarted = make_plan(home, tmp_path), list[str]()
     with try_upgrade(home, Path(plan.prefix), lambda: restarted.append("old"), Notifier()):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.upgrade.environment import find_other_place
+from gateway.upgrade.plan import find_other_place
 from tests.upgrade.conftest import InstalledGateway
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
