@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, get_args
 import anyio
 import anyio.to_thread
 
-import hooks_builtin
 from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
 from gateway.config.home import Home
@@ -18,7 +17,7 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
 from gateway.errors import HookError
-from gateway.hermes.installed_hooks import make_installed_source
+from gateway.hermes.installed_hooks import BUILT_IN_FOLDER, make_installed_source
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
@@ -35,7 +34,6 @@ from gateway.upgrade.start import find_new_records
 from gateway.worker.kernel import KernelSupport
 from gateway.worker.process_marks import mark_of
 
-BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
 START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
 

@@ -1,12 +1,14 @@
 """Hooks that were installed: each in a folder `NAME@DIGEST` that `hooks.lock` names, and called NAME.
 
-A folder that somebody placed under that name stands in for it. Then it is listed as `NAME@DIGEST`, and says so.
+A folder that somebody placed under that name stands in for it, and so does a hook that comes with the gateway: else one
+of a stranger would get its options, and decide in its place. Then it is listed as `NAME@DIGEST`, and says so.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import hooks_builtin
 from gateway.config.home import Home
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.installed import HooksLock
@@ -15,6 +17,7 @@ from gateway.hooks.folders.sources import HookVersion
 from gateway.yaml_source import Finding, SourceLocation
 
 PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each
+BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
 GONE = "it was installed, and its folder is gone"
 
 
@@ -81,5 +84,5 @@ def _name_of(folder: Path) -> str:
 
 def make_installed_source(home: Home, dirs: Iterable[str] = ()) -> InstalledSource:
     """Those of this home; `dirs`: where hooks are placed besides."""
-    placed = (home.hooks, *map(home.path, dirs))
+    placed = (home.hooks, *map(home.path, dirs), BUILT_IN_FOLDER)
     return InstalledSource(home.installed_hooks, "installed", lock=HooksLock(home.hooks_lock), placed=placed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.errors import HookError
+from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.hook_files import list_hook_files
 from gateway.hooks.folders.installed import HookGrants
@@ -92,7 +93,10 @@ def fetch_hook(
 
 
 def read_hook(folder: Path) -> FetchedHook:
-    """What lies in this folder. HookError: no hook, or one with a fault that would keep it from running."""
+    """What lies in this folder. HookError: no hook, or one with a fault or a name that would keep it from running."""
+    if (BUILT_IN_FOLDER / folder.name).is_dir():
+        what = f"{folder.name} is the name of a hook that comes with the gateway, and no other is installed under it"
+        raise HookError(f"{what}\nwhoever wrote it can give it another `name:` in its {MANIFEST_FILE}")
     version = _inspect(folder)
     if version.manifest is None:
         raise HookError(f"{folder.name} cannot be read as a hook")

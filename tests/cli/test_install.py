@@ -370,6 +370,37 @@ def test_without_a_name_of_its_own_it_is_called_as_where_it_came_from(gateway: G
     assert [*lock_of(gateway)] == ["wave"]
 
 
+def test_no_hook_is_installed_under_the_name_of_one_that_comes_with_it(gateway: GatewayProcess, tmp_path: Path) -> None:
+    guard = put(tmp_path / "safety-guardrail", {**GREET, "HOOK.yaml": "events: [agent:end]\n"})
+    skill = put(tmp_path / "tea", {"SKILL.md": "---\nname: tea\ndescription: Tea.\n---\nSteep.\n"})
+    shutil.copytree(guard, skill / "hooks" / "safety-guardrail")
+    for words in (
+        ("hooks", "install", str(guard), "--yes"),
+        ("hooks", "publish", str(guard), str(tmp_path / "index.json")),
+        ("skills", "install", str(skill), "--yes"),
+    ):
+        done = gateway.cli(*words)
+        assert (done.returncode, "is the name of a hook that comes with the gateway" in done.stderr) == (1, True), words
+    assert not gateway.home.hooks_lock.exists()
+
+
+def test_a_hook_that_comes_with_it_keeps_its_place(gateway: GatewayProcess, greet: Path) -> None:
+    """One of its name may have been installed by an earlier version."""
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    lock = json.loads(gateway.home.hooks_lock.read_text())
+    entry = lock["hooks"].pop("greet")
+    place = Path(entry["path"]).with_name(Path(entry["path"]).name.replace("greet", "safety-guardrail"))
+    Path(gateway.home.own_folder, entry["path"]).rename(gateway.home.own_folder / place)
+    lock["hooks"]["safety-guardrail"] = {**entry, "path": str(place)}
+    gateway.home.hooks_lock.write_text(json.dumps(lock))
+    gateway.configure("hooks: {enabled: [safety-guardrail]}\n")
+    gateway.start()
+    assert gateway.call("hooks.info", {"name": "safety-guardrail"})["origin"] == "built-in"
+    found = gateway.call("hooks.info", {"name": place.name})
+    assert (found["origin"], found["state"]) == ("installed", "disabled")
+    assert "stands in for it" in found["reason"]
+
+
 def test_two_of_one_name_do_not_take_each_others_place(gateway: GatewayProcess, tmp_path: Path) -> None:
     for place in ("one", "two"):
         put(tmp_path / place / "greet", GREET)
