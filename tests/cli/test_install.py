@@ -251,6 +251,13 @@ def test_an_update_that_asks_for_more_is_never_taken_unattended(
     assert (again.returncode, gateway.home.hooks_lock.read_text()) == (1, before)
 
 
+def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path) -> None:
+    far = put(tmp_path / "far", {"HOOK.yaml": "events: [agent:end]\nurl: https://hooks.example.org:8443/told\n"})
+    done = gateway.cli("hooks", "install", str(far))
+    assert "network     the gateway posts these events to hooks.example.org:8443" in done.stdout
+    assert "none" not in done.stdout
+
+
 def test_all_that_is_asked_for_is_shown_however_much_it_is(gateway: GatewayProcess, greet: Path) -> None:
     gateway.environ["HERMES_GATEWAY_CALLED"] = "./x"
     gateway.cli("hooks", "install", str(greet), "--yes")
