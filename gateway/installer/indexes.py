@@ -130,8 +130,10 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
 
 
 def is_listed_name(text: str) -> bool:
-    """Whether a name is meant under which an index has something; what lies here under that name is meant first."""
-    return bool(NAME.match(text)) and not Path(text).exists()
+    """Whether a name is meant under which an index has something. What lies here is written `./NAME`: who stands beside
+    the folder that they have published would else install that, and no signature would be looked at.
+    """
+    return bool(NAME.match(text))
 
 
 def find_listed(
@@ -151,7 +153,7 @@ def find_listed(
     if address and address not in (known.address for known in list_indexes(home)):
         wrong.append("that index is not known here: hermes-gateway hooks index add ADDRESS --key KEY")
     if not found:
-        missing = f"there is no {name} here, and no index has such a {kind}"
+        missing = f"no index has a {kind} {name}" + (f"; what lies here is ./{name}" if Path(name).exists() else "")
         what = f"{address} has no {kind} {name}" if address else missing
         raise HookError("\n".join((what, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
     if len({entry.digest for _, entry in found}) > 1:

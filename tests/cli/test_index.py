@@ -1,5 +1,6 @@
 """Hooks that are found by name, in a file that somebody signs: changed, old or ended, it installs nothing."""
 
+import contextlib
 import datetime
 import json
 import shutil
@@ -93,6 +94,22 @@ def test_a_hook_is_found_and_installed_by_its_name(gateway: GatewayProcess, publ
         address,
         str(publisher.folder / "greet"),
     )
+
+
+def test_a_folder_that_lies_here_is_not_taken_for_what_an_index_has(
+    gateway: GatewayProcess, publisher: Publisher, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    (here / "greet").mkdir(parents=True)
+    with contextlib.chdir(here):
+        unknown = gateway.cli("hooks", "install", "greet", "--yes")
+        assert (unknown.returncode, "no index has a hook greet; what lies here is ./greet" in unknown.stderr) == (
+            1,
+            True,
+        )
+        address = add(gateway, publisher)
+        gateway.cli("hooks", "install", "greet", "--yes")
+    assert lock_of(gateway)["greet"]["index"] == address
 
 
 def test_what_comes_with_the_gateway_is_found_without_any_index(gateway: GatewayProcess) -> None:
