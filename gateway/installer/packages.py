@@ -1,7 +1,8 @@
 """Python packages for a hook: chosen with all that they need, pinned by hash, and unpacked from wheels alone.
 
 A wheel is unpacked, never run; what only comes as source would have to be, and is refused. pip does it, that of this
-environment or of the Python which it was made from; else uv.
+environment or of the Python which it was made from; else uv. Each comes from where pip looks for packages: no address
+counts that a hook or a package names.
 """
 
 import configparser
@@ -23,8 +24,14 @@ from gateway.logs.text import to_one_line
 
 ENTRY_POINTS = "hermes_gateway.hooks"
 WHEELS_ALONE = "--only-binary=:all:"
+REMEDY = "packages of hooks are wheels, from where pip looks for them"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+_LOCKED = re.compile(
+    r"[A-Za-z0-9][\w.-]*(\[[\w.,-]+\])?==[0-9][\w.!+-]*( --hash=sha256:[0-9a-f]{64})+",
+    re.ASCII,
+)
+_MODULE_WORDS = ("-P", "-m", "pip")  # -P: of what lies in the folder where one stands, nothing is imported
+_PACKAGE_INSTALLER = Path(__file__).with_name("package_installer.py")
 
 
 class PackageTool(NamedTuple):
@@ -33,19 +40,26 @@ class PackageTool(NamedTuple):
     words: tuple[str, ...]
     is_uv: bool = False
 
+    @property
+    def bounded_words(self) -> tuple[str, ...]:
+        """Likewise, where nothing of a package may run. uv builds nothing when it is told so."""
+        if self.is_uv:
+            return self.words
+        return (self.words[0], "-P", str(_PACKAGE_INSTALLER), *self.words[1 + len(_MODULE_WORDS) :])
+
 
 def find_package_tool() -> PackageTool:
     """pip or uv. HookError: neither is there."""
     if importlib.util.find_spec("pip"):
-        return PackageTool((sys.executable, "-m", "pip", "install", "--disable-pip-version-check"))
+        return PackageTool((sys.executable, *_MODULE_WORDS, "install", "--disable-pip-version-check"))
     if uv := shutil.which("uv"):
         return PackageTool((uv, "pip", "install", "--no-config", "--python", sys.executable), is_uv=True)
     python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
-    asked = subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False)
+    asked = subprocess.run([python, *_MODULE_WORDS, "--version"], capture_output=True, check=False)
     if asked.returncode:
         raise HookError("neither pip nor uv is there to install packages\ninstall uv, or pip into this environment")
     quiet = ("--disable-pip-version-check", "--no-warn-script-location")
-    return PackageTool((python, "-m", "pip", "install", *quiet))
+    return PackageTool((python, *_MODULE_WORDS, "install", *quiet))
 
 
 def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str, ...]:
@@ -66,17 +80,19 @@ def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str,
     tool, beside = find_package_tool(), ("--find-links", str(near)) if near else ()
     lock = _lock_with_uv if tool.is_uv else _lock_with_pip
     locked = lock(tool, [*beside, WHEELS_ALONE], wanted)
-    if any(not _HASH.search(line) for line in locked):
-        raise HookError(f"{', '.join(wanted)}: not all of it has a hash, so it cannot be pinned")
+    if any(not _LOCKED.fullmatch(line) for line in locked):
+        raise HookError(f"{', '.join(wanted)}: not all of it has a version and a hash, so it cannot be pinned")
     return tuple(sorted(locked))
 
 
 def _lock_with_pip(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = (*tool.words, "-q", "--dry-run", "--ignore-installed", "--report", str(report), *options, *wanted)
-        _run(words, wanted)
+        words = ("-q", "--dry-run", "--ignore-installed", "--report", str(report), *options, *wanted)
+        _run((*tool.bounded_words, *words), wanted)
         found = json.loads(report.read_bytes())["install"]
+    if named := next((one["metadata"]["name"] for one in found if one["is_direct"]), ""):
+        raise HookError(f"{', '.join(wanted)}: {named} would come from an address that a package names\n{REMEDY}")
     return [_line_of(one) for one in found]
 
 
@@ -106,7 +122,7 @@ def install_packages(locked: Sequence[str], place: Path, near: Path | None = Non
         beside = ("--find-links", str(near)) if near else ()
         options = ("-q", WHEELS_ALONE, "--no-deps", "--require-hashes", *(() if tool.is_uv else ("--no-compile",)))
         names = [line.partition(" ")[0] for line in locked]
-        _run((*tool.words, *options, *beside, "--target", str(place), "-r", file.name), names)
+        _run((*tool.bounded_words, *options, *beside, "--target", str(place), "-r", file.name), names)
 
 
 def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:
@@ -115,7 +131,7 @@ def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         said = next((line for line in lines if line.lower().startswith("error:")), (lines or ["failed"])[-1])
         what = f"{', '.join(wanted)}: {to_one_line(said, 300)}"
-        raise HookError(f"{what}\npackages of hooks are wheels, from where pip looks for them")
+        raise HookError(f"{what}\n{REMEDY}")
     return done.stdout
 
 

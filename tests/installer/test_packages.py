@@ -1,0 +1,72 @@
+"""What a hook needs is chosen, pinned and unpacked; nothing of it runs, wherever it says that it lies."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import HookError
+from gateway.installer.packages import install_packages, lock_packages
+from tests.cli.test_install import commit
+from tests.installer.archives import make_tar, make_wheel, put
+from tests.installer.servers import serve_folder
+
+pytestmark = [pytest.mark.process, pytest.mark.row("T25")]
+
+SETTINGS = "[build-system]\nrequires = []\nbuild-backend = 'build'\nbackend-path = ['.']\n"
+LOCK_IN_PLACE = "from gateway.installer.packages import lock_packages; print(lock_packages(['wordlist'], '.'))"
+
+
+@pytest.fixture(autouse=True)
+def no_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+
+def list_building_files(ran: Path) -> dict[str, str]:
+    """A package with a backend of its own, which needs nothing to run."""
+    return {"pyproject.toml": SETTINGS, "build.py": f"open({str(ran)!r}, 'w')\n", "PKG-INFO": "Name: evil\n"}
+
+
+@pytest.mark.parametrize("way", ["file", "http", "git"])
+def test_nothing_is_built_that_a_package_names_by_its_address(tmp_path: Path, way: str) -> None:
+    near, ran, name = tmp_path / "near", tmp_path / "ran", "evil-1.0.tar.gz"
+    files = list_building_files(ran)
+    commit(tmp_path / "repository", files)
+    make_tar(tmp_path / name, {f"evil-1.0/{file}": text for file, text in files.items()})
+    with serve_folder(tmp_path) as web:
+        where = {
+            "file": f"file://{tmp_path}/{name}",
+            "http": f"{web}/{name}",
+            "git": f"git+file://{tmp_path}/repository",
+        }
+        make_wheel(near, "wordlist", {}, [f"evil @ {where[way]}"])
+        with pytest.raises(HookError, match="packages of hooks are wheels"):
+            lock_packages(["wordlist"], near)
+    assert not ran.exists()
+
+
+def test_a_wheel_that_a_package_names_by_its_address_is_refused(tmp_path: Path) -> None:
+    elsewhere = make_wheel(tmp_path / "elsewhere", "verbs", {})
+    make_wheel(tmp_path / "near", "wordlist", {}, [f"verbs @ {elsewhere.as_uri()}"])
+    with pytest.raises(HookError, match="verbs would come from an address that a package names"):
+        lock_packages(["wordlist"], tmp_path / "near")
+
+
+def test_what_a_package_needs_is_pinned_and_installed(tmp_path: Path) -> None:
+    near = tmp_path / "near"
+    make_wheel(near, "verbs", {"verbs/__init__.py": ""}, version="1.0rc1+local")
+    make_wheel(near, "wordlist", {}, ["verbs>=1.0rc1"])
+    locked = lock_packages(["wordlist"], near)
+    assert [line.partition(" ")[0] for line in locked] == ["verbs==1.0rc1+local", "wordlist==1.0"]
+    install_packages(locked, tmp_path / "place", near)
+    assert (tmp_path / "place" / "verbs" / "__init__.py").exists()
+
+
+def test_nothing_is_imported_of_the_folder_where_one_stands(tmp_path: Path) -> None:
+    """Who looks at a hook stands in its folder, which may have a `pip.py`."""
+    make_wheel(tmp_path, "wordlist", {})
+    put(tmp_path, {"pip.py": "open('ran', 'w')\n"})
+    done = subprocess.run([sys.executable, "-P", "-c", LOCK_IN_PLACE], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith("('wordlist==1.0 --hash="), done.stderr
+    assert not (tmp_path / "ran").exists()
