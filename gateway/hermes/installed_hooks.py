@@ -55,12 +55,12 @@ class InstalledSource(HermesFolderSource):
         return read_manifest(folder, _name_of(folder))
 
     def _find_folders(self) -> Mapping[str, Path]:
-        """Those that the lock names; all that lie there, where it cannot be read."""
-        if self.lock.trouble:
-            folders = sorted(self.path.glob("*@*")) if self.path.is_dir() else []
-            return {_name_of(folder): folder for folder in folders}
+        """Those that the lock names; all that lie there, where it cannot be read, or not what it says of them."""
+        unreadable = dict(self.lock.list_unreadable())
+        lying = sorted(self.path.glob("*@*")) if self.lock.trouble or unreadable else []
+        unclear = {name: one for one in lying if (name := _name_of(one)) in unreadable or self.lock.trouble}
         found = ((name, self.lock.folder / one.path) for name, one in self.lock.list())
-        return {name: folder for name, folder in found if folder.parent == self.path}
+        return {**unclear, **{name: folder for name, folder in found if folder.parent == self.path}}
 
     def _read_installed(self, name: str, folder: Path) -> HookVersion:
         """As it is called, or, where a placed folder stands in for it, as its own folder is."""

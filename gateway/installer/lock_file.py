@@ -137,11 +137,12 @@ def remove_installed_skill(home: Home, name: str) -> None:
 
 
 def remove_unused(home: Home) -> None:
-    """The folders that the lock does not name, or no longer."""
-    named = {Path(one.path).name for one in read_installed(home).values()}
+    """The folders that the lock does not name, or no longer; not those of a hook whose entry cannot be read."""
+    lock = _read_lock(home)
+    named, unreadable = {Path(one.path).name for _, one in lock.list()}, dict(lock.list_unreadable())
     for place in (home.installed_hooks, home.installed_hooks / PACKAGES_FOLDER):
         for folder in place.glob("*@*"):
-            if folder.name not in named:
+            if folder.name not in named and folder.name.rpartition("@")[0] not in unreadable:
                 remove_tree(folder)
 
 
@@ -153,5 +154,10 @@ def remove_tree(folder: Path) -> None:
 
 
 def _write(home: Home, hooks: Mapping[str, InstalledHook], skills: Mapping[str, InstalledSkill]) -> None:
-    found = {"version": LOCK_VERSION, "hooks": dict(sorted(hooks.items())), "skills": dict(sorted(skills.items()))}
+    """What cannot be read stays as it is, unless it was installed again."""
+    lock = _read_lock(home)
+    all_hooks = {**dict(lock.list_unreadable()), **hooks}
+    all_skills = {**dict(lock.list_unreadable_skills()), **skills}
+    sections = {"hooks": dict(sorted(all_hooks.items())), "skills": dict(sorted(all_skills.items()))}
+    found = {"version": LOCK_VERSION, **sections}
     write_atomically(home.hooks_lock, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

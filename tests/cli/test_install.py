@@ -482,6 +482,41 @@ def test_what_a_frozen_file_names_stays_in_its_place(
     assert not outside.exists()
 
 
+@pytest.mark.row("T25")
+def test_an_entry_that_cannot_be_read_is_kept_and_named(gateway: GatewayProcess, greet: Path, tmp_path: Path) -> None:
+    guard = "name: guard\nintercepts: [llm:after]\non_error: deny\n"
+    source = str(put(tmp_path / "guard", {**GREET, "HOOK.yaml": guard}))
+    gateway.cli("hooks", "install", source, "--yes")
+    gateway.home.hooks_lock.write_text(gateway.home.hooks_lock.read_text().replace('"deny"', '"denny"'))
+    before = lock_of(gateway)["guard"]
+    named = f"{gateway.home.hooks_lock}: hooks.guard: "
+    done = gateway.cli("hooks", "install", str(greet), "--yes")
+    assert (done.returncode, named in done.stderr, "install the hook again" in done.stderr) == (0, True, True)
+    assert lock_of(gateway) == {"greet": lock_of(gateway)["greet"], "guard": before}
+    gateway.cli("hooks", "remove", "greet")
+    assert (lock_of(gateway), code_of(gateway, "guard")) == ({"guard": before}, HANDLER)
+    frozen = gateway.cli("hooks", "freeze")
+    assert (frozen.returncode, frozen.stdout, named in frozen.stderr) == (1, "", True)
+    listed = json.loads(gateway.cli("hooks", "list", "--all", "--json").stdout)["hooks"]
+    assert [named in hook["reason"] for hook in listed if hook["name"] == "guard"] == [True]
+    assert "hooks.guard: " in gateway.cli("hooks", "list", "--all").stdout
+    assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
+    assert lock_of(gateway)["guard"]["grants"]["on_error"] == "deny"
+
+
+@pytest.mark.row("T25")
+def test_an_unreadable_lock_is_mended_as_its_error_says(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    before = gateway.home.hooks_lock.read_text()
+    gateway.home.hooks_lock.write_text(before[:40])
+    for words in (("install", str(greet), "--yes"), ("remove", "greet")):
+        done = gateway.cli("hooks", *words)
+        assert (done.returncode, "move it away and install all again" in done.stderr) == (1, True), done.stderr
+    gateway.home.hooks_lock.rename(gateway.home.hooks_lock.with_suffix(".bad"))
+    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
+    assert (gateway.home.hooks_lock.read_text(), code_of(gateway)) == (before, HANDLER)
+
+
 def test_a_kill_between_folder_and_lock_leaves_what_was_there(gateway: GatewayProcess, greet: Path) -> None:
     """The folder is there first: who names it in the lock decides."""
     gateway.cli("hooks", "install", str(greet), "--yes")

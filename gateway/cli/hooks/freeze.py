@@ -10,7 +10,7 @@ import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
 from gateway.cli.hooks.install import notify_gateway, show_request
-from gateway.cli.hooks.installer import NOBODY_ASKED
+from gateway.cli.hooks.installer import NOBODY_ASKED, show_faults
 from gateway.cli.hooks.skills import reload_skills, show_skill
 from gateway.cli.output import ask_person, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
@@ -46,6 +46,8 @@ DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.verb == "freeze":
+        if faults := [*HooksLock(home.hooks_lock).list_faults()]:
+            raise HookError("\n".join(faults))  # a home that is made the same would lack these
         skills = msgspec.to_builtins(read_installed_skills(home))
         show_json({"version": 1, "hooks": msgspec.to_builtins(read_installed(home)), "skills": skills})
         return None
@@ -58,6 +60,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 def sync(args: argparse.Namespace, home: Home) -> int:
     """Nothing changes before all of it is there, is what was frozen, and somebody has said yes."""
     frozen = read_frozen(Path(args.file))
+    show_faults(home)
     there, there_skills = read_installed(home), read_installed_skills(home)
     wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
     gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
@@ -118,6 +121,8 @@ def read_frozen(file: Path) -> HooksLock:
         raise HookError(f"{file} is not there")
     if lock.trouble:
         raise HookError(lock.trouble.partition(";")[0])
+    for fault in lock.list_faults():
+        raise HookError(fault.partition(";")[0])
     for name, hook in lock.list():
         check_entry(f"{file}: hooks.{name}", HOOK_NAME, name, hook)
     for name, skill in lock.list_skills():

@@ -17,7 +17,7 @@ from gateway.cli.output import ask_person, escape_text, print_data, print_note, 
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.installed import InstalledHook, InstalledSkill
+from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook, list_text_files
 from gateway.installer.fetched_skill import FetchedSkill
@@ -107,7 +107,14 @@ class Installer(ABC, Generic[Entry, Fetched]):
         return ""
 
 
+def show_faults(home: Home) -> None:
+    """What the lock holds that cannot be read: it stays, and does not run."""
+    for fault in HooksLock(home.hooks_lock).list_faults():
+        print_note(f"! {fault}")
+
+
 def run_install(installer: Installer[Entry, Fetched]) -> int | None:
+    show_faults(installer.home)
     with open_workspace(installer.home) as work:
         if is_listed_name(installer.args.source):
             found = fetch_listed(installer, installer.args.source, work)
@@ -195,6 +202,7 @@ def run_remove(installer: Installer[Entry, Fetched]) -> None:
 
 def list_names(installer: Installer[Entry, Fetched], names: Sequence[str]) -> list[str]:
     """These, or all. HookError: one of them is not installed."""
+    show_faults(installer.home)
     installed = installer.read_installed()
     for name in names:
         if name not in installed:

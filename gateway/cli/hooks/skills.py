@@ -19,6 +19,7 @@ from gateway.cli.hooks.installer import (
     run_remove,
     run_update,
     show_differences,
+    show_faults,
     show_missing_grants,
 )
 from gateway.cli.hooks.options import (
@@ -163,6 +164,7 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
         print_data(to_one_line(f"{one['name']} {one['version']}".strip()), "", "bold")
         print_data(to_one_line(one["description"], 1000), "  ")
         print_data(to_one_line(one["folder"]), "  ", "dim")
+    show_faults(home)
     if not found:
         print_note("there are no skills; look for some: hermes-gateway skills search")
     for finding in (*wrong, *left_out):

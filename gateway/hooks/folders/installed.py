@@ -23,6 +23,7 @@ LOCK_VERSION = 1
 INSTALLED_FOLDER = "installed"
 SKILLS_FOLDER = "skills"  # in there
 REMEDY = "install the hook again, or put back the file from a backup"
+FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 
 
 class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,6 +73,13 @@ class LockFile(msgspec.Struct, frozen=True, kw_only=True):
     skills: dict[str, msgspec.Raw] = {}
 
 
+class UnreadableEntry(msgspec.Struct, frozen=True):
+    """As it stands in the file, and why nobody can read it."""
+
+    raw: msgspec.Raw
+    reason: str
+
+
 Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
 
@@ -81,8 +89,8 @@ class HooksLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
-        self._entries: Mapping[str, InstalledHook | str] = {}
-        self._skills: Mapping[str, InstalledSkill | str] = {}
+        self._entries: Mapping[str, InstalledHook | UnreadableEntry] = {}
+        self._skills: Mapping[str, InstalledSkill | UnreadableEntry] = {}
         self._wrong = ""
 
     @property
@@ -110,14 +118,35 @@ class HooksLock:
             if isinstance(one, InstalledSkill):
                 yield name, one
 
+    def list_unreadable(self) -> Iterator[tuple[str, msgspec.Raw]]:
+        """All other hooks, as they stand in the file."""
+        self._follow()
+        yield from ((name, one.raw) for name, one in self._entries.items() if isinstance(one, UnreadableEntry))
+
+    def list_unreadable_skills(self) -> Iterator[tuple[str, msgspec.Raw]]:
+        """Likewise."""
+        self._follow()
+        yield from ((name, one.raw) for name, one in self._skills.items() if isinstance(one, UnreadableEntry))
+
+    def list_faults(self) -> Iterator[str]:
+        """Which entries cannot be read, why, and what helps."""
+        self._follow()
+        for kind, entries in (("hook", self._entries), ("skill", self._skills)):
+            for name, one in sorted(entries.items()):
+                if isinstance(one, UnreadableEntry):
+                    yield self._describe_fault(kind, name, one)
+
+    def _describe_fault(self, kind: str, name: str, entry: UnreadableEntry) -> str:
+        return f"{self._path}: {kind}s.{to_one_line(name)}: {entry.reason}; {REMEDY.replace('hook', kind)}"
+
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""
         self._follow()
         lies_there = folder.is_relative_to(self._path.parent / INSTALLED_FOLDER)
         if self._wrong and lies_there:
             raise HookError(self._wrong)
-        if isinstance(known := self._entries.get(name), str):
-            raise HookError(f"{self._path}: hooks.{name}: {known}; {REMEDY}")
+        if isinstance(known := self._entries.get(name), UnreadableEntry):
+            raise HookError(self._describe_fault("hook", name, known))
         brought = (hook for _, skill in self.list_skills() for hook in skill.hooks.values())
         for one in (*(hook for _, hook in self.list()), *brought):
             if _is_same_place(self._path.parent / one.path, folder):
@@ -132,7 +161,7 @@ class HooksLock:
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             self._seen, self._entries, self._skills = None, {}, {}
-            self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {REMEDY}"
+            self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {FILE_REMEDY}"
             return
         seen = (found.st_mtime_ns, found.st_ino, found.st_size)
         if seen != self._seen:
@@ -140,10 +169,12 @@ class HooksLock:
             try:
                 self._entries, self._skills = _read_entries(self._path)
             except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-                self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {REMEDY}"
+                self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {FILE_REMEDY}"
 
 
-def _read_entries(path: Path) -> tuple[Mapping[str, InstalledHook | str], Mapping[str, InstalledSkill | str]]:
+def _read_entries(
+    path: Path,
+) -> tuple[Mapping[str, InstalledHook | UnreadableEntry], Mapping[str, InstalledSkill | UnreadableEntry]]:
     """Hooks and skills by their names; where one cannot be understood, why."""
     file = msgspec.json.decode(path.read_bytes(), type=LockFile)
     if file.version != LOCK_VERSION:
@@ -152,11 +183,11 @@ def _read_entries(path: Path) -> tuple[Mapping[str, InstalledHook | str], Mappin
     return hooks, {name: _read_entry(raw, InstalledSkill) for name, raw in file.skills.items()}
 
 
-def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | str:
+def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
-        return to_one_line(str(error))
+        return UnreadableEntry(raw, to_one_line(str(error)))
 
 
 def _is_same_place(one: Path, other: Path) -> bool:
