@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gateway.backup.archive_reader import ReadArchive, read_archive
 from gateway.backup.contents import ENV, JOURNAL, BackupError, list_pieces
+from gateway.backup.mounts import check_mounts
 from gateway.backup.restore_plan import NEW, apply_plan, has_content, resume_restore, write_plan
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.engine.sqlite.backup import verify_journal
@@ -37,7 +38,8 @@ def restore_archive(archive: Path, home: Home, *, replace: bool, own_only: bool 
 
     Raises:
         HomeBusy: a gateway serves it.
-        BackupError: the copy is not whole, or something is there and is not to be replaced; nothing has changed.
+        BackupError: the copy is not whole, or something is there and is not to be replaced, or is mounted so that it
+            cannot be; nothing has changed.
         EngineError: the journal in it is damaged; nothing has changed.
     """
     home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -56,6 +58,7 @@ def restore_archive(archive: Path, home: Home, *, replace: bool, own_only: bool 
             there = [name for name in mine if has_content(home.root / name)]
             if there and not replace:
                 raise BackupError(describe_conflict(home, there))
+            check_mounts(home, sorted({*pieces, *there}))
             write_plan(part, home, pieces, there)
             part.rename(home.restore)
         finally:
