@@ -153,7 +153,9 @@ def find_listed(
     if address and address not in (known.address for known in list_indexes(home)):
         wrong.append("that index is not known here: hermes-gateway hooks index add ADDRESS --key KEY")
     if not found:
-        missing = f"no index has a {kind} {name}" + (f"; what lies here is ./{name}" if Path(name).exists() else "")
+        missing = f"no index has such a {kind}: {name}" + (
+            f"; what lies here is ./{name}" if Path(name).exists() else ""
+        )
         what = f"{address} has no {kind} {name}" if address else missing
         raise HookError("\n".join((what, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
     if len({entry.digest for _, entry in found}) > 1:

@@ -103,7 +103,7 @@ def test_a_folder_that_lies_here_is_not_taken_for_what_an_index_has(
     (here / "greet").mkdir(parents=True)
     with contextlib.chdir(here):
         unknown = gateway.cli("hooks", "install", "greet", "--yes")
-        assert (unknown.returncode, "no index has a hook greet; what lies here is ./greet" in unknown.stderr) == (
+        assert (unknown.returncode, "no index has such a hook: greet; what lies here is ./greet" in unknown.stderr) == (
             1,
             True,
         )
