@@ -180,4 +180,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def waits_for_home(gateway: InstalledGateway, pid: int) -> bool:
-    return any(link.readlink() == gateway.home.lock for link in Path(f"/proc/{pid}/fd").iterdir())
+    try:
+        return any(link.readlink() == gateway.home.lock for link in Path(f"/proc/{pid}/fd").iterdir())
+    except FileNotFoundError:  # one was closed meanwhile
+        return False
