@@ -1,10 +1,14 @@
 """`hermes-gateway stop`: end the running gateway as its supervisor would, and wait until it has ended."""
 
 import argparse
+import time
 
 from gateway.cli.output import print_note, show_progress
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
+from gateway.daemon.home_lock import lock_holder_of
+
+GLANCE = 0.05  # seconds between two looks at whether it still holds its home
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -18,8 +22,11 @@ def run(_args: argparse.Namespace, home: Home) -> None:
 
 
 def stop_gateway(home: Home) -> None:
-    """It has ended when this returns. NotRunning: none serves the home."""
+    """It holds the home no longer when this returns. NotRunning: none serves it."""
+    holder = lock_holder_of(home.lock)
     with ControlClient(home.socket, timeout=None) as client:
         client.call("stop")
         for _ in client.messages():  # it hangs up at the end
             pass
+    while holder and lock_holder_of(home.lock) == holder:  # it closes what it has open after that
+        time.sleep(GLANCE)
