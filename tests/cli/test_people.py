@@ -154,7 +154,7 @@ def test_setup_asks_who_of_them_is_the_owner_and_writes_it(
     keeper, end = pty.openpty()
     given = ["setup", "telegram", "--token", TOKEN, "--allow", allowed, "--home-channel", ANN, "--no-check"]
     command = [sys.executable, "-m", "gateway.cli", *given]
-    os.write(keeper, f"{typed}\n".encode())  # and nothing about the shell
+    os.write(keeper, f"{typed}\n\n".encode())  # nobody else approves, and nothing about the shell
     done = subprocess.run(
         command, env=gateway.environ, stdin=end, capture_output=True, text=True, timeout=60, check=False
     )
