@@ -58,6 +58,8 @@ MADE: Mapping[str, str] = {
 USED: Mapping[str, frozenset[str]] = {
     "gateway/agent/toolbox/repository_check.py: SECTION": frozenset({"fullmatch"}),
     "gateway/agent/toolbox/repository_check.py: SETTING": frozenset({"fullmatch"}),
+    "gateway/cli/hooks/freeze.py: HOOK_NAME": frozenset({"match"}),
+    "gateway/cli/hooks/freeze.py: SKILL_NAME": frozenset({"match"}),
 }
 
 
