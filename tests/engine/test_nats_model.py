@@ -29,6 +29,7 @@ IDS = st.one_of(st.none(), st.sampled_from(["m1", "m2", "m3"]))
 EXPECTED = st.one_of(st.none(), st.integers(0, 12))
 PUTS = st.builds(NewRecord, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED)
 EXAMPLES, STEPS = 25, 30
+LIMIT = 900  # seconds; the servers write each word to the disk, and there are slow ones
 TOLD_SECONDS = 10.0  # by when a server has told of what was done
 
 
@@ -169,6 +170,7 @@ class ServerJournals(RuleBasedStateMachine):
         self.runner.close()
 
 
+@pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("servers", ["nats_server", "nats_servers"])
 def test_nats_does_what_memory_does(request: pytest.FixtureRequest, servers: str) -> None:
     class Journals(ServerJournals):
