@@ -1,13 +1,11 @@
 """Skills that were installed: as long as they lie there as they were, they are skills like those that were placed."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from gateway.agent.skills import FILE, Skill, read_skill
 from gateway.config.home import Home
-from gateway.errors import HookError
 from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.yaml_source import Finding, SourceLocation
 
 CHANGED = "is not what was installed"
@@ -25,16 +23,9 @@ def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Sk
         if name in names:
             words, remedy = PLACED.format(place=names[name]), "remove one of the two"
             findings.append(Finding(place, words, remedy, "warning"))
-        elif not _is_intact(folder, entry.digest):
+        elif not has_digest(folder, entry.digest):
             remedy = f"install it again, or: hermes-gateway skills remove {name}"
             findings.append(Finding(place, f"the skill {name} {CHANGED}", remedy))
         elif skill := read_skill(folder, findings):
             found.append(skill)
     return tuple(found), tuple(findings)
-
-
-def _is_intact(folder: Path, digest: str) -> bool:
-    try:
-        return read_whole_folder(folder, known=digest).digest == digest
-    except HookError:
-        return False

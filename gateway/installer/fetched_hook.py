@@ -46,7 +46,7 @@ class FetchedHook:
     @property
     def folder_name(self) -> str:
         """Where it is installed, beside other versions of it."""
-        return f"{self.name}@{self.digest.removeprefix(PREFIX)[:SHORT]}"
+        return f"{self.name}@{cut_digest(self.digest)}"
 
     @property
     def grants(self) -> HookGrants:
@@ -65,6 +65,11 @@ class FetchedHook:
             url=manifest.url,
             on_error=manifest.on_error,
         )
+
+
+def cut_digest(digest: str) -> str:
+    """As it stands in the name of a folder."""
+    return digest.removeprefix(PREFIX)[:SHORT]
 
 
 def fetch_hook(

@@ -8,7 +8,7 @@ from gateway.agent import Skill
 from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
 from gateway.hooks.folders.trusted_copy import read_whole_folder
-from gateway.installer.fetched_hook import FetchedHook, read_hook
+from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
@@ -36,6 +36,11 @@ class FetchedSkill:
     @property
     def folder(self) -> Path:
         return self.skill.folder
+
+    @property
+    def folder_name(self) -> str:
+        """Where it is installed, beside other versions of it; the last part is called as it is, as skills are."""
+        return f"{self.name}@{cut_digest(self.digest)}/{self.name}"
 
 
 def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said: str = "") -> FetchedSkill:

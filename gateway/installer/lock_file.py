@@ -1,15 +1,17 @@
 """What is installed: the folders, and `hooks.lock`, which names them. Its one writer.
 
-A hook is installed when the lock names its folder: that is written last, in one go. So whatever is cut off leaves what
-was there before, and at most a folder that nobody names, which goes at the next time.
+A hook or a skill is installed when the lock names its folder: that is written last, in one go. So whatever is cut off
+leaves what was there before, and at most a folder that nobody names, which goes at the next time.
 """
 
+import errno
 import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -26,16 +28,22 @@ from gateway.hooks.folders.installed import (
     InstalledSkill,
 )
 from gateway.hooks.folders.switches import write_atomically
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.folders.trusted_copy import has_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
+from gateway.installer.index_file import Kind
 
 WORK_PREFIX = ".work-"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def open_workspace(home: Home) -> Iterator[Path]:
-    """A folder for what is fetched; it goes afterwards. HookError: somebody else installs at this moment."""
+    """A folder for what is fetched; it goes afterwards.
+
+    Raises:
+        HookError: somebody else installs at this moment, or the disk is full.
+    """
     home.installed_hooks.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = os.open(home.installed_hooks, os.O_RDONLY)
     try:
@@ -50,6 +58,11 @@ def open_workspace(home: Home) -> Iterator[Path]:
             remove_tree(work)
     except BlockingIOError:
         raise HookError("somebody else installs hooks into this home at this moment; try again") from None
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        what = f"{error.strerror}: {home.installed_hooks}; what was installed before is as it was"
+        raise HookError(f"{what}\nmake room there, and try again") from None
     finally:
         os.close(folder)
 
@@ -64,6 +77,12 @@ def read_installed_skills(home: Home) -> Mapping[str, InstalledSkill]:
     return dict(_read_lock(home).list_skills())
 
 
+def list_unreadable(home: Home, kind: Kind) -> Collection[str]:
+    """The names of those whose entries cannot be read."""
+    lock = _read_lock(home)
+    return [name for name, _ in (lock.list_unreadable() if kind == "hook" else lock.list_unreadable_skills())]
+
+
 def _read_lock(home: Home) -> HooksLock:
     lock = HooksLock(home.hooks_lock)
     if lock.trouble:
@@ -71,22 +90,62 @@ def _read_lock(home: Home) -> HooksLock:
     return lock
 
 
-def add_installed(home: Home, hook: FetchedHook) -> None:
-    """Its folder, its packages, and its name in the lock, in place of what went by that name."""
-    target = home.installed_hooks / hook.folder_name
-    packages = home.installed_hooks / PACKAGES_FOLDER / hook.folder_name
-    for old in (target, packages):
-        remove_tree(old)
-    staged = hook.folder.with_name(hook.folder_name)
-    read_whole_folder(hook.folder).write_to(staged)
-    if read_whole_folder(staged).digest != hook.digest:
-        raise HookError(f"{hook.name} changed while it was being installed; nothing was")
-    if hook.packages_folder:
-        packages.parent.mkdir(mode=0o700, exist_ok=True)
-        hook.packages_folder.rename(packages)
-    staged.rename(target)
-    entry = _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}")
-    _write(home, {**read_installed(home), hook.name: entry}, read_installed_skills(home))
+@dataclass(frozen=True, slots=True)
+class InstalledChange:
+    """What is installed, in place of what went by these names, and what is installed no more."""
+
+    hooks: Sequence[FetchedHook] = ()
+    skills: Sequence[FetchedSkill] = ()
+    gone_hooks: Collection[str] = ()
+    gone_skills: Collection[str] = ()
+
+
+def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
+    """All of it or nothing: everything is laid out first, and counts with the lock, which is written once.
+
+    Folders that are named no more go with `remove_unused`.
+
+    Raises:
+        HookError: something of it changed meanwhile; all is as it was.
+        OSError: the disk is full; likewise.
+    """
+    moves = [*_lay_out(home, change, work / "staged")]
+    entries = {hook.name: _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}") for hook in change.hooks}
+    skills = {skill.name: _make_skill_entry(skill) for skill in change.skills}
+    with ExitStack() as undo:
+        for number, (staged, target) in enumerate(moves):
+            if target.exists():
+                _move(target, work / f"old-{number}", undo)
+            if staged:
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _move(staged, target, undo)
+        _write(home, entries, skills, change)
+        undo.pop_all()
+
+
+def _lay_out(home: Home, change: InstalledChange, place: Path) -> Iterator[tuple[Path | None, Path]]:
+    """Each folder as it will lie there, and where; None: nothing is to lie there. What does already is left alone."""
+    for hook in change.hooks:
+        target = home.installed_hooks / hook.folder_name
+        yield hook.packages_folder, home.installed_hooks / PACKAGES_FOLDER / hook.folder_name
+        if not has_digest(target, hook.digest):
+            yield _copy_whole(hook, place / hook.folder_name), target
+    for skill in change.skills:
+        target = home.installed_skills / skill.folder_name
+        if not has_digest(target, skill.digest):
+            yield _copy_whole(skill, place / SKILLS_FOLDER / skill.folder_name), target
+
+
+def _copy_whole(found: FetchedHook | FetchedSkill, staged: Path) -> Path:
+    read_whole_folder(found.folder).write_to(staged)
+    if not has_digest(staged, found.digest):
+        raise HookError(f"{found.name} changed while it was being installed; nothing was")
+    return staged
+
+
+def _move(source: Path, target: Path, undo: ExitStack) -> None:
+    source.rename(target)
+    undo.callback(target.rename, source)
 
 
 def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
@@ -101,25 +160,9 @@ def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
     )
 
 
-def remove_installed(home: Home, name: str) -> None:
-    """It is installed no more; its folder goes with `remove_unused`."""
-    hooks = {key: one for key, one in read_installed(home).items() if key != name}
-    _write(home, hooks, read_installed_skills(home))
-
-
-def add_installed_skill(home: Home, skill: FetchedSkill, work: Path) -> None:
-    """Its folder in place of the one before, and then what was agreed to; cut off in between, it counts as changed."""
-    staged, old = work / "staged", work / "old"
-    read_whole_folder(skill.folder).write_to(staged)
-    if read_whole_folder(staged).digest != skill.digest:
-        raise HookError(f"{skill.name} changed while it was being installed; nothing was")
-    target = home.installed_skills / skill.name
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    if target.exists():
-        target.rename(old)
-    staged.rename(target)
-    path = f"{INSTALLED_FOLDER}/{SKILLS_FOLDER}/{skill.name}"
-    entry = InstalledSkill(
+def _make_skill_entry(skill: FetchedSkill) -> InstalledSkill:
+    path = f"{INSTALLED_FOLDER}/{SKILLS_FOLDER}/{skill.folder_name}"
+    return InstalledSkill(
         source=skill.source,
         index=skill.index,
         commit=skill.commit,
@@ -127,23 +170,23 @@ def add_installed_skill(home: Home, skill: FetchedSkill, work: Path) -> None:
         path=path,
         hooks={hook.name: _make_entry(hook, f"{path}/{BROUGHT_FOLDER}/{hook.name}") for hook in skill.hooks},
     )
-    _write(home, read_installed(home), {**read_installed_skills(home), skill.name: entry})
-
-
-def remove_installed_skill(home: Home, name: str) -> None:
-    skills = {key: one for key, one in read_installed_skills(home).items() if key != name}
-    _write(home, read_installed(home), skills)
-    remove_tree(home.installed_skills / name)
 
 
 def remove_unused(home: Home) -> None:
-    """The folders that the lock does not name, or no longer; not those of a hook whose entry cannot be read."""
+    """The folders that the lock does not name, or no longer; not those of an entry that cannot be read."""
     lock = _read_lock(home)
     named, unreadable = {Path(one.path).name for _, one in lock.list()}, dict(lock.list_unreadable())
     for place in (home.installed_hooks, home.installed_hooks / PACKAGES_FOLDER):
         for folder in place.glob("*@*"):
             if folder.name not in named and folder.name.rpartition("@")[0] not in unreadable:
                 remove_tree(folder)
+    # An earlier version laid a skill out as NAME, and not in NAME@DIGEST.
+    skills = [home.own_folder / one.path for _, one in lock.list_skills()]
+    unreadable = dict(lock.list_unreadable_skills())
+    for folder in home.installed_skills.glob("*"):
+        is_named = any(one.is_relative_to(folder) for one in skills)
+        if not is_named and folder.name.partition("@")[0] not in unreadable:
+            remove_tree(folder)
 
 
 def remove_tree(folder: Path) -> None:
@@ -153,11 +196,19 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(home: Home, hooks: Mapping[str, InstalledHook], skills: Mapping[str, InstalledSkill]) -> None:
-    """What cannot be read stays as it is, unless it was installed again."""
+def _write(
+    home: Home,
+    hooks: Mapping[str, InstalledHook],
+    skills: Mapping[str, InstalledSkill],
+    change: InstalledChange,
+) -> None:
+    """What cannot be read stays as it is, unless it was installed again or removed."""
     lock = _read_lock(home)
-    all_hooks = {**dict(lock.list_unreadable()), **hooks}
-    all_skills = {**dict(lock.list_unreadable_skills()), **skills}
-    sections = {"hooks": dict(sorted(all_hooks.items())), "skills": dict(sorted(all_skills.items()))}
-    found = {"version": LOCK_VERSION, **sections}
+    all_hooks = {**dict(lock.list_unreadable()), **dict(lock.list()), **hooks}
+    all_skills = {**dict(lock.list_unreadable_skills()), **dict(lock.list_skills()), **skills}
+    found = {
+        "version": LOCK_VERSION,
+        "hooks": {name: one for name, one in sorted(all_hooks.items()) if name not in change.gone_hooks},
+        "skills": {name: one for name, one in sorted(all_skills.items()) if name not in change.gone_skills},
+    }
     write_atomically(home.hooks_lock, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

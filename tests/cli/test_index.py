@@ -154,6 +154,12 @@ def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: 
     publisher.publish("greet", {"handler.py": HANDLER.replace("hello", "hullo")})
     told = gateway.cli("hooks", "update", "--yes")
     assert (told.returncode, "hullo" in told.stdout) == (0, True), told.stderr
+    # It is mended from where it lies, too, and goes on coming by its index.
+    file = gateway.home.own_folder / lock_of(gateway)["greet"]["path"] / "handler.py"
+    file.chmod(0o600)
+    file.write_text("planted\n")
+    again = gateway.cli("hooks", "install", lock_of(gateway)["greet"]["source"], "--yes")
+    assert (again.returncode, "hullo" in file.read_text(), lock_of(gateway)["greet"]["index"]) == (0, True, address)
     # Another index that has a hook of this name is not asked for what came by the first one.
     other = Publisher(tmp_path / "other", gateway)
     other.publish("greet", {"handler.py": HANDLER.replace("hello", "taken over")})

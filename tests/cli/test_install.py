@@ -449,6 +449,11 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1])["removed"] == ["extra"]
         assert lock_of(other) == lock_of(gateway)
+        file = other.home.own_folder / lock_of(other)["greet"]["path"] / "handler.py"
+        file.chmod(0o600)
+        file.write_text("raise SystemExit('planted')\n")
+        mended = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
+        assert (json.loads(mended.stdout.splitlines()[-1])["installed"], code_of(other)) == (["greet"], HANDLER)
         put(greet, {"handler.py": HANDLER.replace("hello", "other")})
         gateway.cli("hooks", "remove", "greet")
         changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
@@ -502,6 +507,10 @@ def test_an_entry_that_cannot_be_read_is_kept_and_named(gateway: GatewayProcess,
     assert "hooks.guard: " in gateway.cli("hooks", "list", "--all").stdout
     assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
     assert lock_of(gateway)["guard"]["grants"]["on_error"] == "deny"
+    gateway.home.hooks_lock.write_text(gateway.home.hooks_lock.read_text().replace('"deny"', '"denny"'))
+    assert "or: hermes-gateway hooks remove guard" in gateway.cli("hooks", "install", str(greet), "--yes").stderr
+    assert gateway.cli("hooks", "remove", "guard").returncode == 0
+    assert ([*lock_of(gateway)], [*gateway.home.installed_hooks.glob("guard@*")]) == (["greet"], [])
 
 
 @pytest.mark.row("T25")

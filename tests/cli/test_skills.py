@@ -71,7 +71,7 @@ def test_the_agent_learns_it_without_a_restart_and_its_hook_runs(gateway: Gatewa
     assert gateway.call("hooks.info", {"name": "loud"})["restricted"] == "it was installed"
     removed = gateway.cli("skills", "remove", "coffee")
     assert (removed.returncode, names(gateway), lock_of(gateway)) == (0, [], {})
-    assert not (gateway.home.installed_skills / "coffee").exists()
+    assert [*gateway.home.installed_skills.iterdir()] == []
 
 
 @pytest.mark.row("T25")
@@ -87,7 +87,7 @@ def test_its_hook_is_held_to_what_it_says(gateway: GatewayProcess, coffee: Path)
 @pytest.mark.parametrize("name", ["SKILL.md", "hooks/loud/handler.py"])
 def test_what_was_changed_since_is_not_learnt(gateway: GatewayProcess, coffee: Path, name: str) -> None:
     gateway.cli("skills", "install", str(coffee), "--yes")
-    file = gateway.home.installed_skills / "coffee" / name
+    file = gateway.home.own_folder / lock_of(gateway)["coffee"]["path"] / name
     file.chmod(0o600)
     file.write_text(file.read_text() + "\n# planted\n")
     gateway.start()

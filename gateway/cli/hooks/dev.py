@@ -32,7 +32,7 @@ from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
 from gateway.installer.fetched_hook import fetch_hook, list_variables
-from gateway.installer.lock_file import add_installed, open_workspace, remove_installed
+from gateway.installer.lock_file import InstalledChange, change_installed, open_workspace
 from gateway.installer.source import parse_source
 from gateway.logs.log_files import LogFollower, LogPlace
 from gateway.logs.text import to_one_line
@@ -116,9 +116,8 @@ class DevHook:
                 return False
             if not self._digest:
                 show_request(hook)
-            elif hook.name != self.name:
-                remove_installed(self._home, self.name)
-            add_installed(self._home, hook)
+            gone = [self.name] if self._digest and hook.name != self.name else []
+            change_installed(self._home, InstalledChange(hooks=[hook], gone_hooks=gone), work)
         self.name, self.manifest, self._digest = hook.name, hook.manifest, hook.digest
         return True
 

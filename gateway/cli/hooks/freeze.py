@@ -2,9 +2,10 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -24,22 +25,22 @@ from gateway.hooks.folders.installed import (
     InstalledSkill,
     list_missing_grants,
 )
-from gateway.hooks.folders.trusted_copy import PREFIX
+from gateway.hooks.folders.trusted_copy import PREFIX, has_digest
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
-from gateway.installer.fetched_hook import SHORT, FetchedHook, fetch_hook
+from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.lock_file import (
-    add_installed,
-    add_installed_skill,
+    InstalledChange,
+    change_installed,
     open_workspace,
     read_installed,
     read_installed_skills,
-    remove_installed,
-    remove_installed_skill,
     remove_unused,
 )
 from gateway.installer.source import limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
+
+Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
 DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 
@@ -64,8 +65,10 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     there, there_skills = read_installed(home), read_installed_skills(home)
     wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
     gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
-    new = {name: one for name, one in wanted.items() if name not in there or not is_same(one, there[name])}
-    new_skills = {name: one for name, one in wanted_skills.items() if one != there_skills.get(name)}
+    new = {name: one for name, one in wanted.items() if not is_installed(home, one, there.get(name))}
+    new_skills = {
+        name: one for name, one in wanted_skills.items() if not is_installed(home, one, there_skills.get(name))
+    }
     installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
         with show_progress(f"fetching {len(installed)} that are not here"):
@@ -77,9 +80,9 @@ def sync(args: argparse.Namespace, home: Home) -> int:
             print_note("all is as it was frozen")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return int(ExitCode.FAILED)
-        change_hooks(home, hooks, gone)
-        if new_skills or gone_skills:
-            change_skills(home, skills, gone_skills, work)
+        change = InstalledChange(hooks, skills, gone, gone_skills)
+        change_installed(home, change, work)
+        report_change(home, change)
     if args.json:
         show_json({"installed": installed, "removed": removed})
     elif installed or removed:
@@ -87,22 +90,13 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def change_hooks(home: Home, new: Sequence[FetchedHook], gone: Sequence[str]) -> None:
-    for hook in new:
-        add_installed(home, hook)
-    for name in gone:
-        remove_installed(home, name)
-    for name in [hook.name for hook in new] or [""]:
-        notify_gateway(home, name)
+def report_change(home: Home, change: InstalledChange) -> None:
+    if change.hooks or change.gone_hooks:
+        for name in [hook.name for hook in change.hooks] or [""]:
+            notify_gateway(home, name)
+    if change.skills or change.gone_skills:
+        reload_skills(home)
     remove_unused(home)
-
-
-def change_skills(home: Home, new: Sequence[FetchedSkill], gone: Sequence[str], work: Path) -> None:
-    for skill in new:
-        add_installed_skill(home, skill, work / f"skill-{skill.name}")
-    for name in gone:
-        remove_installed_skill(home, name)
-    reload_skills(home)
 
 
 def show_changes(hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
@@ -132,27 +126,38 @@ def read_frozen(file: Path) -> HooksLock:
 
 def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledHook | InstalledSkill) -> None:
     """HookError: `hooks freeze` has not written it. The file may be a stranger's, and its names become folders here."""
-    short = entry.digest.removeprefix(PREFIX)[:SHORT]
-    own = f"{SKILLS_FOLDER}/{name}" if isinstance(entry, InstalledSkill) else f"{name}@{short}"
+    folder = f"{name}@{cut_digest(entry.digest)}"
+    own = [folder]
+    if isinstance(entry, InstalledSkill):  # an earlier version laid it out as NAME
+        own = [f"{SKILLS_FOLDER}/{folder}/{name}", f"{SKILLS_FOLDER}/{name}"]
     for what, is_valid in (
         ("name", names.match(name)),
         ("digest", DIGEST.match(entry.digest)),
-        ("path", entry.path == f"{INSTALLED_FOLDER}/{own}"),
+        ("path", entry.path in [f"{INSTALLED_FOLDER}/{one}" for one in own]),
     ):
         if not is_valid:
             wrong = f"{to_one_line(place)}: its {what} is none that hooks freeze writes; nothing was changed"
             raise HookError(f"{wrong}\nhave the file written anew, where the hooks are: hermes-gateway hooks freeze")
 
 
-def is_same(one: InstalledHook, other: InstalledHook) -> bool:
-    return (one.digest, one.packages, one.source) == (other.digest, other.packages, other.source)
+def select_missing(home: Home, wanted: Mapping[str, Entry], there: Mapping[str, Entry]) -> Mapping[str, Entry]:
+    return {name: one for name, one in wanted.items() if not is_installed(home, one, there.get(name))}
+
+
+def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
+    """Whether just that is installed, and lies there as it was installed."""
+    if there is None or not has_digest(home.own_folder / there.path, there.digest):
+        return False
+    if isinstance(wanted, InstalledHook) and isinstance(there, InstalledHook) and wanted.packages != there.packages:
+        return False
+    return (wanted.digest, wanted.source, wanted.index) == (there.digest, there.source, there.index)
 
 
 def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
     """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
     source = parse_source(frozen.source)
-    own = work / name
-    own.mkdir(mode=0o700)
+    own = work / "hooks" / name
+    own.mkdir(mode=0o700, parents=True)
     environ = get_process_environment()
     hook = fetch_hook(limit_to_commit(source, frozen.commit), own, environ, frozen.source, frozen.packages)
     if (hook.name, hook.digest) != (name, frozen.digest):
@@ -164,8 +169,8 @@ def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
 
 def fetch_frozen_skill(name: str, frozen: InstalledSkill, work: Path) -> FetchedSkill:
     """HookError: what lies there now is not what was frozen."""
-    own = work / f"skill-{name}"
-    own.mkdir(mode=0o700)
+    own = work / "skills" / name
+    own.mkdir(mode=0o700, parents=True)
     source = limit_to_commit(parse_source(frozen.source), frozen.commit)
     skill = fetch_skill(source, own, get_process_environment(), frozen.source)
     if (skill.name, skill.digest) != (name, frozen.digest):

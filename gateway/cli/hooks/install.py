@@ -25,7 +25,7 @@ from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import add_installed, open_workspace, read_installed, remove_installed, remove_unused
+from gateway.installer.lock_file import InstalledChange, open_workspace, read_installed
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 
@@ -77,14 +77,11 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         show_missing_grants(update.more)
         show_differences(update.folder, now.folder, f"hermes-gateway hooks update {now.name}")
 
-    def add(self, found: FetchedHook, work: Path) -> None:  # noqa: ARG002 - skills need it
-        add_installed(self.home, found)
+    def make_addition(self, found: FetchedHook) -> InstalledChange:
+        return InstalledChange(hooks=[found])
 
-    def drop(self, name: str) -> bool:
-        remove_installed(self.home, name)
-        is_running = self.notify("")
-        remove_unused(self.home)
-        return is_running
+    def make_removal(self, name: str) -> InstalledChange:
+        return InstalledChange(gone_hooks=[name])
 
     def notify(self, name: str) -> bool:
         return notify_gateway(self.home, name)

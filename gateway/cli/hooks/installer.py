@@ -18,12 +18,18 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, list_text_files
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.index_file import Kind
 from gateway.installer.indexes import find_listed, is_listed_name, make_listed_source
-from gateway.installer.lock_file import open_workspace
+from gateway.installer.lock_file import (
+    InstalledChange,
+    change_installed,
+    list_unreadable,
+    open_workspace,
+    remove_unused,
+)
 from gateway.installer.source import HookSource, parse_source
 from gateway.logs.text import to_one_line
 
@@ -48,10 +54,7 @@ class InstalledUpdate(Generic[Entry, Fetched]):
     @property
     def is_intact(self) -> bool:
         """Whether what is installed lies there as it was installed."""
-        try:
-            return read_whole_folder(self.folder, known=self.before.digest).digest == self.before.digest
-        except HookError:
-            return False
+        return has_digest(self.folder, self.before.digest)
 
 
 class Installer(ABC, Generic[Entry, Fetched]):
@@ -84,15 +87,17 @@ class Installer(ABC, Generic[Entry, Fetched]):
         """What it asks for that it did not, and how its files differ."""
 
     @abstractmethod
-    def add(self, found: Fetched, work: Path) -> None: ...
+    def make_addition(self, found: Fetched) -> InstalledChange: ...
 
     @abstractmethod
-    def drop(self, name: str) -> bool:
-        """Whether a gateway runs, and was told."""
+    def make_removal(self, name: str) -> InstalledChange: ...
+
+    def add(self, found: Fetched, work: Path) -> None:
+        change_installed(self.home, self.make_addition(found), work)
 
     @abstractmethod
     def notify(self, name: str) -> bool:
-        """Have it looked at again; whether a gateway runs."""
+        """Have it, or all, looked at again; whether a gateway runs."""
 
     @abstractmethod
     def describe_missing(self, name: str) -> str:
@@ -121,7 +126,9 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
         else:
             found = fetch_shown(installer, parse_source(installer.args.source), work)
         before = installer.read_installed().get(found.name)
-        if before and (before.index or before.source) != (found.index or found.source):
+        if before and before.digest == found.digest:  # the same by another way; it goes on coming by its own
+            found = replace(found, source=before.source, index=before.index, commit=before.commit)
+        elif before and (before.index or before.source) != (found.index or found.source):
             what = f"{found.name} is installed, from {before.index or before.source}"
             remedy = f"remove that one first: hermes-gateway {installer.KIND}s remove {found.name}"
             raise HookError(f"{what}\n{remedy}")
@@ -191,10 +198,14 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
 
 
 def run_remove(installer: Installer[Entry, Fetched]) -> None:
+    """Also one whose entry cannot be read."""
     name = installer.args.name
-    list_names(installer, [name])
-    with open_workspace(installer.home):
-        is_running = installer.drop(name)
+    if name not in list_unreadable(installer.home, installer.KIND):
+        list_names(installer, [name])
+    with open_workspace(installer.home) as work:
+        change_installed(installer.home, installer.make_removal(name), work)
+        is_running = installer.notify("")
+        remove_unused(installer.home)
     print_note(f"{name} is removed{installer.describe_left(name)}")
     if installer.args.json:
         show_json({"removed": name, "running": is_running})

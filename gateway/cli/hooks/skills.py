@@ -37,11 +37,7 @@ from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import (
-    add_installed_skill,
-    read_installed_skills,
-    remove_installed_skill,
-)
+from gateway.installer.lock_file import InstalledChange, read_installed_skills
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 
@@ -109,12 +105,11 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
             print_data(to_one_line(lost, len(lost)), "  ", "yellow")
         show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
 
-    def add(self, found: FetchedSkill, work: Path) -> None:
-        add_installed_skill(self.home, found, work)
+    def make_addition(self, found: FetchedSkill) -> InstalledChange:
+        return InstalledChange(skills=[found])
 
-    def drop(self, name: str) -> bool:
-        remove_installed_skill(self.home, name)
-        return self.notify(name)
+    def make_removal(self, name: str) -> InstalledChange:
+        return InstalledChange(gone_skills=[name])
 
     def notify(self, name: str) -> bool:  # noqa: ARG002 - all are read again
         return reload_skills(self.home)

@@ -137,7 +137,8 @@ class HooksLock:
                     yield self._describe_fault(kind, name, one)
 
     def _describe_fault(self, kind: str, name: str, entry: UnreadableEntry) -> str:
-        return f"{self._path}: {kind}s.{to_one_line(name)}: {entry.reason}; {REMEDY.replace('hook', kind)}"
+        remedy = f"{REMEDY.replace('hook', kind)}, or: hermes-gateway {kind}s remove {to_one_line(name)}"
+        return f"{self._path}: {kind}s.{to_one_line(name)}: {entry.reason}; {remedy}"
 
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""

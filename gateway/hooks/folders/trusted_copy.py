@@ -62,6 +62,14 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> 
     return found
 
 
+def has_digest(folder: Path, digest: str) -> bool:
+    """Whether a folder is what was hashed, whole."""
+    try:
+        return read_whole_folder(folder, known=digest).digest == digest
+    except HookError:
+        return False
+
+
 def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> TrustedFolder:
     files: dict[str, tuple[int, bytes]] = {}
     links: dict[str, str] = {}
