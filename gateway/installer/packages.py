@@ -26,9 +26,14 @@ ENTRY_POINTS = "hermes_gateway.hooks"
 WHEELS_ALONE = "--only-binary=:all:"
 REMEDY = "packages of hooks are wheels, from where pip looks for them"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+# A version as PEP 440 writes it. What follows its + is anybody's word: one that ends as a file does, pip would open.
+_VERSION = (
+    r"v?([0-9]+!)?[0-9]+(\.[0-9]+)*([-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?"
+    r"(-[0-9]+|[-_.]?(post|rev|r)[-_.]?[0-9]*)?([-_.]?dev[-_.]?[0-9]*)?"
+    r"(\+(?!\S*\.(whl|zip|tar|gz|tgz|bz2|tbz|xz|txz|lz|tlz|lzma)\b)[a-z0-9]+([-_.][a-z0-9]+)*)?"
+)
 _LOCKED = re.compile(
-    r"[A-Za-z0-9][\w.-]*(\[[\w.,-]+\])?==[0-9][\w.!+-]*( --hash=sha256:[0-9a-f]{64})+",
-    re.ASCII,
+    rf"[a-z0-9]([a-z0-9._-]*[a-z0-9])?=={_VERSION}( --hash=sha256:[0-9a-f]{{64}})+", re.ASCII | re.IGNORECASE
 )
 _MODULE_WORDS = ("-P", "-m", "pip")  # -P: of what lies in the folder where one stands, nothing is imported
 _PACKAGE_INSTALLER = Path(__file__).with_name("package_installer.py")
@@ -80,7 +85,7 @@ def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str,
     tool, beside = find_package_tool(), ("--find-links", str(near)) if near else ()
     lock = _lock_with_uv if tool.is_uv else _lock_with_pip
     locked = lock(tool, [*beside, WHEELS_ALONE], wanted)
-    if any(not _LOCKED.fullmatch(line) for line in locked):
+    if not all(map(is_lock_line, locked)):
         raise HookError(f"{', '.join(wanted)}: not all of it has a version and a hash, so it cannot be pinned")
     return tuple(sorted(locked))
 
@@ -113,8 +118,16 @@ def _lock_with_uv(tool: PackageTool, options: Sequence[str], wanted: Sequence[st
     return [line for line in lines if line and not line.startswith(("#", "-"))]
 
 
+def is_lock_line(line: str) -> bool:
+    """Whether a line names one package by its version and hashes, and nothing else: no address, file or option."""
+    return bool(_LOCKED.fullmatch(line))
+
+
 def install_packages(locked: Sequence[str], place: Path, near: Path | None = None) -> None:
-    """Just these, in a new folder. HookError: one has another hash, or is not to be had any more."""
+    """Just these, in a new folder. HookError: one is no such line, has another hash, or is not to be had any more."""
+    for line in locked:
+        if not is_lock_line(line):
+            raise HookError(f"{to_one_line(line, 200)!r} is no package with its version and hashes\n{REMEDY}")
     tool = find_package_tool()
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in locked))

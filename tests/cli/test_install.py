@@ -469,10 +469,11 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         ("skills", "../../../hooks", {}, "skills.../../../hooks: its name"),
         ("hooks", "greet", {"path": "../hooks/greet"}, "hooks.greet: its path"),
         ("hooks", "greet", {"digest": "folder:00"}, "hooks.greet: its digest"),
+        ("hooks", "greet", {"packages": ["x @ https://127.0.0.1:1/x.whl"]}, "hooks.greet: its packages"),
     ],
 )
 def test_what_a_frozen_file_names_stays_in_its_place(
-    gateway: GatewayProcess, tmp_path: Path, kind: str, name: str, change: dict[str, str], named: str
+    gateway: GatewayProcess, tmp_path: Path, kind: str, name: str, change: dict[str, Any], named: str
 ) -> None:
     """The file may be a stranger's; what it names is fetched into a folder of that name."""
     unnamed, outside = put(tmp_path / "no name!", {**GREET, "HOOK.yaml": "events: [agent:end]\n"}), tmp_path / "outside"

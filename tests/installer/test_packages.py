@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import HookError
-from gateway.installer.packages import install_packages, lock_packages
+from gateway.installer.packages import install_packages, is_lock_line, lock_packages
 from tests.cli.test_install import commit
 from tests.installer.archives import make_tar, make_wheel, put
 from tests.installer.servers import serve_folder
@@ -61,6 +61,37 @@ def test_what_a_package_needs_is_pinned_and_installed(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in locked] == ["verbs==1.0rc1+local", "wordlist==1.0"]
     install_packages(locked, tmp_path / "place", near)
     assert (tmp_path / "place" / "verbs" / "__init__.py").exists()
+
+
+HASH = f"--hash=sha256:{'0' * 64}"
+VERSIONS = ["1", "v2.0.0-beta.1", "1!1.0rc1.post2.dev3+ubuntu-1.4", "2024.04.01", "1.0+zip"]
+ODD_LINES = [
+    f"greet @ http://127.0.0.1:1/greet.whl {HASH}",
+    f"http://127.0.0.1:1/greet.whl {HASH}",
+    f"greet==1.0 --index-url=http://127.0.0.1:1 {HASH}",
+    f"--index-url=http://127.0.0.1:1\ngreet==1.0 {HASH}",
+    f"greet==1.0 {HASH}\n-r /etc/passwd",
+    f"greet==1.0.tar.gz {HASH}",
+    f"greet==1.0+a.zip {HASH}",
+    f"greet==1.0+a.TAR.GZ {HASH}",
+    f"./greet==1.0 {HASH}",
+    f"greet>=1.0 {HASH}",
+    f"greet==1.* {HASH}",
+    f"greet==1.0 {HASH} ; python_version > '3'",
+    "greet==1.0",
+    "",
+]
+
+
+def test_each_version_that_a_package_may_have_can_be_pinned() -> None:
+    assert [one for one in VERSIONS if not is_lock_line(f"greet.words==%s {HASH}" % one)] == []
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_pip_is_given_names_with_versions_and_hashes_alone(tmp_path: Path, line: str) -> None:
+    """A file for `hooks sync` may be a stranger's."""
+    with pytest.raises(HookError, match="is no package with its version and hashes"):
+        install_packages([line], tmp_path / "place")
 
 
 def test_nothing_is_imported_of_the_folder_where_one_stands(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from gateway.installer.lock_file import (
     read_installed_skills,
     remove_unused,
 )
+from gateway.installer.packages import is_lock_line
 from gateway.installer.source import limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
 
@@ -130,13 +131,15 @@ def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledH
     own = [folder]
     if isinstance(entry, InstalledSkill):  # an earlier version laid it out as NAME
         own = [f"{SKILLS_FOLDER}/{folder}/{name}", f"{SKILLS_FOLDER}/{name}"]
+    packages = () if isinstance(entry, InstalledSkill) else entry.packages
     for what, is_valid in (
-        ("name", names.match(name)),
-        ("digest", DIGEST.match(entry.digest)),
-        ("path", entry.path in [f"{INSTALLED_FOLDER}/{one}" for one in own]),
+        ("name is", names.match(name)),
+        ("digest is", DIGEST.match(entry.digest)),
+        ("path is", entry.path in [f"{INSTALLED_FOLDER}/{one}" for one in own]),
+        ("packages are", all(map(is_lock_line, packages))),
     ):
         if not is_valid:
-            wrong = f"{to_one_line(place)}: its {what} is none that hooks freeze writes; nothing was changed"
+            wrong = f"{to_one_line(place)}: its {what} none that hooks freeze writes; nothing was changed"
             raise HookError(f"{wrong}\nhave the file written anew, where the hooks are: hermes-gateway hooks freeze")
 
 
