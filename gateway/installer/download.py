@@ -50,7 +50,7 @@ def is_own_host(host: str) -> bool:
 
 
 class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
-    """Leads from https to https alone."""
+    """Leads from https to https alone: not to this machine either, where others than the host answer."""
 
     def redirect_request(
         self,
@@ -62,6 +62,8 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
         address: str,
     ) -> urllib.request.Request | None:
         _check_address(address)
+        if request.type == "https" and not address.startswith("https:"):
+            raise HookError(f"{to_one_line(request.full_url)} leads to {to_one_line(address)}, which is not https")
         return super().redirect_request(request, file, code, said, headers, address)
 
 

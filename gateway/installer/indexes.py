@@ -16,6 +16,7 @@ import msgspec
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.errors import HookError
+from gateway.hooks.folders.installed import remove_login
 from gateway.hooks.folders.switches import write_atomically
 from gateway.installer.download import download
 from gateway.installer.fetched_hook import NAME
@@ -59,12 +60,14 @@ def list_indexes(home: Home) -> tuple[IndexRecord, ...]:
     """Those that were added, and the one that comes with the gateway."""
     own = (OWN,) if OWN_INDEX.is_file() else ()
     try:
-        return (*msgspec.json.decode(home.hook_indexes.read_bytes(), type=IndexFile).indexes, *own)
+        known = msgspec.json.decode(home.hook_indexes.read_bytes(), type=IndexFile).indexes
     except FileNotFoundError:
         return own
     except (OSError, ValueError, RecursionError) as error:
         remedy = "remove it, and add the indexes again: hermes-gateway hooks index add ADDRESS --key KEY"
         raise HookError(f"{home.hook_indexes} cannot be read: {to_one_line(str(error), 200)}\n{remedy}") from None
+    bare = (msgspec.structs.replace(one, address=remove_login(one.address)) for one in known)
+    return (*bare, *own)
 
 
 def set_indexes(home: Home, indexes: Iterable[IndexRecord]) -> None:

@@ -4,10 +4,12 @@ git is asked for a tar, which goes the way of every archive: links, submodules' 
 are none of a hook's files.
 """
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gateway.errors import HookError
 from gateway.installer.archive import extract_stream
@@ -20,8 +22,14 @@ TOO_LARGE = "File too large"  # as git says it
 BLOCK = 512  # bytes, in which the shell counts them
 WANTED = "refs/hermes/wanted"
 # Nothing that a repository, or a setting for the whole machine, brings along is started.
-QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
-PRIVATE = {"GIT_ALLOW_PROTOCOL": ":".join(SCHEMES), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+QUIET = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
+    *("-c", "http.followRedirects=initial"),
+)
+PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+REDIRECTED = re.compile(r"^warning: redirecting to (\S+)$", re.MULTILINE)  # as git says it, unless told to be quiet
+ASKS_WHO = ("could not read Username", "could not read Password", "Authentication failed")  # likewise
+CREDENTIALS = "git finds a name and a token in its credential helper or in ~/.netrc; or give a key for git+ssh://"
 
 
 def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> str:
@@ -36,17 +44,40 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
         raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is no repository")
     _run(["init", "-q", "--bare", str(work)], work.parent, environ)
     try:
-        _run(["fetch", "-q", "--depth=1", "--no-tags", address, f"+{ref or 'HEAD'}:{WANTED}"], work, environ, limit)
-        return _run(["rev-parse", "--verify", "-q", f"{WANTED}^{{commit}}"], work, environ).decode().strip()
+        _fetch(address, ["--depth=1", "--no-tags"], [f"+{ref or 'HEAD'}:{WANTED}"], work, environ, limit)
+        return _find_commit(WANTED, work, environ)
     except HookError:
         if not ref:
             raise
     # A server need not give a commit by its name: then all that it shows is looked through.
-    _run(["fetch", "-q", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ, limit)
+    _fetch(address, [], ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ, limit)
     try:
-        return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).decode().strip()
+        return _find_commit(ref, work, environ)
     except HookError:
         raise HookError(f"{to_one_line(address)} has no branch, tag or commit {to_one_line(ref)}") from None
+
+
+def _fetch(
+    address: str, options: Sequence[str], refs: Sequence[str], work: Path, environ: Mapping[str, str], limit: int
+) -> None:
+    """HookError: also where the host leads to another one: that one nobody has named.
+
+    On one host it is followed, from the first request alone: so hosts lead to a repository that was renamed, or whose
+    address ends with .git there.
+    """
+    parts = urlsplit(address)
+    schemes = [scheme for scheme in SCHEMES if scheme != "http" or parts.scheme == "http"]
+    around = {**environ, "GIT_ALLOW_PROTOCOL": ":".join(schemes)}
+    said = _run(["fetch", "--no-progress", *options, address, *refs], work, around, limit).stderr
+    for led in REDIRECTED.findall(said.decode("utf-8", "replace")):
+        there = urlsplit(led)
+        if (there.scheme, there.hostname, there.port) != (parts.scheme, parts.hostname, parts.port):
+            where = to_one_line(led.rstrip("/"))
+            raise HookError(f"{to_one_line(address)} leads to another host\nif that is meant, write git+{where}")
+
+
+def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:
+    return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).stdout.decode().strip()
 
 
 def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str]) -> None:
@@ -70,7 +101,9 @@ def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ:
         raise HookError(f"git could not give the files of {to_one_line(subfolder or commit)}")
 
 
-def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> bytes:
+def _run(
+    words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
+) -> subprocess.CompletedProcess[bytes]:
     # What git starts is bounded too, and says that a file became too large.
     bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
     try:
@@ -90,5 +123,6 @@ def _run(words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: 
         if TOO_LARGE in lines:
             raise HookError(f"the repository is larger than {limit >> 20} MB")
         said = lines.rpartition("\n")[2]
-        raise HookError(f"git {words[0]}: {to_one_line(said or 'failed', 300)}")
-    return done.stdout
+        remedy = f"\n{CREDENTIALS}" if any(asked in said for asked in ASKS_WHO) else ""
+        raise HookError(f"git {words[0]}: {to_one_line(said or 'failed', 300)}{remedy}")
+    return done

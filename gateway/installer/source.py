@@ -12,11 +12,12 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.errors import HookError
+from gateway.hooks.folders.installed import remove_login
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.archive import MAX_BYTES, extract_archive, is_archive
-from gateway.installer.download import download
+from gateway.installer.download import download, is_own_host
 from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_packages
-from gateway.installer.repository import SCHEMES, extract_commit, fetch_commit
+from gateway.installer.repository import CREDENTIALS, SCHEMES, extract_commit, fetch_commit
 from gateway.logs.text import to_one_line
 
 SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
@@ -63,6 +64,7 @@ def parse_source(text: str) -> HookSource:
     Raises:
         HookError: it is none of what there is.
     """
+    check_login(text)
     if text.startswith(GIT_PREFIX):
         return _parse_git(text.removeprefix(GIT_PREFIX))
     place, _, inner = text.partition("#")
@@ -82,6 +84,14 @@ def parse_source(text: str) -> HookSource:
     raise HookError(f"{to_one_line(str(path))} is not there\nname {FORMS}")
 
 
+def check_login(address: str) -> None:
+    """HookError: it has a name and a password or token in it, which would be kept, printed and passed on."""
+    if (bare := remove_login(address)) != address:
+        what = f"{to_one_line(bare)} was written with a password or a token, which would be kept and shown"
+        remedy = CREDENTIALS if address.startswith(GIT_PREFIX) else "fetch it yourself, and give the file"
+        raise HookError(f"{what}\nleave it out: {remedy}")
+
+
 def _as_path(place: str) -> str:
     return str(Path(place).expanduser().resolve()) if place.endswith(WHEEL) else place
 
@@ -92,6 +102,8 @@ def _parse_git(text: str) -> HookSource:
     parts = urlsplit(address)
     if parts.scheme not in SCHEMES or not (parts.netloc or parts.scheme == "file"):
         raise HookError(f"git+{to_one_line(text)} names no repository\nwrite git+https://HOST/REPOSITORY@REF#FOLDER")
+    if parts.scheme == "http" and not is_own_host(parts.hostname or ""):
+        raise HookError(f"git+{to_one_line(text)}: what is installed is fetched over https or ssh\nwrite git+https://")
     path, _, ref = parts.path.partition("@")
     return HookSource("git", parts._replace(path=path).geturl(), ref, inner)
 

@@ -15,6 +15,7 @@ With the packages that came with it an installed hook runs in the gateway, from 
 """
 
 import hashlib
+import json
 import os
 import shutil
 import stat
@@ -234,6 +235,11 @@ def test_nothing_of_a_repository_runs_and_its_submodules_are_not_fetched(
 ADDRESSES = [
     ("{https}/endless.zip", "is larger than"),
     ("{http}/away.zip", "fetched over https"),
+    ("{https}/led/{http}/greet.zip", "is not https"),
+    ("git+http://example.org/greet.git", "over https or ssh"),
+    ("git+{https}/led/{other}/greet.git", "leads to another host"),
+    ("git+{https}/led/{other}/greet.git@main", "if that is meant, write git+https://127.0.0.1:"),
+    ("git+{https}/led/{http}/greet.git", 'Protocol "http" not supported'),
     ("{https}/nowhere.zip", "404"),
     ("git+{https}/nowhere.git", "git fetch"),
     ("git+{http}/away/greet.git", "git fetch"),
@@ -248,8 +254,50 @@ ADDRESSES = [
 @pytest.mark.parametrize(("source", "said"), ADDRESSES)
 def test_an_address_that_leads_astray_is_refused(gateway: GatewayProcess, place: Place, source: str, said: str) -> None:
     publish(place, GREET)
+    make_zip(place.folder / "greet.zip", GREET)
     where = {"http": place.http, "https": place.https, "folder": place.folder, "ran": place.ran}
-    refuse(gateway, place, source.format(**where), said)
+    with serve_folder(place.folder, Path(gateway.environ["SSL_CERT_FILE"])) as other:
+        refuse(gateway, place, source.format(**where, other=other), said)
+
+
+def test_a_repository_that_was_renamed_on_its_host_is_found(gateway: GatewayProcess, place: Place) -> None:
+    """Hosts lead from the old name to the new one, and some from an address without .git to that with it."""
+    publish(place, GREET)
+    take(gateway, f"git+{place.https}/led/{place.https}/greet.git")
+
+
+WITH_TOKENS = [
+    ("git+https://anna:s3cret@127.0.0.1:1/greet.git@v1#x", "git+https://127.0.0.1:1/greet.git@v1#x"),
+    ("git+https://s3cret@127.0.0.1:1/greet.git", "git+https://127.0.0.1:1/greet.git"),
+    ("git+ssh://git:s3cret@127.0.0.1:1/greet.git", "git+ssh://git@127.0.0.1:1/greet.git"),
+    ("https://anna:s3cret@127.0.0.1:1/greet.zip", "https://127.0.0.1:1/greet.zip"),
+]
+
+
+@pytest.mark.parametrize(("source", "bare"), WITH_TOKENS)
+def test_a_token_in_an_address_is_kept_nowhere_and_never_shown(
+    gateway: GatewayProcess, place: Place, source: str, bare: str
+) -> None:
+    """Where an earlier version kept it, it is passed on no more."""
+    refuse(gateway, place, source, f"{bare} was written with a password or a token")
+    take(gateway, str(put(place.folder / "greet", GREET)))
+    lock = json.loads(gateway.home.hooks_lock.read_text())
+    lock["hooks"]["greet"]["source"] = source
+    gateway.home.hooks_lock.write_text(json.dumps(lock))
+    said = [gateway.cli("hooks", verb) for verb in ("freeze", "outdated", "update")]
+    said.append(gateway.cli("hooks", "install", str(place.folder / "greet"), "--yes"))
+    assert bare in said[0].stdout
+    assert not [one for one in said if "s3cret" in one.stdout + one.stderr]
+
+
+def test_git_says_who_asks_and_how_it_is_told(gateway: GatewayProcess, place: Place, tmp_path: Path) -> None:
+    publish(place, GREET)
+    source = f"git+{place.https}/secret/greet.git"
+    refuse(gateway, place, source, "git finds a name and a token in its credential helper")
+    (tmp_path / "netrc").mkdir()
+    put(tmp_path / "netrc", {".netrc": "machine 127.0.0.1 login anna password s3cret\n"})
+    gateway.environ["HOME"] = str(tmp_path / "netrc")
+    take(gateway, source)
 
 
 @pytest.mark.parametrize("source", ["{https}/greet.zip", "git+{https}/greet.git"])

@@ -1,5 +1,6 @@
 """Where hooks are offered, on loopback: a web host, with and without TLS, that serves git and packages too; and ssh."""
 
+import base64
 import datetime
 import os
 import shutil
@@ -23,12 +24,16 @@ from cryptography.x509.oid import NameOID
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import find_free_ports
 
+ANNA = f"Basic {base64.b64encode(b'anna:s3cret').decode()}"
 GIT_WORDS = ("/info/refs", "/git-upload-pack", "/HEAD", "/objects/")
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
 
 class WebHost(SimpleHTTPRequestHandler):
-    """The files of a folder. Git's own server answers for what lies in a bare repository; `/endless` never ends."""
+    """The files of a folder. Git's own server answers for what lies in a bare repository.
+
+    `/endless` never ends, `/led/ADDRESS` leads there, what lies below `/secret` is Anna's.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -39,9 +44,15 @@ class WebHost(SimpleHTTPRequestHandler):
             self.end_headers()
             while True:
                 self.wfile.write(b"\0" * (1 << 20))
-        elif self.path.startswith("/away"):
+        elif self.path.startswith(("/away", "/led/")):
             self.send_response(302)
-            self.send_header("Location", f"http://example.org{self.path}")
+            there = self.path.removeprefix("/led/")
+            self.send_header("Location", f"http://example.org{there}" if there.startswith("/") else there)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif self.path.startswith("/secret/") and self.headers.get("Authorization") != ANNA:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
             self.send_header("Content-Length", "0")
             self.end_headers()
         elif any(word in self.path for word in GIT_WORDS):
@@ -58,7 +69,7 @@ class WebHost(SimpleHTTPRequestHandler):
             "GIT_PROJECT_ROOT": str(self.directory),
             "GIT_HTTP_EXPORT_ALL": "1",
             "PATH": os.environ["PATH"],
-            "PATH_INFO": parts.path,
+            "PATH_INFO": parts.path.removeprefix("/secret"),
             "QUERY_STRING": parts.query,
             "REQUEST_METHOD": self.command,
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),

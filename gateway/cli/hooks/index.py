@@ -23,7 +23,7 @@ from gateway.installer.indexes import (
 )
 from gateway.installer.lock_file import open_workspace
 from gateway.installer.signature import NAMESPACE, read_key
-from gateway.installer.source import GIT_PREFIX, parse_source
+from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
 
 
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 def run_add(args: argparse.Namespace, home: Home) -> None:
     """Known from now on, if it counts now."""
     address = args.address
+    check_login(address)
     if not address.startswith((GIT_PREFIX, "https://", "http://")):
         address = str(Path(address).expanduser().resolve())
     file = Path(args.key).expanduser()
@@ -102,6 +103,7 @@ def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> Non
 def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
     """Write it into an index, which then has to be signed. HookError: it is not as others want it."""
     folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
+    check_login(args.source or "")
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
         found = fetch_one(parse_source(str(folder)), work, get_process_environment())

@@ -5,6 +5,7 @@ all others were placed by hand. What the file does not say of an installed hook 
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,8 @@ INSTALLED_FOLDER = "installed"
 SKILLS_FOLDER = "skills"  # in there
 REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
+_WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
+_SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  # the name says whose account it is
 
 
 class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -186,9 +189,17 @@ def _read_entries(
 
 def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        entry = msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
         return UnreadableEntry(raw, to_one_line(str(error)))
+    # Earlier versions kept them as they were written.
+    bare = {"source": remove_login(entry.source), "index": remove_login(entry.index)}
+    return msgspec.structs.replace(entry, **bare)
+
+
+def remove_login(address: str) -> str:
+    """Where something lies, without a name and a password or token for it: it is kept, printed and passed on."""
+    return _SSH_PASSWORD.sub(r"\1@", _WEB_CREDENTIALS.sub(r"\1", address))
 
 
 def _is_same_place(one: Path, other: Path) -> bool:
