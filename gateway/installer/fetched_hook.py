@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from gateway.errors import HookError
 from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
@@ -168,8 +167,7 @@ def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> 
     yield "starts", " ".join(manifest.command)
     yield "reads", ", ".join(("its own folder", *manifest.reads))
     yield "writes", ", ".join(("a folder of its own for data", *manifest.writes))
-    host = urlsplit(manifest.url).netloc  # nothing of it runs here: what goes out, the gateway posts
-    yield "network", f"the gateway posts these events to {host}" if host else describe_network(manifest.net)
+    yield "network", describe_network(manifest.net, manifest.url)
     yield "packages", ", ".join(line.partition(" ")[0] for line in packages)
 
 

@@ -196,7 +196,8 @@ class FolderHook:
         if version is None:
             return ReachFacts()
         data, missing = services.environment.data_of(self.name), services.support.missing
-        return describe_reach(version.reach, version.path, data, missing)
+        url = version.manifest.url if version.manifest else ""
+        return describe_reach(version.reach, version.path, data, missing, url)
 
     @property
     def needs_start(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
@@ -50,12 +51,14 @@ class ReachFacts(NamedTuple):
     unheld: tuple[str, ...] = ()
 
 
-def describe_reach(reach: HookReach | None, folder: Path, data: Path, unheld: tuple[str, ...]) -> ReachFacts:
+def describe_reach(
+    reach: HookReach | None, folder: Path, data: Path, unheld: tuple[str, ...], url: str = ""
+) -> ReachFacts:
     if reach is None:
         return ReachFacts()
     own = (str(data), *((str(folder),) if reach.owns_folder else ()))
     reads, writes = (tuple(map(_describe_path, paths)) for paths in (reach.reads, reach.writes))
-    return ReachFacts(reach.reason, (str(folder), *reads), (*own, *writes), describe_network(reach.net), unheld)
+    return ReachFacts(reach.reason, (str(folder), *reads), (*own, *writes), describe_network(reach.net, url), unheld)
 
 
 def _describe_path(path: str) -> str:
@@ -71,7 +74,10 @@ def find_missing_paths(manifest: Manifest) -> Iterator[str]:
                 yield f"{path}, in `{key}`: what is not there when a hook starts is not given to it; make it first"
 
 
-def describe_network(net: Net | None) -> str:
+def describe_network(net: Net | None, url: str = "") -> str:
+    """`url`: of a server that stands in for its code: nothing of it runs here, and what goes out, the gateway posts."""
+    if url:
+        return f"the gateway posts these events to {urlsplit(url).netloc}"
     if isinstance(net, bool) or not net:
         return "all of it" if net else "none"
     return f"TCP to the ports {', '.join(map(str, net))}"
