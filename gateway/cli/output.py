@@ -2,6 +2,7 @@
 
 import json
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -85,7 +86,13 @@ def ask_person(question: str, is_sure: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise MissingAnswer("nobody is there to be asked\nwhoever has read the above says --yes")
+    return wait_for_yes(question)
+
+
+def wait_for_yes(question: str) -> bool:
+    """At a terminal. What was typed or pasted before the question stood there is no answer to it."""
     sys.stdout.flush()
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

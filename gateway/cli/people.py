@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import print_note, show_fields, show_json, show_table
+from gateway.cli.output import print_note, show_fields, show_json, show_table, wait_for_yes
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient, call_gateway
@@ -132,8 +132,7 @@ def forget_people(args: argparse.Namespace, home: Home) -> int:
         if not sys.stdin.isatty():
             print_note("nobody was forgotten: say --yes, since there is nobody to ask")
             return int(ExitCode.USAGE)
-        asked = f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good? [y/N] "
-        if input(asked).strip().lower() not in ("y", "yes"):
+        if not wait_for_yes(f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good?"):
             return int(ExitCode.FAILED)
     found = [call_gateway(home.socket, "people.forget", person=one) for one in args.people]
     if args.json:

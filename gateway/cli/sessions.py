@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_progress, show_result, show_table
+from gateway.cli.output import (
+    apply_style,
+    escape_text,
+    print_note,
+    show_json,
+    show_progress,
+    show_result,
+    show_table,
+    wait_for_yes,
+)
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode
@@ -137,7 +146,7 @@ def delete(args: argparse.Namespace, home: Home) -> int:
         if not sys.stdin.isatty():
             print_note("nothing was deleted: say --yes, since there is nobody to ask")
             return int(ExitCode.USAGE)
-        if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
+        if not wait_for_yes(f"Forget {args.session}, for good?"):
             return int(ExitCode.FAILED)
     call_gateway(home.socket, "sessions.delete", session=args.session)
     print(to_one_line(f"{args.session} is forgotten"))

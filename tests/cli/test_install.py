@@ -68,15 +68,26 @@ def test_nothing_is_installed_without_a_yes(gateway: GatewayProcess, greet: Path
 
 
 @pytest.mark.row("T25")
-@pytest.mark.parametrize(("said", "is_there"), [("y\n", True), ("n\n", False), ("\n", False)])
-def test_whoever_sits_there_is_asked(gateway: GatewayProcess, greet: Path, said: str, is_there: bool) -> None:
+@pytest.mark.parametrize(
+    ("before", "said", "is_there"), [("", "y\n", True), ("", "n\n", False), ("", "\n", False), ("y\n", "\n", False)]
+)
+def test_whoever_sits_there_is_asked(
+    gateway: GatewayProcess, greet: Path, before: str, said: str, is_there: bool
+) -> None:
+    """What was typed before the question stood there is no answer to it."""
     ours, theirs = pty.openpty()
+    os.write(ours, before.encode())
     words = [sys.executable, "-m", "gateway.cli", "hooks", "install", str(greet)]
-    with subprocess.Popen(words, env=gateway.environ, stdin=theirs, stderr=subprocess.PIPE, text=True) as asked:
+    with subprocess.Popen(words, env=gateway.environ, stdin=theirs, stderr=subprocess.PIPE) as asked:
         os.close(theirs)
-        os.write(ours, said.encode())
         assert asked.stderr
-        assert "Install greet? [y/N]" in asked.stderr.read()
+        shown = b""
+        while not shown.endswith(b"Install greet? [y/N] "):
+            more = os.read(asked.stderr.fileno(), 1000)
+            assert more, shown
+            shown += more
+        os.write(ours, said.encode())
+        asked.stderr.read()
     os.close(ours)
     assert gateway.home.hooks_lock.exists() is is_there
     assert asked.returncode == (0 if is_there else 1)
@@ -253,9 +264,23 @@ def test_an_update_that_asks_for_more_is_never_taken_unattended(
 
 def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path) -> None:
     far = put(tmp_path / "far", {"HOOK.yaml": "events: [agent:end]\nurl: https://hooks.example.org:8443/told\n"})
-    done = gateway.cli("hooks", "install", str(far))
-    assert "network     the gateway posts these events to hooks.example.org:8443" in done.stdout
+    done = gateway.cli("hooks", "install", str(far), "--yes")
+    posts = "the gateway posts these events to hooks.example.org:8443"
+    assert f"network     {posts}" in done.stdout
     assert "none" not in done.stdout
+    gateway.start()
+    assert gateway.call("hooks.info", {"name": "far"})["net"] == posts
+
+
+def test_what_cannot_be_seen_is_shown_before_a_yes(gateway: GatewayProcess, greet: Path) -> None:
+    """Also in what an update changes."""
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    put(greet, {"HOOK.yaml": f"{MANIFEST}reads: ['/srv/a\u3164', '/srv/\u2800b\U000e0101']\n"})
+    for words in (("update", "--check"), ("install", str(greet))):
+        said = gateway.cli("hooks", *words)
+        assert "/srv/a\\u3164, /srv/\\u2800b\\U000e0101" in said.stdout, said
+        assert said.stdout.isascii()
+        gateway.cli("hooks", "remove", "greet")
 
 
 def test_all_that_is_asked_for_is_shown_however_much_it_is(gateway: GatewayProcess, greet: Path) -> None:

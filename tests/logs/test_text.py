@@ -20,6 +20,10 @@ from gateway.logs.text import to_one_line, to_text_block
         ("\ud800", "\\ud800"),
         ("\U000e0041", "\\U000e0041"),
         ("日本 👩‍👩‍👧 é שלום", "日本 👩‍👩‍👧 é שלום"),
+        ("❤️ 1️⃣ می‌خواهم क्‍ष", "❤️ 1️⃣ می‌خواهم क्‍ष"),
+        ("a\u3164\u2800\u034f\u115f\u1160b", "a\\u3164\\u2800\\u034f\\u115f\\u1160b"),
+        ("API\ufe0f\ufe01_KEY\U000e0101", "API\\ufe0f\\ufe01_KEY\\U000e0101"),
+        ("read\u200c_\u200dfile", "read\\u200c_\\u200dfile"),
     ],
 )
 @pytest.mark.row("T29")
