@@ -173,7 +173,7 @@ def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator
     place = found.place_of("engine")
     if found.home.journal.exists():
         what = f"{found.home.journal} is not taken along: the servers keep the journal"
-        yield Finding(place, what, "move it away; who wants its conversations leaves `engine` out", "warning")
+        yield Finding(place, what, "take it along: hermes-gateway migrate --to nats; or move it away", "warning")
     try:
         anyio.run(_probe_servers, configuration)
     except GatewayError as error:

@@ -56,22 +56,31 @@ async def open_journal(
             yield engine
         return
     name = settings.node.name or find_node_name(home.node_name, home.root)
-    async with await open_servers(configuration) as nats, anyio.create_task_group() as tasks:
+    async with await open_servers(configuration) as nats:
         lease = await take_lease(nats, name, report_waiting)
         nats.check_right = lease.wait
-        await nats.take_back()
-        tasks.start_soon(lease.keep)
-        log.info("%s works on the journal at %s", name, settings.engine)
-        try:
+        async with keep_lease(lease):
+            await nats.check_mark()  # while we stood by it may have been taken elsewhere
+            await nats.take_back()
+            log.info("%s works on the journal at %s", name, settings.engine)
             yield nats
+
+
+@asynccontextmanager
+async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
+    """It is renewed until this is left, and given up then."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lease.keep)
+        try:
+            yield
         finally:
             tasks.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await lease.release()
 
 
-async def open_servers(configuration: Configuration) -> "NatsEngine":
-    """The journal that NATS servers keep, whoever works on it.
+async def open_servers(configuration: Configuration, *, takes_marked: bool = False) -> "NatsEngine":
+    """The journal that NATS servers keep, whoever works on it; `takes_marked`: also on its way to us or from us.
 
     Raises:
         ConfigError: the client of NATS is not installed.
@@ -82,7 +91,10 @@ async def open_servers(configuration: Configuration) -> "NatsEngine":
 
     environ = configuration.environ
     return await open_nats(
-        configuration.settings.engine, environ.get("NATS_USER", ""), environ.get("NATS_PASSWORD", "")
+        configuration.settings.engine,
+        environ.get("NATS_USER", ""),
+        environ.get("NATS_PASSWORD", ""),
+        takes_marked=takes_marked,
     )
 
 

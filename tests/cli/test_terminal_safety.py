@@ -72,7 +72,7 @@ send --to {bad} hello | backup create | backup create --json | backup verify | c
 activity list | activity list --json | activity export | reload | reload --json
 usage | usage --by session | usage --json | people list | people list --json | people show telegram:{stranger}
 people show {bad} | people forget telegram:{stranger} --yes
-service status | service status --json | skills list | skills list --json | completions bash
+service status | service status --json | migrate --to nats | skills list | skills list --json | completions bash
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """

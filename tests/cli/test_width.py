@@ -102,7 +102,7 @@ service uninstall | service logs | platform pause | platform resume | platform r
 approvals no | approvals say | pairing approve | pairing invite | pairing uninvite | pairing revoke | people export
 people forget | completions | hooks schema | keys new | keys revoke | activity export | send | sessions show
 sessions export | sessions stop | sessions delete | upgrade | uninstall | hooks dev
-sessions rebuild | backup create | backup verify | backup restore | demo | logs | config check | config path
+sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs | config check | config path
 config schema
 """
 

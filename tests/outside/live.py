@@ -14,6 +14,7 @@ from gateway import records
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire
+from tests.engine.nats_servers import run_servers
 from tests.installer.signed import Signer
 from tests.outside.manifest import manifest
 from tests.outside.shapes import Facts
@@ -390,3 +391,10 @@ def ended(tour: Tour) -> None:
             tour.kept.add("home", f"journal: {TOKEN.sub('TOKEN', subject)}", "a subject")
     journal.close()
     tour.show("backup restore", str(tour.gateway.home.backups / "copy.db"))
+    with (
+        run_servers(tour.gateway.home.root.parent / "nats", 1) as (server,),
+        tour.gateway.home.config.open("a") as config,
+    ):
+        config.write(f"\nengine: {server.url}\n")
+        config.flush()
+        tour.show("migrate", "--to", "nats")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -27,6 +27,8 @@ NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
 UNAVAILABLE = 503
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ServerRefusal(Exception):
@@ -141,7 +143,7 @@ class Connection:
         """
         return await self.insist(lambda: self.ask_stored(f"$JS.API.{verb}", json.dumps(body).encode()))
 
-    async def insist(self, act: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def insist(self, act: Callable[[], Awaitable[T]]) -> T:
         attempts, end = Attempts(Backoff(0.05, 1.0)), time.monotonic() + PATIENCE
         while True:
             try:

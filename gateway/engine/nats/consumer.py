@@ -10,7 +10,9 @@ import json
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 from weakref import WeakValueDictionary
 
 from nats.aio.msg import Msg
@@ -20,9 +22,9 @@ from nats.errors import Error as NatsError
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
-from gateway.engine.nats.names import Names, consumer_name_of
+from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
 from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import BODY
+from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
@@ -32,9 +34,26 @@ REQUEST_SECONDS = (
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
+BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
 
 log = logging.getLogger(__name__)
+
+
+def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
+    """As the server is to keep it."""
+    name = consumer_name_of(spec.name)
+    return {
+        "durable_name": name,
+        "name": name,
+        "metadata": {"name": spec.name},
+        "filter_subjects": [names.stored_filter(pattern) for pattern in merge_patterns(spec.patterns)],
+        "ack_policy": "explicit",
+        "ack_wait": int(spec.ack_wait * NANOSECONDS),
+        "max_ack_pending": spec.max_inflight,
+        "max_deliver": -1,
+        "deliver_policy": "new" if spec.new_only else "all",
+    }
 
 
 class NatsConsumer:
@@ -136,7 +155,7 @@ class NatsConsumer:
         status = headers.get("Status")
         if status is None:
             self._count_off()
-            await self._receive(message, headers.get(BODY))
+            await self._receive(message, headers)
         elif status == "100":
             return
         else:
@@ -146,12 +165,12 @@ class NatsConsumer:
                 await self._see_whether_it_is_there()
         self._news.notify()
 
-    async def _receive(self, message: Msg, body: str | None) -> None:
+    async def _receive(self, message: Msg, headers: Mapping[str, str]) -> None:
         meta = message.metadata
         subject = self._names.subject_of_stored(message.subject)
-        record = Record(meta.sequence.stream, subject, message.data, meta.timestamp.timestamp())
+        record = Record(meta.sequence.stream, subject, message.data, read_time(headers, meta.timestamp.timestamp()))
         try:
-            whole = await self._reader.complete(record, message.subject, body)
+            whole = await self._reader.complete(record, message.subject, headers.get(BODY))
         except EngineError as error:
             log.warning("%s comes again: %s", subject, error)
             return

@@ -28,14 +28,16 @@ from gateway.engine.nats.connection import (
     ServerRefusal,
     open_connection,
 )
-from gateway.engine.nats.consumer import NatsConsumer, restore_delivery
+from gateway.engine.nats.consumer import BEGINNING, NatsConsumer, describe_consumer, restore_delivery
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
-from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of, merge_patterns
+from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter
 from gateway.engine.nats.removals import Removals
-from gateway.engine.nats.streams import NANOSECONDS, open_streams
+from gateway.engine.nats.streams import open_streams
+from gateway.engine.nats.whole_journal import NatsJournal
+from gateway.engine.stored_journal import parse_mark
 from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
 from gateway.errors import EngineError
 
@@ -51,11 +53,13 @@ async def _check_nothing() -> None:
     """Whoever shares the journal with nobody always may."""
 
 
-async def open_nats(url: str, user: str = "", password: str = "", *, window: float = WINDOW_SECONDS) -> "NatsEngine":
+async def open_nats(
+    url: str, user: str = "", password: str = "", *, window: float = WINDOW_SECONDS, takes_marked: bool = False
+) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
     The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
-    the server knows the ids of messages of all subjects.
+    the server knows the ids of messages of all subjects. `takes_marked`: also one that a migration is not through with.
 
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
@@ -64,6 +68,8 @@ async def open_nats(url: str, user: str = "", password: str = "", *, window: flo
     engine = NatsEngine(await open_connection(servers, user, password), Names(name), window)
     try:
         await engine.start()
+        if not takes_marked:
+            await engine.check_mark()
     except BaseException:
         await engine.close()
         raise
@@ -114,10 +120,26 @@ class NatsEngine:
                 f"the NATS server at {self._connection.url} is {version.major}.{version.minor}; "
                 f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
             )
-        self._reader.copies = await open_streams(self._connection, self._names, self._window)
+        state = await open_streams(self._connection, self._names, self._window)
+        self._reader.copies = state.copies
         self._writer.seen = await self._reader.read_end()
         await self._live.start()
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
+
+    async def read_mark(self) -> str:
+        """What a migration wrote on the journal; "" where none did."""
+        return (await open_streams(self._connection, self._names, self._window)).mark
+
+    async def check_mark(self) -> None:
+        """Raises EngineError where a migration is not through, or has taken the journal away."""
+        if mark := parse_mark(await self.read_mark()):
+            raise EngineError(
+                f"the journal {self._names.journal!r} on the NATS server is not for use: {mark.describe()}"
+            )
+
+    def get_journal(self) -> NatsJournal:
+        """By which it is taken along to another engine, or from one."""
+        return NatsJournal(self._connection, self._names, self._reader, self._writer, self._window)
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         check_new_records(puts)
@@ -160,20 +182,10 @@ class NatsEngine:
         check_consumer_spec(spec)
         self._check_open()
         name = consumer_name_of(spec.name)
-        config = {
-            "durable_name": name,
-            "name": name,
-            "metadata": {"name": spec.name},
-            "filter_subjects": [self._names.stored_filter(pattern) for pattern in merge_patterns(spec.patterns)],
-            "ack_policy": "explicit",
-            "ack_wait": int(spec.ack_wait * NANOSECONDS),
-            "max_ack_pending": spec.max_inflight,
-            "max_deliver": -1,
-            "deliver_policy": "new" if spec.new_only else "all",
-        }
+        config = describe_consumer(self._names, spec)
         found = await self._read_consumer(name)
         if found is not None:
-            config["deliver_policy"] = found["config"]["deliver_policy"]
+            config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
         await self._call(f"CONSUMER.CREATE.{self._names.stream}.{name}", stream_name=self._names.stream, config=config)
         made = self._consumers.get(spec.name)
         if made is not None and made.is_forgotten:  # by another gateway

@@ -45,6 +45,11 @@ class Names:
         widened = _widen(pattern)
         return f"{self.journal}.b.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{self.journal}.b.{widened}.*.*"
 
+    @property
+    def gap(self) -> str:
+        """Under which stands what holds the place of a record that is no more."""
+        return f"{self.journal}.b.{NO_ID}"
+
     def shown_filter(self, pattern: str) -> str:
         """What the server publishes of each record that it stored."""
         return f"{self.journal}.r.{_widen(pattern)}"
@@ -71,6 +76,13 @@ class Names:
     def due_of_removal(self, name: str) -> tuple[int, str]:
         due, _, subject = name[len(self.journal) + 3 :].partition(".")
         return int(due), subject
+
+    def pattern_of_filter(self, where: str) -> str:
+        """The pattern of ours that a filter of the server's was made of."""
+        widened = where[len(self.journal) + 3 :]
+        if widened.endswith(".>"):
+            return ">" if widened == "*.>" else f"{widened[:-4]}.>"
+        return widened.rpartition(".")[0]
 
 
 def _widen(pattern: str) -> str:

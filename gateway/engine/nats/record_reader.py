@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +29,7 @@ from gateway.engine.nats.connection import (
     time_of,
 )
 from gateway.engine.nats.names import Names
-from gateway.engine.nats.stored_messages import BODY
+from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.errors import EngineError
 
 BEHIND = Backoff(0.002, 0.1)
@@ -49,9 +50,10 @@ class RecordReader:
             found = await self.get({"last_by_subj": self._names.stored_filter(subject)})
             if found is None:
                 return None
-            record = Record(int(found["seq"]), subject, base64.b64decode(found.get("data", "")), time_of(found["time"]))
-            body = decode_headers(found.get("hdrs", "")).get(BODY)
-            if whole := await self.complete(record, found["subject"], body):
+            headers = decode_headers(found.get("hdrs", ""))
+            ts = read_time(headers, time_of(found["time"]))
+            record = Record(int(found["seq"]), subject, base64.b64decode(found.get("data", "")), ts)
+            if whole := await self.complete(record, found["subject"], headers.get(BODY)):
                 return whole
 
     async def complete(self, record: Record, stored: str, body: str | None) -> Record | None:
@@ -108,7 +110,7 @@ class RecordReader:
         """Also how far it was read: what is removed meanwhile is passed over."""
         found: list[Record] = []
         while len(found) < limit:
-            page = await self._read_page(where, after, limit - len(found))
+            page = await self.read_page(where, after, limit - len(found))
             after = page.records[-1].seq if page.records else after
             found += await self._complete_all(page)
             if page.left == 0 or not page.records:
@@ -116,10 +118,14 @@ class RecordReader:
         return found, after
 
     async def _complete_all(self, page: "RecordPage") -> list[Record]:
-        whole = [await self.complete(record, *page.bodies.get(record.seq, ("", None))) for record in page.records]
+        whole = [await self.complete_of(page, record) for record in page.records]
         return [record for record in whole if record is not None]
 
-    async def _read_page(self, where: str, after: int, limit: int) -> "RecordPage":
+    async def complete_of(self, page: "RecordPage", record: Record) -> Record | None:
+        headers = page.headers[record.seq]
+        return await self.complete(record, headers["Nats-Subject"], headers.get(BODY))
+
+    async def read_page(self, where: str, after: int, limit: int) -> "RecordPage":
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         patience = SILENCE  # one of several may stand still: then another is asked
         while True:
@@ -147,7 +153,7 @@ class RecordPage:
 
     def __init__(self, names: Names) -> None:
         self.records: list[Record] = []
-        self.bodies: dict[int, tuple[str, str]] = {}  # of those that lie in pieces
+        self.headers: dict[int, Mapping[str, str]] = {}  # by the record's sequence
         self.left = 0
         self.is_unanswered = False
         self.ended = asyncio.Event()
@@ -170,7 +176,6 @@ class RecordPage:
             self.ended.set()
             return
         seq, stored = int(headers["Nats-Sequence"]), headers["Nats-Subject"]
-        ts = time_of(headers["Nats-Time-Stamp"])
+        ts = read_time(headers, time_of(headers["Nats-Time-Stamp"]))
         self.records.append(Record(seq, self._names.subject_of_stored(stored), message.data, ts))
-        if body := headers.get(BODY):
-            self.bodies[seq] = stored, body
+        self.headers[seq] = headers

@@ -69,7 +69,7 @@ class RecordWriter:
             try:
                 if last := await self._find_own(doubt, len(messages)):
                     return _count_back(messages, last)
-                last = await self._send(messages)
+                last = await self.send(messages)
                 self.seen = max(self.seen, last)
                 return _count_back(messages, last)
             except ServerRefusal as refusal:
@@ -96,7 +96,7 @@ class RecordWriter:
             if put.msg_id is not None and put.expect is not None and await self._has_id(put.subject, put.msg_id):
                 raise Duplicate(f"{put.msg_id!r} is in the journal already")
 
-    async def _send(self, messages: list[StoredMessage]) -> int:
+    async def send(self, messages: list[StoredMessage]) -> int:
         """Returns the sequence of the last."""
         if len(messages) == 1:
             (message,) = messages

@@ -66,7 +66,7 @@ class Removals:
     async def _remove_due(self) -> float:
         """Returns when to look again."""
         seq, later, soonest = 0, 0, time.time() + LOOK_SECONDS
-        while later < PAGE and (found := await self._read_next(seq)):
+        while later < PAGE and (found := await _read_next(self._connection, self._names, seq)):
             seq, due, subject, upto = found
             if due > time.time():
                 later += 1
@@ -77,16 +77,25 @@ class Removals:
                 await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
         return soonest
 
-    async def _read_next(self, after: int) -> tuple[int, int, str, int] | None:
-        where = self._names.removal("*", ">")
-        try:
-            answer = await self._connection.call(
-                f"STREAM.MSG.GET.{self._names.keys}", seq=after + 1, next_by_subj=where
-            )
-        except ServerRefusal as refusal:
-            if refusal.number == NO_MESSAGE:
-                return None
-            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-        message = answer["message"]
-        due, subject = self._names.due_of_removal(message["subject"])
-        return int(message["seq"]), due, subject, int(base64.b64decode(message["data"]))
+
+async def list_removals(connection: Connection, names: Names) -> dict[str, list[tuple[int, int]]]:
+    """By the subject: when it is to be removed, up to which sequence."""
+    notes: dict[str, list[tuple[int, int]]] = {}
+    seq = 0
+    while found := await _read_next(connection, names, seq):
+        seq, due, subject, upto = found
+        notes.setdefault(subject, []).append((due, upto))
+    return notes
+
+
+async def _read_next(connection: Connection, names: Names, after: int) -> tuple[int, int, str, int] | None:
+    where = names.removal("*", ">")
+    try:
+        answer = await connection.call(f"STREAM.MSG.GET.{names.keys}", seq=after + 1, next_by_subj=where)
+    except ServerRefusal as refusal:
+        if refusal.number == NO_MESSAGE:
+            return None
+        raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+    message = answer["message"]
+    due, subject = names.due_of_removal(message["subject"])
+    return int(message["seq"]), due, subject, int(base64.b64decode(message["data"]))

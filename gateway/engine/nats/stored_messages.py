@@ -3,14 +3,15 @@
 What is too large lies in pieces right before its record, under subjects of their own, in one batch with it.
 """
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.engine.interface import NewRecord
 from gateway.engine.nats.names import Names, digest_of
 
-APPEND, BODY = "Append-Id", "Body"
+APPEND, BODY, ID, WRITTEN = "Append-Id", "Body", "Record-Id", "Written-At"
 EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 MESSAGE_ID, LIFETIME = "Nats-Msg-Id", "Nats-TTL"
 ROOM = 8192  # of what a message may have, for its headers
@@ -41,7 +42,7 @@ def encode_records(names: Names, puts: Sequence[NewRecord], append_id: str, larg
 def _encode_record(names: Names, put: NewRecord, piece_id: str, room: int) -> list[StoredMessage]:
     headers: dict[str, str] = {}
     if put.msg_id is not None:
-        headers[MESSAGE_ID] = digest_of(put.msg_id)
+        headers |= {MESSAGE_ID: digest_of(put.msg_id), ID: json.dumps(put.msg_id)}
     if put.expect is not None:
         headers[EXPECTED] = str(put.expect)
         headers[EXPECTED_UNDER] = names.stored_filter(put.subject)
@@ -51,9 +52,16 @@ def _encode_record(names: Names, put: NewRecord, piece_id: str, room: int) -> li
     stored = names.stored(put.subject, put.msg_id)
     if len(put.data) <= room:
         return [StoredMessage(stored, put.data, {**headers, **limit})]
-    where = names.piece(stored, piece_id)
-    pieces = [put.data[at : at + room] for at in range(0, len(put.data), room)]
-    return [
-        *(StoredMessage(f"{where}.{number}", piece, dict(limit), False) for number, piece in enumerate(pieces)),
-        StoredMessage(stored, b"", {**headers, **limit, BODY: f"{piece_id} {len(pieces)}"}),
-    ]
+    pieces = split_body(names.piece(stored, piece_id), put.data, room, limit)
+    return [*pieces, StoredMessage(stored, b"", {**headers, **limit, BODY: f"{piece_id} {len(pieces)}"})]
+
+
+def split_body(where: str, data: bytes, room: int, limit: Mapping[str, str]) -> list[StoredMessage]:
+    """The pieces of what is too large, under the subjects that begin with `where`."""
+    pieces = [data[at : at + room] for at in range(0, len(data), room)]
+    return [StoredMessage(f"{where}.{number}", piece, dict(limit), False) for number, piece in enumerate(pieces)]
+
+
+def read_time(headers: Mapping[str, str], stored: float) -> float:
+    """When a record was written: that, where it was taken along from another journal, is earlier than it was stored."""
+    return float(headers.get(WRITTEN, stored))

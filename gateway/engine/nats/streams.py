@@ -4,6 +4,10 @@ A stream that keeps less than a journal must, for a shorter time, or on fewer se
 so it is refused at the start, and not found out about when something is missing.
 """
 
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.engine.nats.connection import NO_STREAM, Connection, ServerRefusal
@@ -14,14 +18,58 @@ COPIES = 3
 NO_CLUSTER = 10074
 FIXED = {"storage", "retention"}  # what no stream can change once it is there
 NANOSECONDS = 1_000_000_000
+MARK = "hermes-gateway"
+DELETION_SECONDS = 15.0
 
 
-async def open_streams(connection: Connection, names: Names, window: float) -> int:
-    """Returns on how many servers the journal is kept. `window`: seconds in which an id counts under every subject.
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """The stream of records. `copies`: on so many servers; `mark`: what a migration wrote on it, "" where none did."""
+
+    copies: int
+    mark: str
+
+
+async def open_streams(connection: Connection, names: Names, window: float) -> StreamState:
+    """`window`: seconds in which an id counts under every subject.
 
     Raises:
         EngineError: one of the streams is kept otherwise than a journal must be.
     """
+    journal, keys = _describe_streams(connection, names, window)
+    kept = await _open_stream(connection, names.stream, journal)
+    await _open_stream(connection, names.keys, keys)
+    return StreamState(int(kept["num_replicas"]), kept.get("metadata", {}).get(MARK, ""))
+
+
+async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
+    """An empty stream of records in the place of the one that is there, with a mark."""
+    journal, _keys = _describe_streams(connection, names, window)
+    with suppress(ServerRefusal):
+        await connection.call(f"STREAM.DELETE.{names.stream}")
+    wanted = journal | {"first_seq": first_seq, "metadata": {MARK: mark}}
+    end = time.monotonic() + DELETION_SECONDS
+    while True:
+        try:
+            await _make(connection, names.stream, wanted)
+            break
+        except ServerRefusal as refusal:  # what was deleted is not gone everywhere yet
+            if time.monotonic() > end:
+                raise EngineError(f"the NATS server makes no stream {names.stream!r}: {refusal}") from refusal
+            await asyncio.sleep(0.2)
+    await connection.call(f"STREAM.PURGE.{names.keys}", filter=names.removal("*", ">"))
+
+
+async def set_mark(connection: Connection, names: Names, mark: str) -> None:
+    """A journal with a mark is opened by nobody but a migration."""
+    config = (await connection.call(f"STREAM.INFO.{names.stream}"))["config"]
+    metadata = {key: value for key, value in config.get("metadata", {}).items() if key != MARK}
+    config["metadata"] = metadata | ({MARK: mark} if mark else {})
+    await connection.call(f"STREAM.UPDATE.{names.stream}", **config)
+
+
+def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How those of the records and of the keys must be."""
     copies = COPIES if len(connection.client.servers) >= COPIES else 1
     common = {
         "storage": "file",
@@ -42,9 +90,7 @@ async def open_streams(connection: Connection, names: Names, window: float) -> i
         "republish": {"src": f"{names.journal}.j.>", "dest": f"{names.journal}.r.>"},
     }
     keys = common | {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
-    kept = await _open_stream(connection, names.stream, journal)
-    await _open_stream(connection, names.keys, keys)
-    return int(kept["num_replicas"])
+    return journal, keys
 
 
 async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +111,10 @@ async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any
     except ServerRefusal as refusal:
         if refusal.number != NO_STREAM:
             raise
+    return await _make(connection, name, wanted)
+
+
+async def _make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     try:
         return await connection.call(f"STREAM.CREATE.{name}", name=name, **wanted)
     except ServerRefusal as refusal:

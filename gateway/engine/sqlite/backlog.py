@@ -89,7 +89,7 @@ class Backlog:
         row = tx.db.execute("SELECT patterns FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         patterns = json.dumps(spec.patterns)
         if row is None:
-            floor = _get_last_seq(tx.db) if spec.new_only else 0
+            floor = get_last_seq(tx.db) if spec.new_only else 0
         elif row[0] == patterns:
             return
         else:
@@ -281,10 +281,10 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:
     """Finds the oldest record that was never handed out, or the sequence that the next append will get."""
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
-    return next((seq for seq, subject in rows if matches(subject)), _get_last_seq(db) + 1)
+    return next((seq for seq, subject in rows if matches(subject)), get_last_seq(db) + 1)
 
 
-def _get_last_seq(db: sqlite3.Connection) -> int:
+def get_last_seq(db: sqlite3.Connection) -> int:
     """Returns the highest sequence that there ever was."""
     found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
     return found[0] if found else 0

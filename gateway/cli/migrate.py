@@ -1,0 +1,204 @@
+"""`hermes-gateway migrate`: the journal leaves the home for the NATS servers, or comes back.
+
+It may be cut off at any moment and be run again. The servers' copy is marked until it is whole and the file is set
+aside, so that no gateway begins with less; and what came back is marked there as gone before the file gets its name.
+"""
+
+import argparse
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.backup import remove_search_index
+from gateway.cli.output import show_progress, show_result
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.daemon.home_lock import reserve_home
+from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node_name, keep_lease, open_servers, take_lease
+from gateway.engine.sqlite.backup import verify_journal
+from gateway.engine.sqlite.journal_file import set_aside, sync
+from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
+from gateway.engine.stored_journal import (
+    FILLED,
+    FILLING,
+    MOVED,
+    JournalDigest,
+    Mark,
+    StoredConsumer,
+    StoredRecord,
+    check_same,
+    parse_mark,
+)
+from gateway.errors import ConfigError, EngineError
+
+if TYPE_CHECKING:
+    from gateway.engine.nats.engine import NatsEngine
+    from gateway.engine.nats.whole_journal import NatsJournal
+
+PATIENCE = 5.0
+
+
+@dataclass(slots=True)
+class JournalCopy:
+    """What was taken along, and how far it is meanwhile."""
+
+    home: Home
+    servers: str
+    total: int = 0
+    done: int = 0
+    digest: JournalDigest = field(default_factory=JournalDigest)
+    consumers: list[StoredConsumer] = field(default_factory=list)
+    kept: Path | None = None  # where the file is now
+
+    @property
+    def place(self) -> str:
+        """As it stands on the servers' copy."""
+        return f"{socket.gethostname()}:{self.home.root.resolve()}"
+
+    def count(self, done: int) -> None:
+        self.done = done
+
+    def list_facts(self) -> dict[str, object]:
+        return {
+            "journal": str(self.home.journal),
+            "servers": self.servers,
+            "records": self.digest.records,
+            "sha256": self.digest.value,
+            "consumers": len(self.consumers),
+            "owed": sum(len(one.owed) for one in self.consumers),
+            "kept": str(self.kept) if self.kept else None,
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    to = "nats: to the servers that `engine` names; sqlite: from them into the home"
+    parser.add_argument("--to", choices=("nats", "sqlite"), required=True, help=to)
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    servers = configuration.settings.engine
+    if not servers:
+        raise ConfigError(
+            f"`engine` names no NATS servers: {home.config}\nset it, also where the journal comes from them: "
+            "engine: nats://HOST:4222"
+        )
+    copy = JournalCopy(home, servers)
+    take = take_to_servers if args.to == "nats" else take_to_file
+    home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with reserve_home(home.lock, PATIENCE), show_progress("the journal", lambda: (copy.done, copy.total)):
+        anyio.run(take, copy, configuration)
+    show_result(copy.list_facts(), describe(copy, args.to), as_json=args.json)
+
+
+def describe(copy: JournalCopy, to: str) -> str:
+    if not copy.digest.records:
+        return f"nothing was taken along: {copy.servers if to == 'nats' else copy.home.journal} has the journal"
+    counted = f"{copy.digest.records} records, {len(copy.consumers)} consumers, sha256 {copy.digest.value}"
+    if to == "sqlite":
+        left = "leave `engine` out of config.yaml, and start the gateway"
+        return f"{copy.home.journal} is now what {copy.servers} held: {counted}; {left}"
+    kept = f"; the file is {copy.kept}" if copy.kept else ""
+    return f"{copy.servers} holds now what {copy.home.journal} was: {counted}{kept}"
+
+
+async def take_to_servers(copy: JournalCopy, configuration: Configuration) -> None:
+    """Raises EngineError; the file is as before then."""
+    path = copy.home.journal
+    async with reserve_servers(copy.home, configuration) as engine:
+        servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
+        if mark is not None and mark not in (Mark(FILLING, copy.place), Mark(FILLED, copy.place)):
+            raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
+        if mark is None and not await servers.is_empty():
+            if not path.exists():
+                return
+            what = f"the journal at {copy.servers} is not empty"
+            raise EngineError(f"{what}: name another one behind the address, as nats://HOST:4222/NAME")
+        if path.exists() or mark != Mark(FILLED, copy.place):
+            check_file(path)
+            await copy_to_servers(copy, servers)
+            await servers.set_mark(str(Mark(FILLED, copy.place)))
+            copy.kept = set_aside(path, "migrated")
+        await servers.set_mark("")
+
+
+async def copy_to_servers(copy: JournalCopy, servers: "NatsJournal") -> None:
+    file = await open_journal_file(copy.home.journal)
+    copy.total = file.count()
+    await servers.fill(file.read(), file.read_last_seq(), str(Mark(FILLING, copy.place)), copy.count)
+    copy.consumers = file.read_consumers()
+    for one in copy.consumers:
+        await servers.add_consumer(one)
+    copy.digest = await check_same(read_all(file.read()), servers.read())
+    file.close()
+
+
+async def take_to_file(copy: JournalCopy, configuration: Configuration) -> None:
+    """Raises EngineError; the servers' copy is as before then."""
+    path, moved = copy.home.journal, Mark(MOVED, copy.place)
+    async with reserve_servers(copy.home, configuration) as engine:
+        servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
+        if mark is not None and mark != moved:
+            raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
+        if path.exists():
+            if mark == moved:
+                return
+            raise EngineError(f"{path} is there already: move it away; what the servers hold is to stand in its place")
+        part = path.with_name(f"{path.name}.part")
+        await copy_to_file(copy, engine, part)
+        await servers.set_mark(str(moved))
+        remove_search_index(copy.home.search)
+        part.rename(path)
+        sync(path.parent)
+
+
+async def copy_to_file(copy: JournalCopy, engine: "NatsEngine", part: Path) -> None:
+    servers = engine.get_journal()
+    copy.total = (await engine.health()).records
+    await engine.take_back()
+    with make_journal_file(part) as file:
+        async for record in servers.read():
+            file.add(record)
+            copy.done += 1
+        copy.consumers = await servers.read_consumers(await engine.consumers())
+        file.add_consumers(copy.consumers)
+        file.end(await servers.read_last_seq())
+        copy.digest = await check_same(servers.read(), read_all(file.read()))
+
+
+@asynccontextmanager
+async def reserve_servers(home: Home, configuration: Configuration) -> "AsyncIterator[NatsEngine]":
+    """The servers' journal, on which no gateway works meanwhile; EngineError: one does."""
+    name = f"{configuration.settings.node.name or find_node_name(home.node_name, home.root)} (migrate)"
+    async with await open_servers(configuration, takes_marked=True) as engine:
+        lease = None
+        with anyio.move_on_after(LEASE_SECONDS + PATIENCE):  # one that was killed has it for a while
+            lease = await take_lease(engine, name, None)
+        if lease is None:
+            holder = await engine.holder(LEASE)
+            raise EngineError(f"{holder} works on the journal at {configuration.settings.engine}; stop it first")
+        async with keep_lease(lease):
+            yield engine
+
+
+def check_file(path: Path) -> None:
+    """Raises EngineError: it is not there, or not whole."""
+    if damaged := verify_journal(path).damaged:
+        what = f"{path}: {damaged[0]} is not as it was written: the disk has changed it"
+        raise EngineError(f"{what}; put a backup back with: hermes-gateway backup restore FILE")
+
+
+async def read_all(records: Iterable[StoredRecord]) -> AsyncIterator[StoredRecord]:
+    """One after the other, with a pause now and then for the lease."""
+    for number, record in enumerate(records):
+        if number % 500 == 0:
+            await anyio.lowlevel.checkpoint()
+        yield record

@@ -1,0 +1,241 @@
+"""A journal on the server, read whole and written whole, to be taken to another engine or from one.
+
+Records keep their sequences. The server counts by itself; so where one is missing, something is written in its place
+and removed at the end. The pieces of what is too large for a message lie behind all the rest.
+
+Nobody else works on the journal meanwhile, and a mark keeps everybody from opening what is not whole.
+"""
+
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from gateway.engine.interface import ConsumerSpec
+from gateway.engine.nats.connection import Connection, ServerRefusal, time_of
+from gateway.engine.nats.consumer import NatsConsumer, describe_consumer
+from gateway.engine.nats.names import Names, consumer_name_of, digest_of
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.record_writer import MOST, RecordWriter
+from gateway.engine.nats.removals import list_removals
+from gateway.engine.nats.stored_messages import (
+    BODY,
+    ID,
+    LIFETIME,
+    MESSAGE_ID,
+    ROOM,
+    WRITTEN,
+    StoredMessage,
+    split_body,
+)
+from gateway.engine.nats.streams import NANOSECONDS, replace_stream, set_mark
+from gateway.engine.stored_journal import StoredConsumer, StoredRecord
+from gateway.errors import EngineError
+
+EXPECTED_END = "Nats-Expected-Last-Sequence"
+PAGE = 500
+BATCH_BYTES = 4_000_000
+HOLD_SECONDS = 3600.0  # what is in somebody's hands stays there until the gateway takes it back
+FETCH_SECONDS = 2.0
+TRIES = 5
+
+ReportCount: TypeAlias = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """Of one record, to be written behind all others."""
+
+    where: str
+    data: bytes
+    limit: Mapping[str, str]
+
+
+class NatsJournal:
+    """Made by `NatsEngine.get_journal`."""
+
+    def __init__(
+        self, connection: Connection, names: Names, reader: RecordReader, writer: RecordWriter, window: float
+    ) -> None:
+        self._connection = connection
+        self._names = names
+        self._reader = reader
+        self._writer = writer
+        self._window = window
+        self._waiting: list[StoredMessage] = []
+        self._bytes = 0
+        self._end = 0  # of what is stored
+
+    async def set_mark(self, mark: str) -> None:
+        await set_mark(self._connection, self._names, mark)
+
+    async def is_empty(self) -> bool:
+        """Asks whether nothing was ever written."""
+        return await self._reader.read_end() == 0
+
+    async def read_last_seq(self) -> int:
+        """The highest that there ever was."""
+        return await self._reader.read_end()
+
+    async def read(self) -> AsyncIterator[StoredRecord]:
+        """All records, with the limits that they got later."""
+        later = await list_removals(self._connection, self._names)
+        after = 0
+        while True:
+            page = await self._reader.read_page(self._names.stored_filter(">"), after, PAGE)
+            for record in page.records:
+                if whole := await self._reader.complete_of(page, record):
+                    headers = page.headers[record.seq]
+                    due = [at for at, upto in later.get(record.subject, ()) if record.seq <= upto]
+                    until = _find_end(headers) if LIFETIME in headers else min(due, default=None)
+                    msg_id = json.loads(headers[ID]) if ID in headers else None
+                    yield StoredRecord(record.seq, record.subject, whole.data, record.ts, msg_id, until)
+            if not page.records or page.left == 0:
+                return
+            after = page.records[-1].seq
+
+    async def fill(self, records: Iterable[StoredRecord], last_seq: int, mark: str, report: ReportCount) -> None:
+        """Make the stream anew, with a mark, and put the records into it.
+
+        Raises:
+            EngineError: it could not be done; the mark says so.
+        """
+        large: list[_Pieces] = []
+        is_begun = False
+        for number, one in enumerate(records, 1):
+            if one.is_over():
+                continue
+            if not is_begun:
+                await self._begin(one.seq, mark)
+                is_begun = True
+            await self._fill_gap(one.seq - 1)
+            await self._put(self._encode(one, large))
+            report(number)
+        if not is_begun:
+            await self._begin(last_seq + 1, mark)
+        await self._fill_gap(last_seq)
+        for pieces in large:
+            for message in split_body(pieces.where, pieces.data, self._room, pieces.limit):
+                await self._put(message)
+        await self._write()
+        await self._connection.call(f"STREAM.PURGE.{self._names.stream}", filter=self._names.gap)
+
+    async def _begin(self, first_seq: int, mark: str) -> None:
+        await replace_stream(self._connection, self._names, self._window, first_seq, mark)
+        self._end = first_seq - 1
+
+    @property
+    def _room(self) -> int:
+        return self._connection.client.max_payload - ROOM
+
+    async def _fill_gap(self, upto: int) -> None:
+        while self._end + len(self._waiting) < upto:
+            await self._put(StoredMessage(self._names.gap, b"", {}))
+
+    def _encode(self, one: StoredRecord, large: list[_Pieces]) -> StoredMessage:
+        headers = {WRITTEN: repr(one.ts)}
+        if one.msg_id is not None:
+            headers |= {MESSAGE_ID: digest_of(one.msg_id), ID: json.dumps(one.msg_id)}
+        limit = {} if one.until is None else {LIFETIME: str(max(1, math.ceil(one.until - time.time())))}
+        stored = self._names.stored(one.subject, one.msg_id)
+        if len(one.data) <= self._room:
+            return StoredMessage(stored, one.data, headers | limit)
+        piece_id = f"taken-{one.seq}"
+        large.append(_Pieces(self._names.piece(stored, piece_id), one.data, limit))
+        count = math.ceil(len(one.data) / self._room)
+        return StoredMessage(stored, b"", headers | limit | {BODY: f"{piece_id} {count}"})
+
+    async def _put(self, message: StoredMessage) -> None:
+        self._waiting.append(message)
+        self._bytes += len(message.data)
+        if len(self._waiting) == MOST or self._bytes > BATCH_BYTES:
+            await self._write()
+
+    async def _write(self) -> None:
+        """What waits, as one batch, exactly behind what is stored: whether a lost answer was a yes, the end says."""
+        if not self._waiting:
+            return
+        self._waiting[0].headers[EXPECTED_END] = str(self._end)
+        end, why = self._end + len(self._waiting), "it counts otherwise"
+        try:
+            await self._connection.insist(partial(self._writer.send, self._waiting))
+        except ServerRefusal as refusal:
+            why = str(refusal)
+        if await self._reader.read_end() != end:
+            raise EngineError(f"the NATS server does not take the records along: {why}")
+        self._end, self._waiting, self._bytes = end, [], 0
+
+    async def add_consumer(self, one: StoredConsumer) -> None:
+        """Make it where it is, and have it deliver again what it is owed, and only that.
+
+        Raises:
+            EngineError: the server does not deliver what it must.
+        """
+        spec = ConsumerSpec(one.name, one.patterns, ack_wait=HOLD_SECONDS, max_inflight=MOST + len(one.owed))
+        begin = min(one.owed, default=one.floor + 1)
+        config = describe_consumer(self._names, spec) | {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": max(1, begin),
+        }
+        where = f"CONSUMER.CREATE.{self._names.stream}.{consumer_name_of(one.name)}"
+        await self._connection.call(where, stream_name=self._names.stream, config=config)
+        left = await self._list_between(config["filter_subjects"], begin - 1, one.floor)
+        consumer, empty = NatsConsumer(self._connection, self._names, self._reader, spec), 0
+        while left:
+            found = await consumer.fetch(min(PAGE, len(left)), FETCH_SECONDS)
+            empty = 0 if found else empty + 1
+            if empty == TRIES:
+                raise EngineError(f"the NATS server does not deliver to {one.name!r} what it is owed")
+            for delivery in found:
+                if delivery.record.seq not in one.owed:
+                    await delivery.ack()
+                elif delivery.attempt < one.owed[delivery.record.seq]:
+                    await delivery.nak()
+                    continue
+                left.discard(delivery.record.seq)
+        await consumer.end()
+
+    async def _list_between(self, filters: Iterable[str], after: int, upto: int) -> set[int]:
+        found: set[int] = set()
+        for where in filters:
+            reached = after
+            while page := (await self._reader.read_page(where, reached, PAGE)).records:
+                found.update(record.seq for record in page if record.seq <= upto)
+                reached = page[-1].seq
+                if reached > upto:
+                    break
+        return found
+
+    async def read_consumers(self, names: Iterable[str]) -> list[StoredConsumer]:
+        """How far they are. What they are owed the server says to nobody, but delivers; so it is in our hands then."""
+        return [await self._read_consumer(name) for name in names]
+
+    async def _read_consumer(self, name: str) -> StoredConsumer:
+        found = await self._read_state(name)
+        filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
+        patterns = tuple(map(self._names.pattern_of_filter, filters))
+        floor, owed = int(found["delivered"]["stream_seq"]), dict[int, int]()
+        hold = found["config"]["ack_wait"] / NANOSECONDS
+        consumer = NatsConsumer(self._connection, self._names, self._reader, ConsumerSpec(name, patterns, hold))
+        empty = 0
+        while (count := int(found["num_ack_pending"]) - len(owed)) > 0:
+            taken = await consumer.fetch(min(PAGE, count), FETCH_SECONDS)
+            empty = 0 if taken else empty + 1
+            if empty == TRIES:
+                raise EngineError(f"the NATS server does not deliver to {name!r} what it is owed; try again")
+            for delivery in taken:
+                owed.setdefault(delivery.record.seq, max(1, delivery.attempt - 1))
+            found = await self._read_state(name)
+        await consumer.end()
+        return StoredConsumer(name, patterns, max(floor, *owed, 0), owed)
+
+    async def _read_state(self, name: str) -> dict[str, Any]:
+        return await self._connection.call(f"CONSUMER.INFO.{self._names.stream}.{consumer_name_of(name)}")
+
+
+def _find_end(headers: Mapping[str, str]) -> float:
+    """When the server removes a record."""
+    return time_of(headers["Nats-Time-Stamp"]) + float(headers[LIFETIME].removesuffix("s"))

@@ -1,0 +1,118 @@
+"""A journal as it lies still: what one engine hands to another when the journal is taken along.
+
+Sequences stay as they are, since records name each other by them.
+"""
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.errors import EngineError
+
+FILLING, FILLED, MOVED = "filling", "filled", "moved"
+AGAIN = "run it again there: hermes-gateway migrate --to nats"
+SAYS = {
+    FILLING: "a migration out of {} was cut off: " + AGAIN,
+    FILLED: "a migration out of {} was cut off: " + AGAIN,
+    MOVED: "it was taken to {}; go on there, without `engine` in config.yaml",
+}
+
+
+class StoredRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record with all that is known of it. `until`: when its time is over, by the wall clock; None: never."""
+
+    seq: int
+    subject: str
+    data: bytes
+    ts: float
+    msg_id: str | None = None
+    until: float | None = None
+
+    def is_over(self) -> bool:
+        return self.until is not None and self.until <= time.time() + 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConsumer:
+    """How far a consumer is: all up to `floor` was handed out; `owed` of that were not acknowledged, tried so often."""
+
+    name: str
+    patterns: tuple[str, ...]
+    floor: int
+    owed: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class JournalDigest:
+    """Counts records, and is another where one of them is another."""
+
+    records: int = 0
+    _sum: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def add(self, record: StoredRecord) -> None:
+        self.records += 1
+        self._sum.update(msgspec.json.encode([record.seq, record.subject, record.ts, record.msg_id, len(record.data)]))
+        self._sum.update(record.data)
+
+    @property
+    def value(self) -> str:
+        return self._sum.hexdigest()
+
+
+async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[StoredRecord]) -> JournalDigest:
+    """Read both from end to end; what one has and the other has not, must be what was over meanwhile.
+
+    Raises:
+        EngineError: the target is not what the source is.
+    """
+    digest = JournalDigest()
+    left, right = await anext(source, None), await anext(target, None)
+    while left or right:
+        if left and (right is None or left.seq < right.seq):
+            _check_over(left, "is missing in the copy")
+            left = await anext(source, None)
+        elif right and (left is None or right.seq < left.seq):
+            _check_over(right, "is in the copy alone")
+            right = await anext(target, None)
+        elif left and right:
+            if replace(left, until=None) != replace(right, until=None) or _is_kept(left) != _is_kept(right):
+                raise EngineError(f"record {left.seq} on {left.subject} is another in the copy; nothing was changed")
+            digest.add(left)
+            left, right = await anext(source, None), await anext(target, None)
+    return digest
+
+
+def _is_kept(record: StoredRecord) -> bool:
+    """Asks whether it has no limit."""
+    return record.until is None
+
+
+def _check_over(record: StoredRecord, what: str) -> None:
+    if not record.is_over():
+        raise EngineError(f"record {record.seq} on {record.subject} {what}; nothing was changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Stands on a journal that is not for use, since it is on its way to another engine or from one.
+
+    `where`: the host and the home out of which it is filled, or into which it was moved.
+    """
+
+    kind: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}"
+
+    def describe(self) -> str:
+        return SAYS.get(self.kind, "a later version is at work on it, out of {}").format(self.where)
+
+
+def parse_mark(text: str) -> Mark | None:
+    kind, _, where = text.partition(" ")
+    return Mark(kind, where) if text else None
