@@ -4,6 +4,7 @@ What is to be done stands in a plan beside it, and each step may be the last one
 comes to the same. Light on purpose: each start of the gateway looks whether anything is left to be done.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from gateway.backup.contents import JOURNAL
+from gateway.backup.contents import JOURNAL, BackupError
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES, FileLock, connect, sync
 from gateway.file_folders import write_file
@@ -34,11 +35,25 @@ def resume_restore(home: Home) -> Path | None:
 
     Raises:
         HomeBusy: somebody is at it.
+        BackupError: it cannot be finished. An earlier version began it without looking at mounts, or something has been
+            mounted since.
     """
     if not home.restore.is_dir():
         return None
     with closing(FileLock(home.journal)):
-        return apply_plan(home)
+        try:
+            return apply_plan(home)
+        except OSError as error:
+            raise BackupError(_describe_halt(home, error)) from None
+
+
+def _describe_halt(home: Home, error: OSError) -> str:
+    what = f"{home.root}: a restore of a backup stands half-way, and cannot go on: {error.strerror}: {error.filename}"
+    remedy = "mend that"
+    if error.errno in (errno.EBUSY, errno.EXDEV):
+        what += f", which is a mount point, or mounted apart from {home.restore}"
+        remedy = "unmount it"
+    return f"{what}\n{remedy}, and start the gateway or the restore again: it goes on where it stands; nothing is lost"
 
 
 def apply_plan(home: Home) -> Path | None:

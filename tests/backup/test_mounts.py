@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.backup.archive import write_archive
+from gateway.backup.restore_plan import resume_restore, write_plan
 from gateway.config.home import Home
 from tests.backup.conftest import files_of
 
@@ -59,6 +60,20 @@ def test_own_folder_on_a_disk_of_its_own_is_named_and_nothing_changes(home: Home
     assert f"{home.own_folder} is mounted apart from {home.root}/BOOT.md" in done.stderr, done.stderr
     assert (done.returncode, done.stdout, (tmp_path / "failed").read_text()) == (0, "", "1\n")
     assert files_of(home) == before
+
+
+def test_a_restore_that_an_earlier_version_began_says_what_halts_it_and_goes_on(home: Home, tmp_path: Path) -> None:
+    """It looked at no mounts, and was cut off by one."""
+    copy, new = write_archive(home, tmp_path / "copy", with_env=False).path, home.restore / "new"
+    (new / "hooks").mkdir(parents=True)
+    (new / "hooks" / "x").write_text("")
+    write_plan(home.restore, home, ["hooks"], ["hooks"])
+    done = restore_beside(f"mount --bind '{home.hooks}' '{home.hooks}'", home, [str(copy), "--replace"])
+    assert f"Device or resource busy: {home.hooks}, which is a mount point" in done.stderr, done.stderr
+    assert "unmount it, and start the gateway or the restore again" in done.stderr
+    kept = resume_restore(home)
+    assert kept
+    assert ([*home.hooks.iterdir()], (kept / "hooks" / "greet").is_dir()) == ([home.hooks / "x"], True)
 
 
 def test_a_home_that_is_a_mount_as_a_whole_is_replaced(home: Home, tmp_path: Path) -> None:
