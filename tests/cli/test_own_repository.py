@@ -94,6 +94,13 @@ def test_a_type_checker_finds_a_new_hook_right_and_knows_its_event(
     assert [line.split(":")[1] for line in lines if ": error:" in line] == ["14", "15"], lines
 
 
+def test_outside_of_a_repository_new_says_what_it_leaves_out(tmp_path: Path, environ: Mapping[str, str]) -> None:
+    made = do(tmp_path, environ, "hermes-gateway", "hooks", "new", "./greet")
+    assert (made.returncode, "it lies in no git repository" in made.stderr) == (0, True)
+    assert (tmp_path / "greet" / "README.md").is_file()
+    assert not [*tmp_path.rglob(".github")]
+
+
 def test_new_goes_beside_what_is_there_and_touches_nothing_of_it(repository: Path, environ: Mapping[str, str]) -> None:
     (repository / "README.md").write_text("mine")
     (repository / "hook").mkdir()

@@ -33,6 +33,8 @@ PREFERRED_FIELDS = (
     "content",
     "chunk",
     "response",
+    "response_full",
+    "message_full",
     "reason",
     "hook",
     "session_id",
@@ -78,6 +80,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"name": folder.name, "path": str(folder), "files": sorted(written)})
         return
     print(folder)
+    if is_own and find_repository(folder) is None:
+        what = "it lies in no git repository, so there is no workflow that tests it on GitHub"
+        print_note(f"{what}; in one (git init first) hooks new writes that, too")
     verb = "dev" if is_own else "test"
     print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks {verb} {args.name}")
 
@@ -111,7 +116,9 @@ def write_in_repository(folder: Path, written: Mapping[str, str]) -> None:
 
 def render_repository_files(folder: Path, lang: str) -> Mapping[str, str]:
     """What a hook that is shared has besides, by where it lies from its folder on."""
-    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+    root = find_repository(folder)
+    if root is None:  # a workflow counts at the top of a repository alone
+        return {"README.md": templates.README.format(name=folder.name, place="#FOLDER")}
     place, up = folder.relative_to(root).as_posix(), os.path.relpath(root, folder)
     subfolder = "" if place == "." else f"#{place}"
     more = templates.WITH_NODE if lang in ("node", "typescript") else ""
@@ -121,6 +128,11 @@ def render_repository_files(folder: Path, lang: str) -> Mapping[str, str]:
             name=folder.name, place=json.dumps(place), more=more
         ),
     }
+
+
+def find_repository(folder: Path) -> Path | None:
+    """The top of the git repository in which it lies."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
 
 
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
@@ -154,8 +166,8 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
     given: dict[str, Any] = {
         "name": name,
         "event": event,
-        "field": next((field for field in PREFERRED_FIELDS if field in fields), "id"),
-        "comment": describe_answer(bool(intercepts), outcomes, lang),
+        "field": choose_field(event, fields, bool(intercepts)),
+        "comment": describe_answer(intercepts, outcomes, lang),
         "imports": f"\nfrom gateway.hooks import {', '.join(outcomes)}  # noqa: F401\n" if outcomes else "",
         "context": context_name_of(event) if len(heard) == 1 and get_event_spec(event) else "Context",
         "fields": "\n".join(list_field_types(event, fields)),
@@ -167,6 +179,20 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         "sample.json": json.dumps(fields, indent=2, ensure_ascii=False) + "\n",
         "test_hook.py": templates.TEST.format(**given),
     }
+
+
+def choose_field(event: str, fields: Mapping[str, Any], decides: bool) -> str:
+    """The one that the hook prints first; of an event on which it decides, one that it can change."""
+    known = get_event_spec(event)
+    writable = known.writable if decides and known else frozenset[str]()
+    wanted = [field for field in PREFERRED_FIELDS if field in fields]
+    return next(filter(writable.__contains__, (*wanted, *fields)), wanted[0] if wanted else "id")
+
+
+def list_writable(intercepts: Sequence[str]) -> list[str]:
+    """The fields that can be changed in all of these events."""
+    found = [set(one.writable) for each in intercepts for one in find_points(each)]
+    return sorted(set.intersection(*found)) if found else []
 
 
 def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> str:
@@ -190,17 +216,28 @@ def list_field_types(event: str, fields: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {field}: {TYPESCRIPT_TYPES[bare]}{many}{' | null' if kind.endswith('?') else ''};"
 
 
-def describe_answer(decides: bool, outcomes: Sequence[str], lang: str) -> str:
-    """What the answer of such a hook means."""
-    if not decides:
+def describe_answer(intercepts: Sequence[str], outcomes: Sequence[str], lang: str) -> str:
+    """What the answer of such a hook means, and what it can change."""
+    if not intercepts:
         return "It observes: what it answers counts for nothing."
+    names = ", ".join(list_writable(intercepts))
+    fields = f"fields ({names})" if names else "fields"
     if lang == "sh":
-        return "Exit 0 lets it pass; 2 refuses it, with what stands on stderr."
+        refuses = describe_block(intercepts)
+        return f"Exit 0 lets it pass, with changed {fields} as a JSON object on stdout if there are any{refuses}."
     if lang in ("node", "typescript"):
         words = ", ".join(f'{{decision: "{outcome.lower()}", ...}}' for outcome in outcomes)
-        return f"A result of null lets it pass, an object changes fields{' or decides: ' + words if words else ''}."
+        return f"A result of null lets it pass, an object changes {fields}{' or decides: ' + words if words else ''}."
     decide = f"; to decide, raise {' or '.join(outcomes)}" if outcomes else ""
-    return f"None lets it pass; to change a field, set it in `context`{decide}."
+    return f"None lets it pass; set {fields} in `context` to change them{decide}."
+
+
+def describe_block(intercepts: Sequence[str]) -> str:
+    """What exit code 2 does, where it does something."""
+    points = [one for each in intercepts for one in find_points(each)]
+    if all("deny" in one.outcomes for one in points):
+        return "; 2 refuses it, for the reason on stderr"
+    return "; 2 has the agent go on, for the reason on stderr" if [*intercepts] == ["agent:end"] else ""
 
 
 def format_names(names: Sequence[str]) -> str:

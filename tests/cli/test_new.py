@@ -1,0 +1,59 @@
+"""What `hooks new` writes fits what the catalogue says of each event: its test passes, what it names can be done."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gateway.cli.hooks.new import find_points, render_files
+from gateway.events.catalogue import EVENT_SPECS, list_matching_events, make_sample
+from gateway.testing import call
+from tests.installer.archives import put
+
+DECIDED = [name for name, spec in EVENT_SPECS.items() if spec.outcomes or spec.writable]
+DECIDES = "from gateway.hooks import {outcome}\n\n\ndef handle(event_type, context):\n    raise {outcome}('because')\n"
+
+
+def run_plain_test(folder: Path) -> None:
+    """The one of the two that it writes which needs no gateway."""
+    written = ModuleType("written")
+    exec((folder / "test_hook.py").read_text(), vars(written))
+    written.test_the_hook_alone_takes_its_sample(folder)
+
+
+def named_in(text: str, pattern: str) -> list[str]:
+    found = re.search(pattern, text)
+    return re.split(r", | or ", found[1]) if found else []
+
+
+@pytest.mark.parametrize("event", EVENT_SPECS)
+def test_a_hook_that_observes_is_told_of_its_sample(event: str, tmp_path: Path) -> None:
+    run_plain_test(put(tmp_path / "greet", render_files("greet", [event], [], "python")))
+
+
+@pytest.mark.parametrize("event", DECIDED)
+def test_a_hook_that_decides_names_what_it_can_change_and_decide(event: str, tmp_path: Path) -> None:
+    folder = put(tmp_path / "greet", render_files("greet", [], [event], "python"))
+    run_plain_test(folder)
+    (spec,), (name,) = find_points(event), list_matching_events([event])
+    source = (folder / "handler.py").read_text()
+    assert {*named_in(source, r"set fields \((.*)\) in")} == spec.writable
+    shown = named_in(source, r'context.get\("(.*)"\)')
+    assert {*shown} <= spec.writable & make_sample(name).keys()
+    outcomes = named_in(source, r"raise (.*)\.\n")
+    assert {outcome.lower() for outcome in outcomes} == spec.outcomes
+    for outcome in outcomes:
+        put(folder, {"handler.py": DECIDES.format(outcome=outcome)})
+        tried = call(folder, name)
+        assert (tried.remarks, tried.result["decision"]) == ((), outcome.lower())
+
+
+@pytest.mark.parametrize("event", DECIDED)
+def test_a_program_of_the_shell_that_ends_with_2_decides_as_its_comment_says(event: str, tmp_path: Path) -> None:
+    folder = put(tmp_path / "greet", render_files("greet", [], [event], "sh"))
+    says = "; 2 " in (folder / "hook.sh").read_text()
+    put(folder, {"hook.sh": "#!/bin/sh\ncat >/dev/null\necho because >&2\nexit 2\n"})
+    (folder / "hook.sh").chmod(0o700)
+    (name,) = list_matching_events([event])
+    assert (call(folder, name).remarks == ()) is says
