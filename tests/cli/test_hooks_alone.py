@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -102,6 +103,13 @@ def test_new_refuses_what_could_not_work(gateway: GatewayProcess, words: list[st
     assert done.returncode == 1
     assert complaint in done.stderr
     assert not gateway.home.hooks.exists()
+
+
+def test_list_says_how_one_is_switched_on_without_a_gateway(gateway: GatewayProcess) -> None:
+    said = gateway.cli("hooks", "list", "--all")
+    (line,) = re.findall(r"in config.yaml, (hooks: {enabled: \[NAME\]})", said.stderr)
+    gateway.configure(line.replace("NAME", "echo"))
+    assert re.search("^echo +on", gateway.cli("hooks", "list", "--all").stdout, re.MULTILINE)
 
 
 def test_new_never_touches_what_is_there(gateway: GatewayProcess) -> None:

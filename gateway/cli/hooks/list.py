@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"hooks": hooks})
     else:
         show_list(select_listed(hooks, is_all=False), home)
-        show_own_hooks(hooks)
+        show_own_hooks(hooks, "hermes-gateway hooks enable NAME")
 
 
 def read_hooks(home: Home, verb: str, **params: Any) -> Any:
@@ -70,7 +70,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
     there = select_listed(hooks, is_all=False)
     rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
-    show_own_hooks(hooks)
+    show_own_hooks(hooks, "in config.yaml, hooks: {enabled: [NAME]}; or start the gateway, and then: hooks enable NAME")
     print_note("no gateway is running: this is how they would be")
 
 
@@ -103,13 +103,13 @@ def is_own_hook(hook: Mapping[str, Any]) -> bool:
     return bool(hook["origin"] == "built-in")
 
 
-def show_own_hooks(hooks: Iterable[Mapping[str, Any]]) -> None:
-    """Those that come with the gateway: what each does, or would do."""
+def show_own_hooks(hooks: Iterable[Mapping[str, Any]], switch: str) -> None:
+    """Those that come with the gateway: what each does, or would do. `switch`: how one is switched on."""
     if own := list(filter(is_own_hook, hooks)):
         print()
         rows = [(hook["name"], "off" if is_extra(hook) else "on", hook["description"]) for hook in own]
         show_table(("comes with it", "", "what it does"), rows)
-        print_note("to switch one on: hermes-gateway hooks enable NAME")
+        print_note(f"to switch one on: {switch}")
 
 
 def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
