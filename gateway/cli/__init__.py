@@ -33,9 +33,9 @@ HERMES_PREFIX = "gateway"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program: the exit code of the command that the arguments choose."""
-    os.umask(0o077)  # whatever a command writes is the user's alone
+    umask = os.umask(0o077)  # whatever a command writes is the user's alone, unless it is made for others
     try:
-        code = _run_command(list(sys.argv[1:] if argv is None else argv))
+        code = _run_command(list(sys.argv[1:] if argv is None else argv), umask)
         sys.stdout.flush()
     except GatewayError as error:
         _print_error(str(error))
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run_command(argv: list[str]) -> int:
+def _run_command(argv: list[str], umask: int) -> int:
     options, command, rest = _parse_command_line(argv)
     home = find_home(get_process_environment(), options.home or "")
     if options.version:
@@ -62,6 +62,7 @@ def _run_command(argv: list[str]) -> int:
         return int(ExitCode.OK)
     module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
+    args.umask = umask
     return int(module.run(args, home) or ExitCode.OK)
 
 

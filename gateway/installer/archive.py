@@ -5,11 +5,12 @@ What is in it is counted as it comes, never believed: a small file may hold a la
 
 import bz2
 import gzip
+import io
 import lzma
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
@@ -87,6 +88,20 @@ def extract_archive(archive: Path, into: Path) -> None:
         NotImplementedError,
     ) as error:
         raise HookError(f"{archive.name} cannot be unpacked: {to_one_line(str(error), 200)}") from None
+
+
+def make_archive(files: Mapping[str, tuple[int, bytes]], folder: str) -> bytes:
+    """These files with their modes, in one folder: the same archive whenever and wherever it is made."""
+    made = io.BytesIO()
+    with (
+        gzip.GzipFile(filename="", fileobj=made, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        for name, (mode, data) in sorted(files.items()):
+            member = tarfile.TarInfo(f"{folder}/{name}")
+            member.size, member.mode = len(data), 0o755 if mode & stat.S_IXUSR else 0o644
+            tar.addfile(member, io.BytesIO(data))
+    return made.getvalue()
 
 
 def extract_stream(stream: Readable, into: Path) -> None:

@@ -43,6 +43,11 @@ class FetchedHook:
         return self.version.path
 
     @property
+    def own_version(self) -> str:
+        """As it says itself."""
+        return self.manifest.version
+
+    @property
     def folder_name(self) -> str:
         """Where it is installed, beside other versions of it."""
         return f"{self.name}@{cut_digest(self.digest)}"

@@ -38,6 +38,11 @@ class FetchedSkill:
         return self.skill.folder
 
     @property
+    def own_version(self) -> str:
+        """As it says itself."""
+        return self.skill.version
+
+    @property
     def folder_name(self) -> str:
         """Where it is installed, beside other versions of it; the last part is called as it is, as skills are."""
         return f"{self.name}@{cut_digest(self.digest)}/{self.name}"

@@ -84,9 +84,13 @@ def make_listed_skill(skill: FetchedSkill, source: str) -> ListedSkill:
     )
 
 
-def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str) -> HookIndex:
-    """The index with it: one number more, an end as far away as it may be, and not signed yet."""
-    before = read_index(file.read_bytes(), str(file)) if file.exists() else HookIndex()
+def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str, mode: int) -> HookIndex:
+    """The index with it: one number more, an end as far away as it may be, and not signed yet.
+
+    `mode`: of the file, where it is new.
+    """
+    is_new = not file.exists()
+    before = HookIndex() if is_new else read_index(file.read_bytes(), str(file))
     end = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=VALID_DAYS)
     hooks, skills = dict(before.hooks), dict(before.skills)
     if isinstance(found, FetchedHook):
@@ -95,5 +99,7 @@ def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str) -> Ho
         skills[found.name] = make_listed_skill(found, source)
     index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=hooks, skills=skills)
     file.write_bytes(encode_index(index))
+    if is_new:
+        file.chmod(mode)
     file.with_name(f"{file.name}{SIGNATURE_ENDING}").unlink(missing_ok=True)
     return index

@@ -18,6 +18,7 @@ from gateway.config.home import Home
 from gateway.errors import HookError
 from gateway.hooks.folders.installed import remove_login
 from gateway.hooks.folders.switches import write_atomically
+from gateway.installer.archive import is_archive
 from gateway.installer.download import download
 from gateway.installer.fetched_hook import NAME
 from gateway.installer.index_file import (
@@ -82,6 +83,14 @@ def load_index(home: Home, known: IndexRecord, work: Path, environ: Mapping[str,
     Raises:
         HookError: it is not to be had, not signed by its key, older than one that was seen, or past its end.
     """
+    try:
+        return _load(home, known, work, environ)
+    except HookError as error:
+        said = str(error)
+        raise HookError(said if known.address in said else f"{known.address}: {said}") from None
+
+
+def _load(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[IndexRecord, HookIndex]:
     data, signature, base = _fetch(known, work, environ)
     if known.key:
         verify_signature(data, signature, known.key)
@@ -145,16 +154,18 @@ def find_listed(
     """What has this name, and the index that has it. `address`: of the only index that is asked.
 
     Raises:
-        HookError: none has it, or several have different ones.
+        HookError: none has it, or several have different ones; or that index was not added, or does not count.
     """
+    if address:
+        address = find_index(home, name, address).address
     found, wrong = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str]()
     for known, index in load_indexes(home, work, environ, address):
         if isinstance(index, HookError):
             wrong.append(str(index))
         elif name in index.of(kind):
             found.append((known, index.of(kind)[name]))
-    if address and address not in (known.address for known in list_indexes(home)):
-        wrong.append("that index is not known here: hermes-gateway hooks index add ADDRESS --key KEY")
+    if address and wrong:
+        raise HookError("\n".join(wrong))
     if not found:
         missing = f"no index has such a {kind}: {name}" + (
             f"; what lies here is ./{name}" if Path(name).exists() else ""
@@ -165,6 +176,28 @@ def find_listed(
         places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
         raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
     return found[0]
+
+
+def find_index(home: Home, name: str, address: str) -> IndexRecord:
+    """The one by which something of this name came.
+
+    Raises:
+        HookError: it was not added here.
+    """
+    if is_own_index(home, address):
+        return OWN
+    for known in list_indexes(home):
+        if known.address == address:
+            return known
+    what = f"no index {to_one_line(address)} was added here, and {name} comes by it"
+    raise HookError(f"{what}\nadd it: hermes-gateway hooks index add {to_one_line(address)} --key KEY")
+
+
+def is_own_index(home: Home, address: str) -> bool:
+    """Whether it comes with the gateway: in another installation of that it lies elsewhere."""
+    is_added = any(one.key and one.address == address for one in list_indexes(home))
+    is_called_so = address.startswith("/") and Path(address).parts[-2:] == OWN_INDEX.parts[-2:]
+    return is_called_so and OWN_INDEX.is_file() and not is_added
 
 
 def load_indexes(
@@ -192,9 +225,18 @@ def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> H
             folder = index.inner.rpartition("/")[0]
             return HookSource("git", index.place, known.base, f"{folder}/{inner}" if folder else inner)
         if address.startswith(("https://", "http://")):
-            said = urljoin(address, inner)
+            said = _find_archive(address, inner)
         else:
             said = str(Path(address).parent / inner)
     elif not said.startswith((GIT_PREFIX, "https://", "package:")):
         raise HookError(f"{to_one_line(said)} is no place from which those of an index come")
     return parse_source(said)
+
+
+def _find_archive(address: str, inner: str) -> str:
+    """HookError: a folder is named, of which a web host gives single files alone."""
+    if is_archive(inner):
+        return urljoin(address, inner)
+    what = f"{address} names the folder ./{to_one_line(inner)}, and a web host gives no folders"
+    remedy = "whoever keeps it can publish an archive in its place: hermes-gateway hooks publish FOLDER INDEX --archive"
+    raise HookError(f"{what}\n{remedy}")

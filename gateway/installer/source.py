@@ -156,7 +156,8 @@ def _fetch_archive(source: HookSource, work: Path, files: Path) -> FetchedFiles:
     if len(entries) == 1 and entries[0].is_dir():  # most archives have one folder, with all in it
         folder, name = entries[0], entries[0].name
     if source.inner:
-        folder, name = folder / source.inner, source.inner.rpartition("/")[2]
+        inside = (folder / source.inner, files / source.inner)  # it may be written with that one folder, too
+        folder, name = next(filter(Path.is_dir, inside), inside[0]), source.inner.rpartition("/")[2]
         if not folder.is_dir():
             raise HookError(f"{archive.name} has no folder {to_one_line(source.inner)}")
     return FetchedFiles(folder, _VERSION_BEGINS.split(name.removesuffix(".gz").partition(".")[0], maxsplit=1)[0])

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from gateway.installer.indexes import OWN_INDEX
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
-from tests.installer.archives import GREET, HANDLER, MANIFEST, make_zip, put
+from tests.installer.archives import GREET, HANDLER, MANIFEST, put
 from tests.installer.signed import Signer
 
 pytestmark = pytest.mark.process
@@ -131,10 +132,18 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
         commit(publisher.folder, {})
         address = f"git+file://{publisher.folder}#index.json"
     else:
-        archive = make_zip(publisher.folder / "greet-1.0.zip", FIT)
-        publisher.publish("greet", None, "--source", f"./{archive.name}")
         address = f"{server}/index.json"
-    add(gateway, publisher, address)
+        add(gateway, publisher, address)
+        folder = gateway.cli("hooks", "install", "greet", "--yes")
+        assert (folder.returncode, f"{address} names the folder ./greet" in folder.stderr) == (1, True), folder.stderr
+        publisher.publish("greet", None, "--archive")
+        archive = publisher.folder / "greet-1.0.0.tar.gz"
+        made, modes = archive.read_bytes(), {path.stat().st_mode & 0o777 for path in (archive, publisher.file)}
+        assert modes == {publisher.file.with_name("index.json.sig").stat().st_mode & 0o777}
+        publisher.publish("greet", None, "--archive")
+        assert archive.read_bytes() == made
+    if kind == "git":
+        add(gateway, publisher, address)
     done = gateway.cli("hooks", "install", "greet", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     source = lock_of(gateway)["greet"]["source"]
@@ -142,7 +151,7 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
         head = lock_of(gateway)["greet"]["commit"]
         assert source == f"git+file://{publisher.folder}@{head}#greet"
     else:
-        assert source == f"{server}/greet-1.0.zip"
+        assert source == f"{server}/greet-1.0.0.tar.gz"
 
 
 def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
@@ -165,12 +174,49 @@ def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: 
     other.publish("greet", {"handler.py": HANDLER.replace("hello", "taken over")})
     add(gateway, other)
     assert gateway.cli("hooks", "index", "remove", address).returncode == 0
-    outdated = gateway.cli("hooks", "outdated").stdout
-    assert f"{address} has no hook greet; that index is not known here" in outdated
+    unknown = f"no index {address} was added here, and greet comes by it"
+    remedy = f"add it: hermes-gateway hooks index add {address} --key KEY"
+    assert f"{unknown}; {remedy}" in gateway.cli("hooks", "outdated").stdout
     gone = gateway.cli("hooks", "update", "--yes")
-    assert (gone.returncode, "that index is not known here" in gone.stderr) == (1, True), gone.stderr
+    assert (gone.returncode, f"{unknown}\n{remedy}" in gone.stderr) == (1, True), gone.stderr
     replaced = gateway.cli("hooks", "install", "greet", "--yes")
     assert (replaced.returncode, f"greet is installed, from {address}" in replaced.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("how", ["gone", "signed by another", "ended"])
+def test_an_index_that_does_not_count_keeps_no_other_hook_from_its_update(
+    gateway: GatewayProcess, publisher: Publisher, tmp_path: Path, how: str
+) -> None:
+    address = add(gateway, publisher)
+    gateway.cli("hooks", "install", "greet", "--yes")
+    wave = put(tmp_path / "wave", {"HOOK.yaml": MANIFEST.replace("greet", "wave"), "handler.py": HANDLER})
+    gateway.cli("hooks", "install", str(wave), "--yes")
+    put(wave, {"handler.py": HANDLER.replace("hello", "hullo")})
+    spoil(publisher, how)
+    done = gateway.cli("hooks", "update", "--yes")
+    assert (done.returncode, f"! greet: {address}" in done.stderr) == (1, True), done.stderr
+    assert (gateway.home.own_folder / lock_of(gateway)["wave"]["path"] / "handler.py").read_text() != HANDLER
+    told = json.loads(gateway.cli("hooks", "update", "--check", "--json").stdout)
+    assert (told["updated"], told["left"], [*told["failed"]]) == ([], [], ["greet"])
+
+
+def test_what_came_with_another_installation_of_the_gateway_is_found_in_this_one(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    """The samples lie elsewhere on each machine, and after an upgrade."""
+    gateway.cli("hooks", "install", "tool-approval", "--yes")
+    here = str(OWN_INDEX.parent.parent)
+    frozen = gateway.cli("hooks", "freeze")
+    assert (frozen.stderr, here in frozen.stdout) == ("", True)
+    file = put(tmp_path, {"frozen.json": frozen.stdout.replace(here, "/elsewhere")}) / "frozen.json"
+    with GatewayProcess(tmp_path / "other") as other:
+        other.home.root.mkdir(mode=0o700)
+        done = other.cli("hooks", "sync", str(file), "--yes")
+        assert (done.returncode, lock_of(other)) == (0, lock_of(gateway)), done.stderr
+        assert "all is as it was frozen" in other.cli("hooks", "sync", str(file), "--yes").stderr
+        other.home.hooks_lock.write_text(other.home.hooks_lock.read_text().replace(here, "/elsewhere"))
+        assert "is installed as it is there" in other.cli("hooks", "update", "--yes").stderr
+        assert other.cli("hooks", "install", "tool-approval", "--yes").returncode == 0
 
 
 def test_of_two_that_differ_neither_is_chosen(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
@@ -196,6 +242,8 @@ def spoil(publisher: Publisher, how: str) -> None:
             Signer().sign_file(publisher.file)
         case "signed for another purpose":
             publisher.signer.sign_file(publisher.file, b"file")
+        case "gone":
+            publisher.file.unlink()
         case "not signed":
             publisher.file.with_name("index.json.sig").unlink()
         case "no index":

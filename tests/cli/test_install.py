@@ -141,12 +141,16 @@ def test_a_placed_folder_wins_and_the_installed_one_says_so(gateway: GatewayProc
     gateway.until(lambda: shadow not in {hook["name"] for hook in gateway.call("hooks.list")["hooks"]})
 
 
-@pytest.mark.parametrize("kind", ["archive", "zip", "git", "wheel"])
+@pytest.mark.parametrize("kind", ["archive", "below", "below-top", "zip", "git", "wheel"])
 def test_it_comes_from_wherever_it_is_offered(gateway: GatewayProcess, tmp_path: Path, kind: str) -> None:
     match kind:
         case "archive":
             files = {f"greet-1.0.0/{name}": text for name, text in GREET.items()}
             source = str(make_tar(tmp_path / "greet-1.0.0.tar.gz", files))
+        case "below" | "below-top":  # as GitHub makes them: all of it in one folder
+            files = {f"hooks-1.0.0/for-chat/greet/{name}": text for name, text in GREET.items()}
+            inner = "for-chat/greet" if kind == "below" else "hooks-1.0.0/for-chat/greet"
+            source = f"{make_tar(tmp_path / 'hooks.tar.gz', {'hooks-1.0.0/README.md': 'x', **files})}#{inner}"
         case "zip":
             source = str(make_zip(tmp_path / "greet.zip", GREET))
         case "git":
@@ -465,7 +469,9 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
     for source in (str(greet), f"git+file://{repository}"):
         assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
     frozen = tmp_path / "frozen.json"
-    frozen.write_text(gateway.cli("hooks", "freeze").stdout)
+    done = gateway.cli("hooks", "freeze")
+    assert f"! greet comes from {greet} of this machine" in done.stderr
+    frozen.write_text(done.stdout)
     with GatewayProcess(tmp_path / "other") as other:
         other.home.root.mkdir(mode=0o700)
         extra = put(tmp_path / "extra", {**GREET, "HOOK.yaml": MANIFEST.replace("greet", "extra")})
@@ -480,6 +486,10 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         mended = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
         assert (json.loads(mended.stdout.splitlines()[-1])["installed"], code_of(other)) == (["greet"], HANDLER)
         put(greet, {"handler.py": HANDLER.replace("hello", "other")})
+        away = put(tmp_path, {"away.json": frozen.read_text().replace(str(greet), "/elsewhere/greet")}) / "away.json"
+        refused = other.cli("hooks", "sync", str(away), "--yes")
+        assert "greet: /elsewhere/greet is not there; it was frozen where it came from there" in refused.stderr
+        assert "install it there from where both find it" in refused.stderr
         gateway.cli("hooks", "remove", "greet")
         changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
         assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr

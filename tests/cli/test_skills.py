@@ -123,6 +123,9 @@ def test_an_update_whose_hooks_ask_for_more_is_never_taken_unattended(gateway: G
     put(coffee, {"SKILL.md": TEXT + "Pour it.\n"})
     checked = gateway.cli("skills", "update", "--check")
     assert (checked.returncode, "+Pour it." in checked.stdout) == (1, True)
+    assert gateway.cli("hooks", "outdated").stdout.splitlines()[0].split() == ["skill", "there", "is", "commit"]
+    told = json.loads(gateway.cli("hooks", "outdated", "--json").stdout)
+    assert (told["outdated"], [one["name"] for one in told["skills"]]) == ([], ["coffee"])
     assert gateway.cli("skills", "update", "--yes").returncode == 0
     before = lock_of(gateway)
     for more, said in (
@@ -163,7 +166,7 @@ def test_it_comes_by_the_ways_of_hooks(gateway: GatewayProcess, coffee: Path, tm
             assert gateway.cli("skills", "publish", str(coffee), str(index)).returncode == 0
             signer.sign_file(index)
             added = gateway.cli("hooks", "index", "add", str(index), "--key", signer.line)
-            assert "0 hooks and 1 skills" in added.stderr
+            assert "0 hooks and 1 skill, until" in added.stderr
             shown = gateway.cli("skills", "search", "COFFEE")
             assert "coffee\n  How coffee is made.\n" in shown.stdout
             assert gateway.cli("hooks", "search", "coffee").stdout == ""

@@ -61,7 +61,7 @@ _hermes_gateway() {
                 ' hooks index add') words="--help --key --json" ;;
                 ' hooks index list') words="--help --json" ;;
                 ' hooks index remove') words="--help --json" ;;
-                ' hooks publish') words="--help --source --json" ;;
+                ' hooks publish') words="--help --source --archive --json" ;;
                 ' hooks dead-letters') words="list show retry prune --help" ;;
                 ' hooks dead-letters list') words="--help --json" ;;
                 ' hooks dead-letters show') words="--help --json" ;;
@@ -73,7 +73,7 @@ _hermes_gateway() {
                 ' skills update') words="--help --check --yes --json" ;;
                 ' skills remove') words="--help --json" ;;
                 ' skills search') words="--help --json" ;;
-                ' skills publish') words="--help --source --json" ;;
+                ' skills publish') words="--help --source --archive --json" ;;
                 ' events') words="list tail replay --help" ;;
                 ' events list') words="--help --json" ;;
                 ' events tail') words="--help --number --json" ;;

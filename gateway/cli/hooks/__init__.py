@@ -30,7 +30,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "deps": ("deps", "install the packages that it lacks, or that you name, for it alone"),
     "install": ("install", "install a hook that somebody else wrote, when you have seen what it asks for"),
     "update": ("install", "take what there is now of hooks that were installed, when you have seen what differs"),
-    "outdated": ("install", "which installed hooks are not as they are where they came from"),
+    "outdated": ("outdated", "which installed hooks and skills are not as they are where they came from"),
     "remove": ("install", "remove a hook that was installed"),
     "freeze": ("freeze", "print what is installed, so that `sync` makes another home the same"),
     "sync": ("freeze", "have just those hooks installed that `freeze` has printed"),

@@ -29,6 +29,8 @@ from gateway.hooks.folders.trusted_copy import PREFIX, has_digest
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
+from gateway.installer.index_file import Kind
+from gateway.installer.indexes import find_listed, is_own_index, make_listed_source
 from gateway.installer.lock_file import (
     InstalledChange,
     change_installed,
@@ -38,11 +40,12 @@ from gateway.installer.lock_file import (
     remove_unused,
 )
 from gateway.installer.packages import is_lock_line
-from gateway.installer.source import limit_to_commit, parse_source
+from gateway.installer.source import HookSource, limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
 
 Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
+LOCAL = ("/", "git+file:")  # how a source begins that lies on one machine
 DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 
 
@@ -50,13 +53,21 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.verb == "freeze":
         if faults := [*HooksLock(home.hooks_lock).list_faults()]:
             raise HookError("\n".join(faults))  # a home that is made the same would lack these
-        skills = msgspec.to_builtins(read_installed_skills(home))
-        show_json({"version": 1, "hooks": msgspec.to_builtins(read_installed(home)), "skills": skills})
+        hooks, skills = read_installed(home), read_installed_skills(home)
+        show_json({"version": 1, "hooks": msgspec.to_builtins(hooks), "skills": msgspec.to_builtins(skills)})
+        report_sources(home, {**hooks, **skills})
         return None
     prepare_home(home)
     if args.json and not args.yes:
         raise HookError(NOBODY_ASKED)
     return sync(args, home)
+
+
+def report_sources(home: Home, entries: Mapping[str, InstalledHook | InstalledSkill]) -> None:
+    """What another machine finds at the same path alone."""
+    for name, one in entries.items():
+        if one.source.startswith(LOCAL) and not is_own_index(home, one.index):
+            print_note(f"! {name} comes from {one.source} of this machine: another one has to have it there, too")
 
 
 def sync(args: argparse.Namespace, home: Home) -> int:
@@ -73,8 +84,8 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
         with show_progress(f"fetching {len(installed)} that are not here"):
-            hooks = [fetch_frozen(name, one, work) for name, one in new.items()]
-            skills = [fetch_frozen_skill(name, one, work) for name, one in new_skills.items()]
+            hooks = [fetch_frozen(name, one, home, work) for name, one in new.items()]
+            skills = [fetch_frozen_skill(name, one, home, work) for name, one in new_skills.items()]
         if not args.json:
             show_changes(hooks, skills, removed)
         if not (installed or removed):
@@ -153,16 +164,37 @@ def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
         return False
     if isinstance(wanted, InstalledHook) and isinstance(there, InstalledHook) and wanted.packages != there.packages:
         return False
+    if is_own_index(home, wanted.index) and is_own_index(home, there.index):  # it lies elsewhere on each machine
+        return wanted.digest == there.digest
     return (wanted.digest, wanted.source, wanted.index) == (there.digest, there.source, there.index)
 
 
-def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
+def find_frozen(kind: Kind, name: str, frozen: Entry, home: Home, work: Path) -> tuple[HookSource, Entry]:
+    """Where it is to be had here, and the entry that says so.
+
+    Raises:
+        HookError: it lay on the machine on which it was frozen.
+    """
+    if is_own_index(home, frozen.index):
+        known, listed = find_listed(kind, name, home, work, get_process_environment(), frozen.index)
+        source = make_listed_source(known, listed)
+        return source, msgspec.structs.replace(frozen, source=str(source), index=known.address)
+    try:
+        return limit_to_commit(parse_source(frozen.source), frozen.commit), frozen
+    except HookError as error:
+        if not frozen.source.startswith(LOCAL):
+            raise
+        what = f"{name}: {str(error).partition(chr(10))[0]}; it was frozen where it came from there"
+        remedy = "put it there, or install it there from where both find it (git+https:, https:), and freeze again"
+        raise HookError(f"{what}; nothing was changed\n{remedy}") from None
+
+
+def fetch_frozen(name: str, frozen: InstalledHook, home: Home, work: Path) -> FetchedHook:
     """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
-    source = parse_source(frozen.source)
     own = work / "hooks" / name
     own.mkdir(mode=0o700, parents=True)
-    environ = get_process_environment()
-    hook = fetch_hook(limit_to_commit(source, frozen.commit), own, environ, frozen.source, frozen.packages)
+    source, frozen = find_frozen("hook", name, frozen, home, own)
+    hook = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
     if (hook.name, hook.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
@@ -170,11 +202,11 @@ def fetch_frozen(name: str, frozen: InstalledHook, work: Path) -> FetchedHook:
     return replace(hook, index=frozen.index)
 
 
-def fetch_frozen_skill(name: str, frozen: InstalledSkill, work: Path) -> FetchedSkill:
+def fetch_frozen_skill(name: str, frozen: InstalledSkill, home: Home, work: Path) -> FetchedSkill:
     """HookError: what lies there now is not what was frozen."""
     own = work / "skills" / name
     own.mkdir(mode=0o700, parents=True)
-    source = limit_to_commit(parse_source(frozen.source), frozen.commit)
+    source, frozen = find_frozen("skill", name, frozen, home, own)
     skill = fetch_skill(source, own, get_process_environment(), frozen.source)
     if (skill.name, skill.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")

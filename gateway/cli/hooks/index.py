@@ -1,15 +1,18 @@
 """`hooks index`, `search` and `publish`: where hooks and skills are looked for, and how one of yours gets there."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from gateway.cli.output import format_ago, print_data, print_note, show_json, show_table
+from gateway.cli.output import format_ago, format_count, print_data, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
+from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.installer.archive import make_archive
 from gateway.installer.fetched_hook import FetchedHook, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind, ListedHook, ListedSkill, add_listed
@@ -25,6 +28,8 @@ from gateway.installer.lock_file import open_workspace
 from gateway.installer.signature import NAMESPACE, read_key
 from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
+
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,40}")  # that can stand in the name of a file
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -54,7 +59,8 @@ def run_add(args: argparse.Namespace, home: Home) -> None:
         has = {"hooks": sorted(index.hooks), "skills": sorted(index.skills)}
         show_json({"address": address, "key": key, "number": index.number, **has})
     else:
-        print_note(f"{address} has {len(index.hooks)} hooks and {len(index.skills)} skills, until {index.expires}")
+        offered = f"{format_count(len(index.hooks), 'hook')} and {format_count(len(index.skills), 'skill')}"
+        print_note(f"{address} has {offered}, until {index.expires}")
 
 
 def show_indexes(args: argparse.Namespace, home: Home) -> None:
@@ -104,18 +110,23 @@ def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> No
     """Write it into an index, which then has to be signed. HookError: it is not as others want it."""
     folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
     check_login(args.source or "")
+    mode = 0o666 & ~args.umask  # it is for others, whatever else we write is not
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
         found = fetch_one(parse_source(str(folder)), work, get_process_environment())
         if wrong := [*list_needs(found)]:
             raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
-        index = add_listed(file, found, args.source or make_place(folder, file))
+        place = args.source or (write_archive(found, file, mode) if args.archive else make_place(folder, file))
+        index = add_listed(file, found, place, mode)
     sign = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY {file}"
     if args.json:
-        show_json({"name": found.name, "number": index.number, "expires": index.expires, "sign": sign})
-    else:
-        what = f"{found.name} is in {file}, which is number {index.number} and ends {index.expires}"
-        print_note(f"{what}; sign it:\n{sign}")
+        said = {"name": found.name, "source": place, "number": index.number, "expires": index.expires, "sign": sign}
+        show_json(said)
+        return
+    what = f"{found.name} is in {file}, which is number {index.number} and ends {index.expires}"
+    print_note(f"{what}; sign it:\n{sign}")
+    if place.startswith("./") and not args.archive:
+        print_note(f"in a git repository others find {place} beside it; for a web host publish it with --archive")
 
 
 def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
@@ -132,6 +143,19 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
     if not (found.manifest.description and found.manifest.version):
         yield "its HOOK.yaml says no description or no version"
     yield from (str(finding) for finding in found.version.findings)
+
+
+def write_archive(found: FetchedHook | FetchedSkill, file: Path, mode: int) -> str:
+    """Of its files, beside the index, for a web host; where it lies from there. HookError: it holds links."""
+    whole = read_whole_folder(found.folder)
+    if whole.links:
+        raise HookError(f"{next(iter(whole.links))} is a link, and an archive for others has plain files alone")
+    version = found.own_version if VERSION.fullmatch(found.own_version) else ""
+    name = "-".join(filter(None, (found.name, version)))
+    archive = file.with_name(f"{name}.tar.gz")
+    archive.write_bytes(make_archive(whole.files, name))
+    archive.chmod(mode)
+    return f"./{archive.name}"
 
 
 def make_place(folder: Path, file: Path) -> str:

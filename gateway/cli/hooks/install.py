@@ -1,4 +1,4 @@
-"""`hooks install`, `update`, `outdated` and `remove`: hooks of others, agreed to before anything of them runs."""
+"""`hooks install`, `update` and `remove`: hooks of others, agreed to before anything of them runs."""
 
 import argparse
 from collections.abc import Mapping
@@ -6,30 +6,27 @@ from pathlib import Path
 from typing import ClassVar
 
 from gateway.cli.hooks.installer import (
+    SHORT_COMMIT,
     InstalledUpdate,
     Installer,
-    fetch_update,
-    list_names,
+    describe_move,
     run_install,
     run_remove,
     run_update,
     show_differences,
     show_missing_grants,
 )
-from gateway.cli.output import print_data, print_lines, print_note, show_fields, show_json, show_table
-from gateway.cli.program import apply_program_name
+from gateway.cli.output import format_count, print_data, print_lines, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
-from gateway.errors import GatewayError, HookError, NotRunning
+from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import InstalledChange, open_workspace, read_installed
+from gateway.installer.lock_file import InstalledChange, read_installed
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
-
-SHORT_COMMIT = 12
 
 HookUpdate = InstalledUpdate[InstalledHook, FetchedHook]
 
@@ -41,8 +38,6 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             return run_install(installer)
         case "update":
             return run_update(installer)
-        case "outdated":
-            show_updates(installer)
         case _:
             run_remove(installer)
     return None
@@ -102,41 +97,14 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return f"; its data stays in {data}" if data.exists() else ""
 
 
-def show_updates(installer: HookInstaller) -> None:
-    rows: list[tuple[str, ...]] = []
-    found: list[dict[str, str | None]] = []
-    for name in list_names(installer, ()):
-        with open_workspace(installer.home) as work:
-            try:
-                update = fetch_update(installer, name, work)
-            except HookError as error:
-                found.append({"name": name, "error": str(error)})
-                rows.append((name, "", "", apply_program_name(to_one_line("; ".join(str(error).splitlines()), 1000))))
-                continue
-            if update.is_new:
-                said = "; ".join(update.more)
-                found.append({"name": name, "commit": update.now.commit, "digest": update.now.digest, "more": said})
-                version = update.now.manifest.version or update.now.digest.partition(":")[2][:SHORT_COMMIT]
-                rows.append((name, version, describe_move(update), said and f"asks for more: {said}"))
-    if installer.args.json:
-        show_json({"outdated": found})
-    else:
-        show_table(("hook", "there is", "commit", ""), rows, "all that is installed is as it is there")
-
-
-def describe_move(update: HookUpdate) -> str:
-    """That the tag or commit by which it was named means something else now."""
-    then, now = update.before.commit or "", update.now.commit or ""
-    return f"{then[:SHORT_COMMIT]} -> {now[:SHORT_COMMIT]}" if then != now else ""
-
-
 def show_request(hook: FetchedHook) -> None:
     """What it is, and what it asks for, before anything of it runs."""
     manifest = hook.manifest
     print_data(to_one_line(f"{hook.name} {manifest.version}".strip()), "", "bold")
     if manifest.description:
         print_data(to_one_line(manifest.description, 500), "  ")
-    what = f"{hook.files} files, {hook.size:,} bytes, {hook.digest.partition(':')[2][:SHORT_COMMIT]}"
+    size, digest = format_count(hook.size, "byte"), hook.digest.partition(":")[2][:SHORT_COMMIT]
+    what = f"{format_count(hook.files, 'file')}, {size}, {digest}"
     commit = (("commit", hook.commit),) if hook.commit else ()
     told = describe_request(hook.name, manifest, hook.packages)
     source = (("from", hook.source),) if hook.source else ()  # one that a skill brings comes with it

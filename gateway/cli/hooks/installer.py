@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from gateway.cli.layout import get_columns
-from gateway.cli.output import ask_person, escape_text, print_data, print_note, show_json, show_progress
+from gateway.cli.output import (
+    ask_person,
+    escape_text,
+    format_count,
+    print_data,
+    print_note,
+    show_json,
+    show_progress,
+)
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
@@ -22,7 +30,7 @@ from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, list_text_files
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.index_file import Kind
-from gateway.installer.indexes import find_listed, is_listed_name, make_listed_source
+from gateway.installer.indexes import find_listed, is_listed_name, is_own_index, make_listed_source
 from gateway.installer.lock_file import (
     InstalledChange,
     change_installed,
@@ -34,6 +42,7 @@ from gateway.installer.source import HookSource, parse_source
 from gateway.logs.text import to_one_line
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
+SHORT_COMMIT = 12
 MAX_DIFF = 400  # lines of a difference that are shown on a terminal
 MAX_LINE = 2000  # characters of such a line
 
@@ -126,9 +135,11 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
         else:
             found = fetch_shown(installer, parse_source(installer.args.source), work)
         before = installer.read_installed().get(found.name)
-        if before and before.digest == found.digest:  # the same by another way; it goes on coming by its own
+        is_same = before and before.digest == found.digest
+        if before and is_same and not has_digest(installer.home.own_folder / before.path, before.digest):
+            # What was changed is put right, whatever way the same comes by; it goes on coming by its own.
             found = replace(found, source=before.source, index=before.index, commit=before.commit)
-        elif before and (before.index or before.source) != (found.index or found.source):
+        elif before and not has_same_origin(installer.home, before, found):
             what = f"{found.name} is installed, from {before.index or before.source}"
             remedy = f"remove that one first: hermes-gateway {installer.KIND}s remove {found.name}"
             raise HookError(f"{what}\n{remedy}")
@@ -147,6 +158,13 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
     return None
 
 
+def has_same_origin(home: Home, before: Entry, found: Fetched) -> bool:
+    """Whether what is found comes by the way of what is installed."""
+    if is_own_index(home, before.index):
+        return is_own_index(home, found.index)
+    return (before.index or before.source) == (found.index or found.source)
+
+
 def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -> bool:
     """Show it, ask, and install it; whether it was."""
     if not installer.args.json:
@@ -157,22 +175,35 @@ def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -
 
 
 def run_update(installer: Installer[Entry, Fetched]) -> int:
-    """Each that is named, or all. The exit code says whether something is left to do."""
-    taken, left = list[str](), list[str]()
+    """Each that is named, or all. The exit code says whether something is left to do, or could not be looked at."""
+    taken, left, failed = list[str](), list[str](), dict[str, str]()
     for name in list_names(installer, installer.args.names):
-        with open_workspace(installer.home) as work:
-            update = fetch_update(installer, name, work)
-            if installer.args.check and update.is_new and not installer.args.json:
-                installer.show_update(update)
-            if installer.args.check:
-                left += [name] if update.is_new else []
-                continue
-            (taken if take_update(installer, update, work) else left).append(name)
-        if name in taken:
-            installer.notify(name)
+        try:
+            (taken if try_update(installer, name) else left).append(name)
+        except HookError as error:
+            failed[name] = str(error)
+            print_note(f"! {name}: {error}")
     if installer.args.json:
-        show_json({"updated": taken, "left": left})
-    return int(ExitCode.FAILED if left else ExitCode.OK)
+        show_json({"updated": [] if installer.args.check else taken, "left": left, "failed": failed})
+    return int(ExitCode.FAILED if left or failed else ExitCode.OK)
+
+
+def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
+    """Whether what is installed is what there is now.
+
+    Raises:
+        HookError: nobody can tell, for instance since its index does not count.
+    """
+    with open_workspace(installer.home) as work:
+        update = fetch_update(installer, name, work)
+        if installer.args.check:
+            if update.is_new and not installer.args.json:
+                installer.show_update(update)
+            return not update.is_new
+        is_taken = take_update(installer, update, work)
+    if is_taken:
+        installer.notify(name)
+    return is_taken
 
 
 def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[Entry, Fetched], work: Path) -> bool:
@@ -254,6 +285,12 @@ def fetch_shown(installer: Installer[Entry, Fetched], source: HookSource, work: 
         return installer.fetch(source, work)
 
 
+def describe_move(update: InstalledUpdate[Entry, Fetched]) -> str:
+    """That the tag or commit by which it was named means something else now."""
+    then, now = update.before.commit or "", update.now.commit or ""
+    return f"{then[:SHORT_COMMIT]} -> {now[:SHORT_COMMIT]}" if then != now else ""
+
+
 def show_missing_grants(more: Sequence[str]) -> None:
     for one in more:
         print_data(f"asks for more: {to_one_line(one, len(one))}", "  ", "yellow")
@@ -267,7 +304,8 @@ def show_differences(before: Path, now: Path, command: str) -> None:
         print(escape_text(line))
     if shown != lines:
         left = len(lines) - len(shown)
-        what = f"{left} lines of the difference are" if left else "the end of long lines is"
+        cut = f"{format_count(left, 'line')} of the difference {'is' if left == 1 else 'are'}"
+        what = cut if left else "the end of long lines is"
         print_note(f"{what} not shown; to read all of it: {command} --check | less")
 
 

@@ -94,8 +94,11 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
 def add_publish_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="what is offered")
     parser.add_argument("file", metavar="INDEX", help="the file of the index, as index.json; made where it is missing")
+    place = parser.add_mutually_exclusive_group()
     says = "where others find it; by default its path from the index on"
-    parser.add_argument("--source", metavar="SOURCE", default="", help=says)
+    place.add_argument("--source", metavar="SOURCE", default="", help=says)
+    says = "write an archive of it beside the index, for a web host: that gives no folders"
+    place.add_argument("--archive", action="store_true", help=says)
 
 
 def _add_index_options(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import SHORT_COMMIT, show_request
+from gateway.cli.hooks.install import show_request
 from gateway.cli.hooks.installer import (
+    SHORT_COMMIT,
     InstalledUpdate,
     Installer,
     run_install,
@@ -29,7 +30,7 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import print_data, print_note, show_fields, show_json
+from gateway.cli.output import format_count, print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import find_installed_skills
@@ -170,7 +171,8 @@ def show_skill(skill: FetchedSkill) -> None:
     """What it is, and what the hooks ask for that it brings."""
     print_data(to_one_line(f"{skill.name} {skill.skill.version}".strip()), "", "bold")
     print_data(to_one_line(skill.skill.description, 1000), "  ")
-    what = f"{skill.files} files, {skill.size:,} bytes, {skill.digest.partition(':')[2][:SHORT_COMMIT]}"
+    size, digest = format_count(skill.size, "byte"), skill.digest.partition(":")[2][:SHORT_COMMIT]
+    what = f"{format_count(skill.files, 'file')}, {size}, {digest}"
     commit = (("commit", skill.commit),) if skill.commit else ()
     brings = ", ".join(hook.name for hook in skill.hooks) or "no hooks: words and files for the agent alone"
     show_fields((("from", skill.source), *commit, ("what", what), ("brings", brings)), is_whole=True)
