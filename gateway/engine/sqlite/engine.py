@@ -12,12 +12,12 @@ import anyio
 from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record, SettledRecords
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
+from gateway.engine.record_cache import RecordCache
 from gateway.engine.sqlite import backlog, log_table
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
-from gateway.engine.sqlite.record_cache import RecordCache
 from gateway.engine.sqlite.schema import get_used_bytes
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
@@ -174,7 +174,7 @@ class SqliteEngine(LiveMessages):
     def _announce(self, done: list[Transaction]) -> None:
         """Follows the transactions that stand, on the loop, before their callers go on."""
         for tx in done:
-            self._recent.follow(tx)
+            self._recent.follow(tx.appended, tx.expiries, tx.removed)
             self._spread(tx.appended)
             for name in tx.consumers_to_wake & self._consumers.keys():
                 self._consumers[name].signal.notify()

@@ -1,4 +1,4 @@
-"""The newest records in memory, so that whoever asks for what was just written need not wake the reading thread.
+"""The newest records in memory, so that whoever asks for what was just written need not ask the disk, or a server.
 
 Only this process writes, and every commit passes here before its callers hear of it. So behind some sequence, the
 `floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
@@ -6,16 +6,15 @@ nearly all questions are of that kind: whoever has finished something asks wheth
 
 `read` knows three cases. Behind the floor it answers. Before it, it asks `empty_ranges`, which remembers that a pattern
 matched nothing between two sequences: if that reaches up to the floor, memory answers for the rest. (That serves
-patterns of what was never written, such as approvals that nobody gave: one look at the disk, then none.) Else it does
-not know, and says None. The floor only rises: what has left memory never comes back, so no answer ever has a gap.
+patterns of what was never written, such as approvals that nobody gave: one look at the journal, then none.) Else it
+does not know, and says None. The floor only rises: what has left memory never comes back, so no answer ever has a gap.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 
 from gateway.engine.interface import Record
-from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.subjects import matches
 
 MAX_RECORDS = 2048
@@ -36,26 +35,26 @@ class RecordCache:
         self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
         self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
 
-    def follow(self, tx: Transaction) -> None:
-        """A transaction stands."""
-        for record in tx.appended:
+    def follow(self, appended: Iterable[Record], expiries: Mapping[int, float], removed: Iterable[int] = ()) -> None:
+        """These stand in the journal, with the end of their time where they have one, and those no more."""
+        for record in appended:
             self._keep(record)
-        self._expiries.update({seq: expires for seq, expires in tx.expiries.items() if seq in self._records})
-        for seq in tx.removed:
+        self._expiries.update({seq: expires for seq, expires in expiries.items() if seq in self._records})
+        for seq in removed:
             self._drop(seq)
         while len(self._records) > MAX_RECORDS or self._size > MAX_BYTES:
             self._floor = next(iter(self._records))
             self._drop(self._floor)
 
-    def last(self, subject: str, wall: float) -> Record | None:
-        return next(self._alive(reversed(self._seqs.get(subject, ())), wall), None)
+    def last(self, subject: str, now: float) -> Record | None:
+        return next(self._alive(reversed(self._seqs.get(subject, ())), now), None)
 
-    def read(self, pattern: str, after: int, limit: int, wall: float) -> list[Record] | None:
+    def read(self, pattern: str, after: int, limit: int, now: float) -> list[Record] | None:
         name, empty_until = _index_key_of(pattern), self._empty_ranges.get((pattern, after), after)
         if self._floor is None or empty_until < self._floor or not name:
             return None
         newer = takewhile(lambda seq: seq > empty_until, reversed(self._seqs.get(name, ())))
-        found = self._alive(reversed(list(newer)), wall)
+        found = self._alive(reversed(list(newer)), now)
         if name.startswith("*."):
             found = (record for record in found if matches(pattern, record.subject))
         answer = list(islice(found, limit))
@@ -70,8 +69,20 @@ class RecordCache:
         if len(self._empty_ranges) > MAX_EMPTY_RANGES:
             self._empty_ranges.popitem(last=False)
 
-    def _alive(self, seqs: Iterable[int], wall: float) -> Iterator[Record]:
-        return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > wall)
+    def limit(self, subject: str, upto: int, end: float) -> None:
+        """Those of the subject up to and with this sequence are over then, if not before."""
+        for seq in self._seqs.get(subject, ()):
+            if seq <= upto:
+                self._expiries[seq] = min(end, self._expiries.get(seq, end))
+
+    def list_under(self, pattern: str, upto: int) -> list[int]:
+        """The sequences of those that match and are kept here, up to and with `upto`."""
+        name = _index_key_of(pattern)
+        seqs = self._seqs.get(name, ()) if name else self._records
+        return [seq for seq in seqs if seq <= upto and matches(pattern, self._records[seq].subject)]
+
+    def _alive(self, seqs: Iterable[int], now: float) -> Iterator[Record]:
+        return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > now)
 
     def _keep(self, record: Record) -> None:
         if self._floor is None:
