@@ -5,6 +5,7 @@ with that turn. The lease only saves work: what a node may write is decided by t
 """
 
 import logging
+import math
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,7 @@ class Lanes:
         marks, clock = marks or TurnMarks(), clock or engine.clock.latest
         self._context = LaneContext(engine, sessions, work, settings, *slots, node, clock, marks, anyio.Lock())
         self._workers = self._make_workers()
+        self._most_waiting = math.inf
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
 
@@ -110,8 +112,13 @@ class Lanes:
         return await self._context.engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
-        """Returns True when so much waits that the networks should keep what else there is."""
-        return await self.depth() > self._context.settings.backlog
+        """Returns True when so much waits that the networks should keep what else there is.
+
+        The journal is asked only where so many may wait as were there when it was last asked, and came since.
+        """
+        if self._most_waiting > self._context.settings.backlog:
+            self._most_waiting = await self.depth()
+        return self._most_waiting > self._context.settings.backlog
 
     async def accept_all(
         self,
@@ -122,6 +129,7 @@ class Lanes:
     ) -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
+        self._most_waiting += len(puts)
         try:
             return list((await self._context.engine.append(*puts, *told, *extra))[: len(puts)])
         except Duplicate:
