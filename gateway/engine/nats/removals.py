@@ -22,6 +22,7 @@ from gateway.errors import EngineError
 STEPS = 14  # in which the time of a note is counted
 LOOK_SECONDS = 60.0
 PAGE = 100
+MOST_KNOWN = 10_000
 
 log = logging.getLogger(__name__)
 
@@ -35,17 +36,28 @@ class Removals:
         self._writer = writer
         self._noted = math.inf  # when the first is due of those that came since we looked
         self._woken = asyncio.Event()
+        self._written: dict[str, int] = {}
+        connection.on_return.append(self._written.clear)
 
     async def note(self, settled: Sequence[SettledRecords]) -> None:
         """One that is lost here is made good by the next of its subject."""
         for one in settled:
             step = max(1, int(one.ttl / STEPS))
             due = math.ceil((time.time() + one.ttl) / step) * step
-            with suppress(NoAnswer):
-                await self._connection.publish(self._names.removal(due, one.subject), str(one.upto).encode())
+            await self._write_down(self._names.removal(due, one.subject), one.upto)
             if due < self._noted:
                 self._noted = due
                 self._woken.set()
+
+    async def _write_down(self, where: str, upto: int) -> None:
+        """Once; what is known to be written is forgotten with the connection, and when it has become much."""
+        if self._written.get(where) == upto:
+            return
+        if len(self._written) >= MOST_KNOWN:
+            self._written.clear()
+        with suppress(NoAnswer):
+            await self._connection.publish(where, str(upto).encode())
+            self._written[where] = upto
 
     async def run(self) -> None:
         """Until cancelled."""
