@@ -58,7 +58,7 @@ async def open_journal(
     name = settings.node.name or find_node_name(home.node_name, home.root)
     async with await open_servers(configuration) as nats:
         lease = await take_lease(nats, name, report_waiting)
-        nats.check_right = lease.wait
+        nats.work_alone(lease)
         async with keep_lease(lease):
             await nats.check_mark()  # while we stood by it may have been taken elsewhere
             await nats.take_back()
@@ -143,6 +143,16 @@ class JournalLease:
         self._lease = lease
         self._until = until  # nobody else has it before
 
+    @property
+    def token(self) -> int:
+        """Another one where somebody else may have had it meanwhile."""
+        return self._lease.token
+
+    @property
+    def is_certain(self) -> bool:
+        """Asks whether nobody else can have it now."""
+        return time.monotonic() < self._until
+
     async def wait(self) -> None:
         """Until it is ours for certain; servers that were away have to say so first.
 
@@ -150,7 +160,7 @@ class JournalLease:
             EngineError: they did not within the time.
         """
         limit = time.monotonic() + RETURN_SECONDS
-        while time.monotonic() >= self._until:
+        while not self.is_certain:
             if time.monotonic() > limit:
                 raise EngineError("the NATS servers do not say whether the journal is still ours to write")
             await anyio.sleep(0.05)

@@ -78,6 +78,17 @@ async def filled(engine: Engine, *subjects: str) -> list[int]:
     return [(await engine.append(NewRecord(subject, subject.encode())))[0] for subject in subjects]
 
 
+class LastingRight:
+    """The right to be the only one who writes, for as long as a test lets it be."""
+
+    def __init__(self) -> None:
+        self.token = 1
+        self.is_certain = True
+
+    async def wait(self) -> None:
+        assert self.is_certain
+
+
 ID_WINDOW = 3.0  # seconds in which a NATS server itself remembers ids
 KINDS = ["sqlite", "memory", "nats", "nats-3"]
 
@@ -119,7 +130,10 @@ async def engine(
     async with AsyncExitStack() as stack:
         if kind.startswith("nats"):
             url = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
-            yield await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}", window=ID_WINDOW))
+            nats = await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}", window=ID_WINDOW)
+            if kind == "nats-3":
+                nats.work_alone(LastingRight())
+            yield await stack.enter_async_context(nats)
         else:
             yield await open_engine(kind, tmp_path, time_of_day, stack)
 

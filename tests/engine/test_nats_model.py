@@ -19,6 +19,7 @@ from gateway.engine import ConsumerSpec, NewRecord, Record
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.conftest import LastingRight
 from tests.spine import until
 
 SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])
@@ -46,16 +47,23 @@ class ServerJournals(RuleBasedStateMachine):
     """The same done to both."""
 
     server: str
+    is_alone: bool  # then what it wrote lately is read from memory
 
     def __init__(self) -> None:
         super().__init__()
         self.url = f"{self.server}/t{uuid.uuid4().hex[:12]}"
         self.runner = asyncio.Runner()
         self.model = MemoryEngine()
-        self.engine: NatsEngine = self.run(open_nats(self.url))
+        self.engine = self.open()
         self.deliveries: list[tuple[str, Any, Any]] = []
         self.consumers: dict[str, tuple[Any, Any]] = {}
         self.specs: dict[str, ConsumerSpec] = {}
+
+    def open(self) -> NatsEngine:
+        engine: NatsEngine = self.run(open_nats(self.url))
+        if self.is_alone:
+            engine.work_alone(LastingRight())
+        return engine
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         async def main() -> Any:
@@ -139,7 +147,7 @@ class ServerJournals(RuleBasedStateMachine):
     def restart(self) -> None:
         """What was handed out stays out, as where another gateway goes on."""
         self.run(self.engine.close())
-        self.engine = self.run(open_nats(self.url))
+        self.engine = self.open()
         self.deliveries.clear()
         for name in self.run(self.model.consumers()):
             self.consumers[name] = (self.run(self.engine.consumer(self.specs[name])), self.consumers[name][1])
@@ -175,6 +183,7 @@ class ServerJournals(RuleBasedStateMachine):
 def test_nats_does_what_memory_does(request: pytest.FixtureRequest, servers: str) -> None:
     class Journals(ServerJournals):
         server = request.getfixturevalue(servers)
+        is_alone = servers == "nats_server"
 
     run_state_machine_as_test(
         Journals,

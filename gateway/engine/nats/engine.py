@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from gateway.engine.interface import (
@@ -32,6 +32,7 @@ from gateway.engine.nats.consumer import BEGINNING, NatsConsumer, describe_consu
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
+from gateway.engine.nats.own_records import OwnRecords, WriteRight
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter
 from gateway.engine.nats.removals import Removals
@@ -45,12 +46,7 @@ DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
-CheckRight: TypeAlias = Callable[[], Awaitable[None]]
 T = TypeVar("T")
-
-
-async def _check_nothing() -> None:
-    """Whoever shares the journal with nobody always may."""
 
 
 async def open_nats(
@@ -90,11 +86,11 @@ class NatsEngine:
 
     def __init__(self, connection: Connection, names: Names, window: float) -> None:
         self.clock = JournalClock(Clock())
-        self.check_right: CheckRight = _check_nothing  # waits until we may write; EngineError: we may not
         self._connection = connection
         self._names = names
         self._window = window
-        self._reader = RecordReader(connection, names)
+        self._own = OwnRecords()
+        self._reader = RecordReader(connection, names, self._own)
         self._writer = RecordWriter(connection, names, self._reader)
         self._leases = Leases(connection, names)
         self._live = LiveSubjects(connection, names, self._reader, time.time)
@@ -122,7 +118,8 @@ class NatsEngine:
             )
         state = await open_streams(self._connection, self._names, self._window)
         self._reader.copies = state.copies
-        self._writer.seen = await self._reader.read_end()
+        self._own.note(await self._reader.read_end())
+        self._connection.on_return.append(self._own.forget)
         await self._live.start()
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
@@ -147,13 +144,15 @@ class NatsEngine:
 
     async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
         sequences = await self._writer.append(puts) if puts else []
+        self._own.limit(settled)
         await self._removals.note(settled)
         return sequences
 
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
         """What was begun is ended, whether its caller waits for it or not."""
         self._check_open()
-        await self.check_right()
+        if self._own.right:
+            await self._own.right.wait()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
         task.add_done_callback(self._note_written)
@@ -238,6 +237,10 @@ class NatsEngine:
         for where in filters:
             owed += await self._reader.read_stored(where, after, limit)
         return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
+
+    def work_alone(self, right: WriteRight) -> None:
+        """Write only while we have this right, and take it that nobody else does."""
+        self._own.right = right
 
     async def take_back(self) -> None:
         """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""

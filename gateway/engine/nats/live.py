@@ -111,7 +111,8 @@ class LiveSubjects:
             hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
             subscriptions.append(await self._connection.listen(self._names.shown_filter(pattern), hear))
-        listener.reached = await self._reader.read_end()  # and the server has all of these when it answers
+        # What we ourselves write from here on is behind what we have asked for; of others the leader has to say so.
+        listener.reached = self._reader.own.end or await self._reader.read_end()
         self._tails.add(tail)
         self._listeners.append(listener)
         weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
@@ -168,6 +169,7 @@ class LiveSubjects:
         if message.subject.startswith(self._names.live("")):
             return Record(0, self._names.subject_of_live(message.subject), message.data, self._now())
         seq = int((message.headers or {}).get("Nats-Sequence", 0))
+        self._reader.own.note(seq)
         return Record(seq, self._names.subject_of_stored(message.subject), message.data, self._now())
 
     def _end_soon(

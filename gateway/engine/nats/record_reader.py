@@ -1,8 +1,9 @@
 """Reading the log that stands on a stream of the server.
 
-What decides is asked of the leader of the servers that keep the stream. A reading of many is not: any of them answers
-it, and one that is behind lacks the end. So the leader says first where the end is, and who answers without it is
-asked again. One server alone is its own leader.
+What we ourselves have just written is known without asking (`own_records`). For the rest: what decides is asked of the
+leader of the servers that keep the stream. A reading of many is not: any of them answers it, and one that is behind
+lacks the end. So the leader says first where the end is, and who answers without it is asked again. One server alone is
+its own leader.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ from gateway.engine.nats.connection import (
     time_of,
 )
 from gateway.engine.nats.names import Names
+from gateway.engine.nats.own_records import OwnRecords
 from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.errors import EngineError
 
@@ -40,12 +42,15 @@ SILENCE = 0.5
 class RecordReader:
     """`copies`: how many servers keep the stream."""
 
-    def __init__(self, connection: Connection, names: Names) -> None:
+    def __init__(self, connection: Connection, names: Names, own: OwnRecords) -> None:
+        self.own = own
         self._connection = connection
         self._names = names
         self.copies = 1
 
     async def last(self, subject: str) -> Record | None:
+        if known := self.own.last(subject):
+            return known
         while True:
             found = await self.get({"last_by_subj": self._names.stored_filter(subject)})
             if found is None:
@@ -76,6 +81,7 @@ class RecordReader:
             if refusal.number == NO_MESSAGE:
                 return None
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+        self.own.note(int(message["seq"]))
         return message
 
     async def read_end(self) -> int:
@@ -87,7 +93,13 @@ class RecordReader:
         return int(answer["state"]["last_seq"])
 
     async def read(self, pattern: str, after: int, limit: int) -> list[Record]:
-        return await self.read_stored(self._names.stored_filter(pattern), after, limit)
+        if (known := self.own.read(pattern, after, limit)) is not None:
+            return known
+        end = self.own.end
+        found = await self.read_stored(self._names.stored_filter(pattern), after, limit)
+        if not found and limit > 0:
+            self.own.note_empty_range(pattern, after, end)
+        return found
 
     async def read_stored(self, where: str, after: int, limit: int) -> list[Record]:
         """The same by the server's own filter."""
@@ -111,7 +123,9 @@ class RecordReader:
         found: list[Record] = []
         while len(found) < limit:
             page = await self.read_page(where, after, limit - len(found))
-            after = page.records[-1].seq if page.records else after
+            if page.records:
+                after = page.records[-1].seq
+                self.own.note(after)
             found += await self._complete_all(page)
             if page.left == 0 or not page.records:
                 break

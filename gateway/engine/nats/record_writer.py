@@ -53,7 +53,7 @@ class RecordWriter:
         self._connection = connection
         self._names = names
         self._reader = reader
-        self.seen = 0  # the highest sequence that we know of
+        self._own = reader.own
         self._batches = asyncio.Semaphore(BATCHES)
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
@@ -63,20 +63,24 @@ class RecordWriter:
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
         if len(messages) > MOST:
             raise EngineError(f"an append of {len(messages)} messages: a NATS server takes at most {MOST} at once")
-        doubt = _Doubt(messages[0].subject, append_id, self.seen)
+        token, begun = self._own.token, time.time()
+        last = await self._write(puts, messages, _Doubt(messages[0].subject, append_id, self._own.seen))
+        first = last - len(messages) + 1
+        sequences = [first + place for place, message in enumerate(messages) if message.is_record]
+        self._own.add(token, puts, sequences, first, begun)
+        return sequences
+
+    async def _write(self, puts: Sequence[NewRecord], messages: list[StoredMessage], doubt: "_Doubt") -> int:
+        """Returns the sequence of the last message."""
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while True:
             try:
-                if last := await self._find_own(doubt, len(messages)):
-                    return _count_back(messages, last)
-                last = await self.send(messages)
-                self.seen = max(self.seen, last)
-                return _count_back(messages, last)
+                return await self._find_own(doubt, len(messages)) or await self.send(messages)
             except ServerRefusal as refusal:
                 why: Exception = refusal
                 if refusal.number in WRONG_SEQUENCE or refusal.number == KNOWN_ID:
                     if last := await self._find_own(doubt, len(messages)):
-                        return _count_back(messages, last)
+                        return last
                     await self._check_refusal(puts, messages, refusal)
                 elif not (refusal.number == IN_PROCESS or refusal.status == UNAVAILABLE):
                     raise EngineError(f"the NATS server refuses to write: {refusal}") from refusal
@@ -182,6 +186,16 @@ class RecordWriter:
         return None
 
     async def purge(self, pattern: str, upto: int | None, after: int) -> int:
+        end = self._own.reached
+        try:
+            purged = await self._purge(pattern, upto, after)
+        except EngineError:
+            self._own.forget()  # some of it may be gone
+            raise
+        self._own.remove(pattern, upto, after, end)
+        return purged
+
+    async def _purge(self, pattern: str, upto: int | None, after: int) -> int:
         if after > 0:
             return await self._purge_each(pattern, upto, after)
         if upto is not None and upto < 1:
@@ -222,9 +236,3 @@ class RecordWriter:
             return await self._connection.call(verb, **body)
         except ServerRefusal as refusal:
             raise EngineError(f"the NATS server refuses {verb.partition('.')[0].lower()}: {refusal}") from refusal
-
-
-def _count_back(messages: Sequence[StoredMessage], last: int) -> list[int]:
-    """The sequences of the records, from that of the last message."""
-    first = last - len(messages) + 1
-    return [first + place for place, message in enumerate(messages) if message.is_record]
