@@ -5,11 +5,14 @@ that who asks again after a lost answer finds out whether it was done the first 
 """
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
@@ -44,6 +47,16 @@ class _Doubt:
     append_id: str
     since: int
     is_open: bool = False
+
+
+class _Beginning:
+    """What the server says to the first message of a batch: nothing, or why it takes none."""
+
+    refusal: ServerRefusal | None = None
+
+    def note(self, message: Msg) -> None:
+        if message.data and (error := json.loads(message.data).get("error")):
+            self.refusal = ServerRefusal(error)
 
 
 class RecordWriter:
@@ -114,18 +127,22 @@ class RecordWriter:
             return await self._send_batch(messages)
 
     async def _send_batch(self, messages: list[StoredMessage]) -> int:
-        """The first is asked about, since it says at once whether a batch may be begun; the last says how it ended."""
-        batch = uuid.uuid4().hex
-        for place, message in enumerate(messages, 1):
-            headers = {**message.headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(place)}
-            if place == len(messages):
-                headers["Nats-Batch-Commit"] = "1"
-                return int((await self._connection.ask_stored(message.subject, message.data, headers))["seq"])
-            if place == 1:
-                await self._connection.ask_stored(message.subject, message.data, headers)
-            else:
-                await self._connection.publish(message.subject, message.data, headers)
-        raise AssertionError("a batch has a last message")
+        """The last says how it ended, and the first why, where the batch could not even be begun."""
+        batch, beginning = uuid.uuid4().hex, _Beginning()
+        inbox = self._connection.open_inbox(beginning)
+        try:
+            for place, message in enumerate(messages[:-1], 1):
+                headers = {**message.headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(place)}
+                where = inbox if place == 1 else ""
+                await self._connection.publish(message.subject, message.data, headers, reply=where)
+            headers = {**messages[-1].headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(len(messages))}
+            headers["Nats-Batch-Commit"] = "1"
+            answer = await self._connection.ask_stored(messages[-1].subject, messages[-1].data, headers)
+        except ServerRefusal as refusal:
+            raise beginning.refusal or refusal from None
+        finally:
+            self._connection.close_inbox(inbox)
+        return int(answer["seq"])
 
     async def _check_refusal(
         self, puts: Sequence[NewRecord], messages: list[StoredMessage], refusal: ServerRefusal
