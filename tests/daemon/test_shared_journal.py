@@ -8,16 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.daemon.journal import find_node_name
 from gateway.errors import ExitCode, GatewayError
 from gateway.testing import GatewayProcess
+from tests.engine.nats_requests import count_requests, count_trips
 from tests.engine.nats_servers import NatsServer, run_servers
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 TAKE_OVER = 12.0
+TURNS, MOST_TRIPS = 15, 8
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 4, *({"user": "", "text": "I heard you."},) * 40)
 
@@ -108,6 +111,22 @@ def test_servers_that_were_away_are_waited_for(two: tuple[GatewayProcess, Gatewa
     server.start()
     one.until(lambda: one.call("status")["journal"]["ok"], 60)
     assert one.say("after")["reply"] == "I heard you."
+
+
+async def test_a_turn_waits_few_times_for_the_servers(
+    two: tuple[GatewayProcess, GatewayProcess], server: NatsServer
+) -> None:
+    """What is not asked for a single turn, but now and then, counts too."""
+    one, _other = two
+    for number in range(3):
+        one.say(f"hello {number}")
+    await anyio.sleep(1)  # for what follows of these
+    async with count_requests(server.url) as counts:
+        for number in range(TURNS):
+            await anyio.to_thread.run_sync(one.say, f"hello again {number}")
+        await anyio.sleep(1)
+    assert counts["append"] >= 4 * TURNS
+    assert count_trips(counts) <= MOST_TRIPS * TURNS, counts
 
 
 def test_a_home_has_a_name_of_its_own_and_a_copy_another(tmp_path: Path) -> None:
