@@ -58,7 +58,7 @@ def _run_command(argv: list[str], umask: int) -> int:
         print(f"{PROGRAM} {__version__}")
         return int(ExitCode.OK)
     if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
-        print(fold_lines(render_overview()))
+        print(fold_lines(render_overview(), sys.stdout))
         return int(ExitCode.OK)
     module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
@@ -127,7 +127,8 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if self._verbs and MISSING_SUBCOMMAND.search(message):
             message = f"one of these is wanted: {', '.join(self._verbs)}"
-        self.exit(int(ExitCode.USAGE), f"{self.prog}: {_add_suggestion(message)}\ntry: {self.prog} --help\n")
+        told = fold_lines(f"{self.prog}: {_add_suggestion(message)}\ntry: {self.prog} --help", sys.stderr)
+        self.exit(int(ExitCode.USAGE), f"{told}\n")
 
 
 def _add_suggestion(message: str) -> str:
@@ -145,9 +146,12 @@ def _suggest(word: str, known: Any) -> str:
 
 def _print_error(message: str) -> None:
     """What is wrong and where in the first line, what to do in those below."""
-    lines = [to_one_line(line) for line in apply_program_name(message).splitlines()] or ["failed"]
+    first, *further = [to_one_line(line) for line in apply_program_name(message).splitlines()] or ["failed"]
+    from gateway.cli.output import fold_for  # noqa: PLC0415 - `--help` needs nothing of it
+
+    text = "\n".join([f"{PROGRAM}: {first}", *(f"  {line}" for line in further)])
     try:
-        print(f"{PROGRAM}: {lines[0]}", *(f"  {line}" for line in lines[1:]), sep="\n", file=sys.stderr)
+        print(fold_for(sys.stderr, text), file=sys.stderr)
         sys.stderr.flush()
     except BrokenPipeError:
         _discard_output(sys.stderr)

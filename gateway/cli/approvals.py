@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import sys
 import time
 from typing import Any
 
-from gateway.cli.output import apply_style, format_duration, print_text, show_json, show_result
+from gateway.cli.output import apply_style, fold_for, format_duration, print_text, show_json, show_result
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.signs import show_signs
@@ -72,4 +73,4 @@ def show_question(one: dict[str, Any]) -> None:
     place = f"{one['platform']} {one['chat_id']}"
     left = format_duration(max(one["until"] - time.time(), 0))
     who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
-    print(f"{apply_style(one['id'], 'bold')}  {who}")
+    print(fold_for(sys.stdout, f"{apply_style(one['id'], 'bold')}  {who}", "  "))

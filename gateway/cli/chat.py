@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING
-from gateway.cli.output import escape_text, print_note, show_json
+from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, AnswerFolder
+from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
@@ -51,7 +51,7 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
     if as_json:
         show_json(answer)
     elif answer["reply"]:
-        print(escape_text(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
+        print(AnswerFolder().fold(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
     else:
         print_note(f"({answer['status']}, without a reply)")
     for text in said:

@@ -15,7 +15,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from gateway.cli.chat_screen import GATEWAY_LEFT, ChatScreen
-from gateway.cli.output import escape_text, print_note
+from gateway.cli.output import escape_text, fold_for, print_note, print_text
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient, call_gateway, result_from
 from gateway.errors import ExitCode, GatewayError
@@ -93,7 +93,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
     screen = ChatScreen()
 
     def question() -> str:
-        return f"{escape_text(above)}\n> " if (above := screen.present) else "> "
+        return f"{fold_for(sys.stdout, escape_text(above))}\n> " if (above := screen.present) else "> "
 
     def redraw() -> None:
         """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
@@ -115,7 +115,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
-        print(hello or HELLO.format(home=home.root))
+        print_text(hello or HELLO.format(home=home.root))
         while not talk.gone.is_set():
             try:
                 text = prompt.prompt()
@@ -129,5 +129,5 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
                 talk.say(text.strip())
         if not talk.gone.is_set():
             return int(ExitCode.OK)
-        print(GATEWAY_LEFT, file=sys.stderr)
+        print_note(GATEWAY_LEFT)
         return int(ExitCode.NOT_RUNNING)

@@ -1,15 +1,32 @@
 """What a person sees of an answer while it comes, in a terminal."""
 
+import sys
 import time
 from typing import Any
 
-from gateway.cli.output import escape_text
+from gateway.cli.output import escape_text, fold_for
 from gateway.cli.program import apply_program_name
 
 STILL_WORKING = "(no answer yet; it is worked on)"
 SILENCE = 10.0  # seconds after which a person wants to see that something goes on
 TAKEN_BACK = "(that was taken back; it is answered anew)"
+FENCE = "```"
 GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
+
+
+class AnswerFolder:
+    """Folds the lines of an answer as they come; those of a code block stay as they are, since people copy them."""
+
+    def __init__(self) -> None:
+        self._is_code = False
+
+    def fold(self, text: str) -> str:
+        return "\n".join(map(self._fold_line, text.split("\n")))
+
+    def _fold_line(self, line: str) -> str:
+        is_fence = line.lstrip().startswith(FENCE)
+        self._is_code ^= is_fence
+        return escape_text(line) if self._is_code or is_fence else fold_for(sys.stdout, escape_text(line))
 
 
 class ChatScreen:
@@ -22,6 +39,7 @@ class ChatScreen:
     def __init__(self) -> None:
         self._shown = ""
         self._said_at: float | None = None
+        self._folder = AnswerFolder()
         self.line = ""
 
     @property
@@ -42,7 +60,7 @@ class ChatScreen:
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
             for line in whole:
-                print(escape_text(line), flush=True)
+                print(self._folder.fold(line), flush=True)
         elif method == "reply":
             self._finish(params["text"] if params["turn_id"] else apply_program_name(params["text"]))
 
@@ -56,8 +74,8 @@ class ChatScreen:
     def _take_back(self) -> None:
         """What was streamed is not the answer: whoever reads on is told."""
         if self._shown.strip():
-            print(escape_text(self.line), TAKEN_BACK, sep="\n", flush=True)
-        self._shown = self.line = ""
+            print(self._folder.fold(self.line), TAKEN_BACK, sep="\n", flush=True)
+        self._begin_anew()
 
     def _finish(self, text: str) -> None:
         """Of an answer that goes on behind what is shown (its files), only that is printed."""
@@ -66,5 +84,9 @@ class ChatScreen:
         rest = [self.line] if is_known or self.line else []
         more = text[len(known) :].strip("\n") if is_known else text
         rest += [more] if more else []
+        print(*map(self._folder.fold, rest), "", sep="\n", flush=True)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._shown = self.line = ""
-        print(*map(escape_text, rest), "", sep="\n", flush=True)
+        self._folder = AnswerFolder()

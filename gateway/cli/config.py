@@ -11,7 +11,7 @@ import yaml
 from gateway import record_subjects, records
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.chats.rules import KEPT_ORIGIN
-from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
+from gateway.cli.output import apply_style, escape_text, print_note, print_text, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import find_schema, load_configuration, read_configuration
 from gateway.config.reference import SettingValue, as_text, build_settings_schema, list_values, values_of
@@ -77,7 +77,7 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
         show_json({"ok": configuration is not None, "file": str(home.config), "findings": found})
     else:
         for finding in findings:
-            print(_format_finding(finding))
+            print_text(_format_finding(finding))
         _print_summary(home, findings)
     return int(ExitCode.OK if configuration else ExitCode.CONFIG)
 
@@ -87,9 +87,9 @@ def _print_summary(home: Home, findings: list[Finding]) -> None:
     if wrong:
         print_note(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong; the gateway does not start like this")
     elif home.config.exists():
-        print(f"{home.config} {'can be used as it is' if findings else 'is right'}")
+        print_text(f"{home.config} {'can be used as it is' if findings else 'is right'}")
     else:
-        print(f"there is no {home.config}; the defaults hold, and they are right")
+        print_text(f"there is no {home.config}; the defaults hold, and they are right")
 
 
 def _format_finding(finding: Finding) -> str:

@@ -1,12 +1,13 @@
 """`hermes-gateway demo`: a tour that ends by itself, of a real gateway in a temporary home."""
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import apply_style, print_text
+from gateway.cli.output import apply_style, fold_for, print_text
 from gateway.config.home import Home
 from gateway.testing import GatewayProcess
 
@@ -47,7 +48,7 @@ def run(_args: argparse.Namespace, _home: Home) -> int:
         Tour(gateway).walk()
         print_heading("The gateway is stopped with SIGTERM")
         code, _, _ = gateway.stop()
-    print(f"\nIt ended with exit code {code}. The tour took {time.monotonic() - begun:.1f} s.")
+    print_text(f"\nIt ended with exit code {code}. The tour took {time.monotonic() - begun:.1f} s.")
     print_text("Your own gateway: hermes-gateway run, then: hermes-gateway chat")
     return code
 
@@ -81,7 +82,7 @@ class Tour:
         print(apply_style(f"  you    {text}", "bold"))
         begun = time.monotonic()
         for line in self._gateway.say(text, "tour")["reply"].splitlines():
-            print(f"  agent  {line}")
+            print(fold_for(sys.stdout, f"  agent  {line}", " " * 7))
         return time.monotonic() - begun
 
     def _add_hook(self, name: str, files: dict[str, str]) -> None:
@@ -105,4 +106,4 @@ class Tour:
 
 
 def print_heading(text: str) -> None:
-    print(f"\n{apply_style(text, 'cyan')}")
+    print_text(f"\n{apply_style(text, 'cyan')}")

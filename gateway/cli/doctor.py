@@ -346,7 +346,7 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool, is_confi
         fine = apply_style("fine", "green")
         if not is_configured and name in NEED_CONFIGURATION:
             fine = "not looked at, before the configuration is mended"
-        print(f"{name}: {'' if findings else fine}".rstrip())
+        print_text(f"{name}: {'' if findings else fine}".rstrip())
         for finding in findings:
             print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")
             print_lines(to_one_line(finding.remedy), "    ")
@@ -373,7 +373,7 @@ def _show_unattended(target: DoctorTarget) -> None:
         limit = format_duration(target.configuration.settings.tools.unattended)
         tools = to_one_line(", ".join(found))
         print_lines(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {tools}", "")
-        print(f"  after {limit} it goes on without (tools.unattended)")
+        print_text(f"  after {limit} it goes on without (tools.unattended)")
 
 
 def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[str, LoadResult] | None) -> None:
@@ -385,7 +385,7 @@ def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[
         for why in row.why:
             print_lines(to_one_line(why, 2000), "    ")
     if not rows:
-        print(f"there is nothing of Hermes in {home.root}")
+        print_text(f"there is nothing of Hermes in {home.root}")
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICT_COLOURS}
     what = "nothing was changed or run" if loads is None else f"{len(loads)} were loaded, nothing was changed"
     counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

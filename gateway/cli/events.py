@@ -2,12 +2,13 @@
 
 import argparse
 import json
+import sys
 import time
 from contextlib import suppress
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.cli.output import apply_style, fold_log, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode
@@ -86,7 +87,8 @@ def show_event(event: dict[str, Any], *, as_json: bool) -> None:
     where = event["fields"].get("session_key", "")
     said = to_one_line(json.dumps(fields, ensure_ascii=False), MAX_LINE_LENGTH)
     name, where = to_one_line(event["event"]), to_one_line(where)
-    print(f"{apply_style(at, 'dim')} {apply_style(name, 'bold')} {apply_style(where, 'dim')} {said}", flush=True)
+    line = f"{apply_style(at, 'dim')} {apply_style(name, 'bold')} {apply_style(where, 'dim')} {said}"
+    print(fold_log(sys.stdout, line), flush=True)
 
 
 def replay_events(args: argparse.Namespace, home: Home) -> int:
@@ -98,7 +100,7 @@ def replay_events(args: argparse.Namespace, home: Home) -> int:
         if not args.json:
             at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial["at"]))
             said = to_one_line(f"{trial['event']}: {'ok' if trial['ok'] else trial['error']}")
-            print(f"{apply_style(at, 'dim')} {said}", flush=True)
+            print(fold_log(sys.stdout, f"{apply_style(at, 'dim')} {said}"), flush=True)
 
     wanted = {"name": args.hook, "names": args.names, "since": args.since}
     with ControlClient(home.socket, timeout=None) as client:

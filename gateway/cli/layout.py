@@ -23,16 +23,21 @@ def get_columns(stream: TextIO) -> int | None:
     return os.get_terminal_size(stream.fileno()).columns or 80
 
 
-def fold_lines(text: str) -> str:
+def fold_lines(text: str, stream: TextIO) -> str:
     """A text of two columns; on a terminal a long line goes on below where its second one begins."""
-    if (width := get_columns(sys.stdout)) is None:
+    if (width := get_columns(stream)) is None:
         return text
     folded: list[str] = []
     for line in text.split("\n"):
         first = re.match(r" *\S+ {2,}| *", line)
         indent = " " * first.end() if first and len(line) > width else ""
-        folded += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        folded += wrap_words(line, width, indent)
     return "\n".join(folded)
+
+
+def wrap_words(text: str, width: int, indent: str = "") -> list[str]:
+    """Broken at spaces alone: an option that is cut in two is none."""
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 class HelpLayout(argparse.HelpFormatter):
@@ -41,6 +46,12 @@ class HelpLayout(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(WIDTH, get_columns(sys.stdout) or WIDTH))
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap_words(" ".join(text.split()), width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(indent + line for line in wrap_words(" ".join(text.split()), width - len(indent)))
+
 
 def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
     """Names and values behind a line; a long value goes on below itself."""
@@ -48,7 +59,7 @@ def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
     names = max(len(name) for name, _ in fields)
     lines: list[str] = []
     for name, value in fields:
-        folded = textwrap.wrap(value, width - names - 4, break_on_hyphens=False, break_long_words=False) or [""]
+        folded = wrap_words(value, width - names - 4)
         lines += [
             f"│ {label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)
         ]

@@ -5,7 +5,7 @@ import sys
 import time
 from datetime import datetime
 
-from gateway.cli.output import has_colours
+from gateway.cli.output import fold_log, has_colours
 from gateway.config.home import Home
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import GatewayError
@@ -71,6 +71,7 @@ def show_line(raw: str, *, as_json: bool) -> None:
     if as_json:
         print(to_json_text(raw))
     elif line is None:
-        print(to_one_line(raw))
+        print(fold_log(sys.stdout, to_one_line(raw)))
     else:
-        print((format_for_terminal if has_colours(sys.stdout) else format_for_pipe)(line))
+        look = format_for_terminal if has_colours(sys.stdout) else format_for_pipe
+        print(fold_log(sys.stdout, look(line)))

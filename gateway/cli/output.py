@@ -70,14 +70,30 @@ def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False)
 
 
 def print_text(text: str) -> None:
-    """Lines of ours, as they are."""
-    print(apply_program_name(text))
+    """Lines of ours."""
+    print(fold_for(sys.stdout, apply_program_name(text)))
 
 
 def print_note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
     sys.stdout.flush()  # on a terminal the two come in the order in which they were said
-    print(apply_program_name(escape_text(text)), file=sys.stderr)
+    print(fold_for(sys.stderr, apply_program_name(escape_text(text))), file=sys.stderr)
+
+
+def fold_for(stream: TextIO, text: str, indent: str = "") -> str:
+    """The text as its reader wants it: on a terminal a line goes on in the next one, between two words and by `indent`
+    further in; elsewhere a line is a line.
+    """
+    if (width := get_columns(stream)) is None or all(len(line) <= width // 2 for line in text.split("\n")):
+        return text  # also where each sign takes two columns
+    from gateway.cli.table import fold_block  # noqa: PLC0415 - as above
+
+    return fold_block(text, width, indent)
+
+
+def fold_log(stream: TextIO, line: str) -> str:
+    """A line of a log, set in where it goes on, so that no part of it can pass for another."""
+    return fold_for(stream, line, " " * 4)
 
 
 def ask_person(question: str, is_sure: bool) -> bool:

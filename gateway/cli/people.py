@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import print_note, show_fields, show_json, show_table, wait_for_yes
+from gateway.cli.output import print_note, print_text, show_fields, show_json, show_table, wait_for_yes
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient, call_gateway
@@ -152,8 +152,8 @@ def describe_forgotten(one: dict[str, Any]) -> None:
         (one["files"], "file"),
     ]
     gone = ", ".join(f"{count} x {name}" for count, name in what if count)
-    print(to_one_line(f"{one['person']} is forgotten: {gone or 'nothing was held of them'}"))
-    print(f"sums and the record of activity call them {one['pseudonym']}")
+    print_text(to_one_line(f"{one['person']} is forgotten: {gone or 'nothing was held of them'}"))
+    print_text(f"sums and the record of activity call them {one['pseudonym']}")
     for key in one["busy"]:
         print_note(f"a turn in {key} did not end: forget them once more when it has")
     for _, text in _describe_unclear(one):

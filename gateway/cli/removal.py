@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.cli.output import MissingAnswer, ask_person, print_note, show_fields, show_progress
+from gateway.cli.output import MissingAnswer, ask_person, print_note, print_text, show_fields, show_progress
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.systemd import SystemdService
 from gateway.cli.upgrade import describe_other_gateways
@@ -53,10 +53,11 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     with show_progress("the gateway to end what it has begun"):
         done = remove_service(home, gateway, service, purge=args.purge)
     for line in [*done, describe_leftovers(home)]:
-        print(line)
+        print_text(line)
     if command and shutil.which(command[0]):
         return subprocess.run(command, env=environ | find_tool_folder(installation), check=False).returncode
-    print(f"the program is left; to remove it: {shlex.join(command or ['rm', '-r', str(installation.prefix.parent)])}")
+    removal = command or ["rm", "-r", str(installation.prefix.parent)]
+    print_text(f"the program is left; to remove it: {shlex.join(removal)}")
     return None
 
 

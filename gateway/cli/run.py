@@ -15,7 +15,7 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.restore_plan import resume_restore
 from gateway.cli.layout import render_box
-from gateway.cli.output import has_colours
+from gateway.cli.output import fold_log, has_colours
 from gateway.cli.program import apply_program_name, get_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
@@ -74,7 +74,7 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     if sys.stderr.isatty() and wanted.format != "json":
-        shown = StreamSink(sys.stderr, lambda line: apply_program_name(look(line)))
+        shown = StreamSink(sys.stderr, lambda line: fold_log(sys.stderr, apply_program_name(look(line))))
     else:
         shown = StreamSink(sys.stderr, look)
     sinks = (shown, FileSink(home.log, wanted.size, wanted.keep))

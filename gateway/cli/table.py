@@ -5,16 +5,22 @@ text that is the last of its row, such as a reason, stands whole below it, and g
 """
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from operator import gt
 
 from rich.cells import cell_len, chop_cells
+
+from gateway.cli.program import get_program_name
 
 GAP = "  "  # between two columns
 NARROWEST = 4  # columns of a terminal that each column of a table keeps
 SHORT_WORD = 16
 LONGEST_WORD = 20  # columns: what is longer in the last column of a table is a text
 SILENT = frozenset({"", "0"})
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+PROGRAMS = r"(?:\S*/)?(?:python[0-9.]*|uv|pipx|sudo|loginctl|systemctl|ssh-keygen|rm|mkdir|ulimit) "
+HOLDER = "\0"  # of a space within what stays in one line; texts are harmless before they come here
 
 
 def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
@@ -39,23 +45,51 @@ def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
 
 
 def fold_text(text: str, width: int) -> list[str]:
-    """Lines that end between two words. A word that is longer than one stays whole, so that it can be copied."""
-    if cell_len(text) <= width:
+    """Lines that end between two words. A word or a command that is longer than one stays whole, to be copied."""
+    if _measure_text(text) <= width:
         return [text]
-    lines = [""]
-    for word in text.split(" "):
-        line = f"{lines[-1]} {word}".lstrip()
-        lines[-1:] = [line] if cell_len(line) <= width or not lines[-1] else [lines[-1], word]
-    return lines
+    return [line.replace(HOLDER, " ") for line in _join_words(_hold_commands(text).split(" "), width)]
+
+
+def fold_block(text: str, width: int, indent: str = "") -> str:
+    """Each line of it by itself; it goes on below its own beginning, and by `indent` further in."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        inner = line.lstrip(" ")
+        start = line[: len(line) - len(inner)]
+        first, *further = fold_text(inner, max(width - len(start) - len(indent), NARROWEST))
+        lines += [start + first, *(start + indent + part for part in further)]
+    return "\n".join(lines)
 
 
 def expand_text(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
+def _hold_commands(text: str) -> str:
+    """Copied from two lines it would be two commands: one that begins a line, or what stands behind `: `."""
+    program = rf"(?:{re.escape(get_program_name())} |{PROGRAMS})"
+    held = re.sub(rf"(?:^|(?<=: )){program}[^;]*", lambda found: found[0].replace(" ", HOLDER), text)
+    return re.sub(r"`[^`]{1,40}`", lambda found: found[0].replace(" ", HOLDER), held)
+
+
+def _join_words(words: Iterable[str], width: int) -> list[str]:
+    lines = [""]
+    for word in words:
+        line = f"{lines[-1]} {word}".lstrip()
+        lines[-1:] = [line] if _measure_text(line) <= width or not lines[-1] else [lines[-1], word]
+    return lines
+
+
+def _measure_text(text: str) -> int:
+    """In columns; what colours it takes none."""
+    return cell_len(STYLE.sub("", text).replace(HOLDER, " "))
+
+
 def _fold_cell(text: str, width: int) -> list[str]:
     """As a column has to: also within a word that is wider than it."""
-    return [part for line in fold_text(text, width) for part in (chop_cells(line, width) if line else [""])]
+    lines = _join_words(text.split(" "), width)
+    return [part for line in lines for part in (chop_cells(line, width) if line else [""])]
 
 
 def _fold_row(cells: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -169,3 +169,42 @@ def test_colours_can_be_forced() -> None:
     told = subprocess.run([sys.executable, "-c", code], env={"FORCE_COLOR": "1"}, capture_output=True, text=True)
     assert told.stdout == "\x1b[31mx\x1b[0m\n"
     assert apply_style("x", "red") == "x"
+
+
+SENTENCES = "the model says nothing of it, and whoever asked it is told so; see: hermes-gateway logs --follow -n 9"
+CODE = "result = first_name_of(person) or last_name_of(person) or the_name_of_all_of_them"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "print_text(text)",
+        "print_note(text)",
+        "print(AnswerFolder().fold(text))",
+        "print(fold_log(sys.stdout, text))",
+        "_print_error(text)",
+        "_parse_command_line([text])",
+    ],
+)
+def test_words_are_whole_on_a_terminal(call: str) -> None:
+    code = "import sys; from gateway.cli import _parse_command_line, _print_error\n"
+    code += "from gateway.cli.chat_screen import AnswerFolder; from gateway.cli.output import *\n"
+    code += f"from gateway.cli.output import fold_log\ntext = {SENTENCES!r}\n"
+    code += f"try: {call}\nexcept SystemExit: pass"
+    shown = on_a_terminal(code, 60, NO_COLOR="1")
+    lines = shown.replace("\r", "").splitlines()
+    assert len(lines) > 1
+    assert [line for line in lines if len(line) > 60] == []
+    assert " ".join(map(str.strip, lines)).count(SENTENCES[:58]) == 1
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert SENTENCES[:58] in f"{piped.stdout}{piped.stderr}"
+
+
+def test_what_is_copied_stays_in_one_line() -> None:
+    command = "hermes-gateway hooks install /home/somebody/hooks/a-hook --yes"
+    code = "from gateway.cli.chat_screen import AnswerFolder; from gateway.cli.output import print_text; "
+    answer = f"```\n{CODE}\n```\n{CODE}"
+    code += f"print_text('it is there already: {command}'); print(AnswerFolder().fold({answer!r}))"
+    lines = on_a_terminal(code, 40, NO_COLOR="1").replace("\r", "").splitlines()
+    assert lines[:5] == ["it is there already:", command, "```", CODE, "```"]
+    assert max(map(len, lines[5:])) <= 40

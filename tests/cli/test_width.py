@@ -107,6 +107,11 @@ config schema
 """
 
 
+def is_copied(line: str, width: int) -> bool:
+    """A command, and a word that is as long as a line, stay whole."""
+    return line.lstrip().startswith("hermes-gateway ") or max(map(len, line.split())) >= width - 20
+
+
 def list_commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:
     """Each command with its verbs, as it is typed."""
     verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
@@ -129,8 +134,7 @@ def test_nothing_of_a_screen_is_cut(served: GatewayProcess, words: str, width: i
     more, wanted = SHOWN[words]
     text = STYLE.sub("", show_on_terminal(served, *words.split(), *more.split(), width=width))
     lines = text.replace("\r", "").splitlines()
-    # a word that is as long as a line stays whole, to be copied
-    assert [line for line in lines if len(line) > width and max(map(len, line.split())) < width - 20] == []
+    assert [line for line in lines if len(line) > width and not is_copied(line, width)] == []
     assert [sign for sign in ("…", "\x1b", "\\x1b") if sign in text] == []
     shown = " ".join(map(str.strip, lines))
     assert [one for one in wanted if one not in shown] == []

@@ -23,7 +23,7 @@ from gateway.cli.events import show_event
 from gateway.cli.hooks.dev_home import make_dev_home
 from gateway.cli.hooks.install import notify_gateway, show_request
 from gateway.cli.logs import POLL_PAUSE
-from gateway.cli.output import apply_style, print_note
+from gateway.cli.output import apply_style, fold_for, print_note
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control_socket.client import ControlClient
@@ -177,7 +177,7 @@ def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
             if (name := hook.name) not in logs:
                 logs[name] = opened.enter_context(open_log(home.hook_logs / f"{name}.log"))
             for line in chain.from_iterable(log.read() for log in logs.values()):
-                print(apply_style(f"| {to_one_line(line)}", "cyan"), flush=True)
+                print(apply_style(fold_for(sys.stdout, f"| {to_one_line(line)}", "| "), "cyan"), flush=True)
             if is_last:
                 return
 

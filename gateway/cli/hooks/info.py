@@ -31,7 +31,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
             print_data(to_one_line(" ".join(str(line).splitlines())), "  ")
     if error := hook["last_error"]:
         where = f"{format_ago(error['at'])} at {to_one_line(error['event'])}"
-        print(f"\nlast error, {where}: {escape_text(error['message'])}")
+        print()
+        print_data(f"last error, {where}: {escape_text(error['message'])}", "")
         print(escape_text(error.get("traceback", "")))
     where = hook["hangs"].strip()
     if where and where not in (error or {}).get("traceback", ""):

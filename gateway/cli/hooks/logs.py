@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from gateway.cli.logs import POLL_PAUSE, find_hook_name
-from gateway.cli.output import print_note, show_json
+from gateway.cli.output import fold_log, print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError, NotRunning
@@ -41,5 +41,5 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 def show_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        print(to_one_line(line))
+        print(fold_log(sys.stdout, to_one_line(line)))
     sys.stdout.flush()

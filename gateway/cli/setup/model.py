@@ -173,7 +173,7 @@ def settle_choice(choice: ModelChoice) -> ModelChoice:
             address = ask_line(
                 "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
             )
-    print(f"{apply_style('ok', 'green')}  it answers" + (f", and has {len(names)} models" if names else ""))
+    print_text(f"{apply_style('ok', 'green')}  it answers" + (f", and has {len(names)} models" if names else ""))
     default = choice.name or (names[0] if len(names) == 1 else "")
 
     def find_fault(text: str) -> str:

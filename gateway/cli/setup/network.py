@@ -340,16 +340,16 @@ def check_tokens(check: PlatformCheck, settings: Any) -> None:
         checked = anyio.run(check.check, settings)
     except AdapterError as error:
         raise AdapterError(f"{error}\nnothing was written; --no-check writes without asking there") from error
-    print(f"{apply_style('ok', 'green')}  {to_one_line(checked.who)}")
+    print_text(f"{apply_style('ok', 'green')}  {to_one_line(checked.who)}")
     if checked.link:
-        print(f"    {to_one_line(checked.link)}")
+        print_text(f"    {to_one_line(checked.link)}")
     for what in checked.todo:
-        print(f"{apply_style('->', 'yellow')}  {to_one_line(what)}")
+        print_text(f"{apply_style('->', 'yellow')}  {to_one_line(what)}")
 
 
 def write_variables(home: Home, changed: Mapping[str, str]) -> None:
     if not changed:
-        print(f"{home.env} has all of it already")
+        print_text(f"{home.env} has all of it already")
         return
     add_variables(home.env, changed)
     print_lines(f"written to {home.env}: {', '.join(changed)}", "")

@@ -12,7 +12,7 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.validation import ValidationError, Validator
 
-from gateway.cli.output import apply_style, escape_text
+from gateway.cli.output import apply_style, escape_text, fold_for
 from gateway.cli.table import fold_text
 
 
@@ -56,7 +56,7 @@ def ask_line(
 def ask_choice(what: str, choices: Sequence[str], default: int = 0) -> int:
     """The place in the list of what was chosen."""
     for number, choice in enumerate(choices, 1):
-        print(f"  {apply_style(str(number), 'bold')}  {escape_text(choice)}")
+        print(fold_for(sys.stdout, f"  {apply_style(str(number), 'bold')}  {escape_text(choice)}", " " * 3))
     valid = {str(number) for number in range(1, len(choices) + 1)}
     said = ask_line(
         what, lambda text: "" if text in valid else f"a number from 1 to {len(choices)}", default=str(default + 1)

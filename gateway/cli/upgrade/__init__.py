@@ -24,7 +24,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.archive import write_archive
 from gateway.backup.backup_folder import STAMP, open_backup_folder
 from gateway.backup.contents import ENV
-from gateway.cli.output import ask_person, print_note, show_fields, show_progress
+from gateway.cli.output import ask_person, print_note, print_text, show_fields, show_progress
 from gateway.cli.program import PROGRAM
 from gateway.cli.service.systemd import ServiceError, SystemdService
 from gateway.cli.upgrade.ending_signals import EndingSignals, keep_signals, say
@@ -173,7 +173,7 @@ def find_program(installation: Installation, source: str, environ: Mapping[str, 
                 changes[PACKAGE] = read_version(Path(folder))
     new = NewProgram(requirement, changes)
     if not new.version or (new.version == __version__ and "@" not in requirement):
-        print(f"{PACKAGE} {__version__} is the newest that there is")
+        print_text(f"{PACKAGE} {__version__} is the newest that there is")
         return None
     return new
 
@@ -290,12 +290,14 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
         undo_unused_upgrade(home, gateway, plan)
         return restore_program(gateway, plan, ["it was on the way back when that was cut off"])
     if not plan.was_running and not gateway.pid:
-        print(f"{plan.after} is in place; the gateway did not run, so it is tried when it starts: hermes-gateway run")
+        print_text(
+            f"{plan.after} is in place; no gateway ran, so it is tried when you start one: hermes-gateway run"
+        )
         return int(ExitCode.OK)
     wrong = run_program(gateway, plan, plan.after)
     if not wrong:
         close_plan(home, plan)
-        print(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
+        print_text(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
         if shared := describe_other_gateways(home, Path(plan.prefix)):
             say(f"the program of before has gone, and still runs here: {shared}; copy that home, and start it anew")
         return int(ExitCode.OK)
