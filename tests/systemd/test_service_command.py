@@ -16,6 +16,7 @@ from gateway.cli.service.systemd import SystemdService
 from gateway.config.home import Home
 from gateway.errors import ConfigError
 from tests.systemd.private import (
+    HOST_RUNS_SYSTEMD,
     INIT,
     PROGRAM,
     ROOT,
@@ -181,13 +182,17 @@ def test_a_start_that_fails_says_so_and_where_to_look(system: System, person: di
 
 
 def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
-    for path, complaint in ((str(tmp_path), "there is no systemd"), (os.environ["PATH"], "does not answer")):
+    other = "does not answer" if HOST_RUNS_SYSTEMD else "was not started by systemd"
+    for path, complaint in ((str(tmp_path), "there is no systemd"), (os.environ["PATH"], other)):
         environ = {"PATH": path, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
-        command = [str(PROGRAM), "service", "install"]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
-        assert (done.returncode, complaint in done.stderr, "hermes-gateway" in done.stderr) == (1, True, True), (
-            done.stderr
-        )
+        for words in (["install"], ["uninstall"], ["install", "--system"]):
+            command = [str(PROGRAM), "service", *words]
+            done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+            assert (done.returncode, complaint in done.stderr, "\\n" in done.stderr) == (1, True, False), done.stderr
+            assert HOST_RUNS_SYSTEMD or done.stderr.splitlines()[1].endswith("hermes-gateway run")
+        if not HOST_RUNS_SYSTEMD:
+            told = subprocess.run([str(PROGRAM), "service", "status"], env=environ, capture_output=True, text=True)
+            assert (told.returncode, complaint in told.stdout) == (3, True), told.stdout
         assert not (tmp_path / ".config").exists()
 
 

@@ -27,6 +27,8 @@ PATIENCE = 30.0  # seconds for an answer
 LONGEST_CHANGE = (
     900.0  # seconds: a stop may drain for ten minutes, if the gateway is set so, and a restart begins with one
 )
+STARTED = Path("/run/systemd/system")  # is there where systemd has started the machine
+REMEDY = "have whatever starts programs here run: hermes-gateway run"
 NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
 
 
@@ -126,10 +128,12 @@ class SystemdService:
         self._control("stop", "--no-block", UNIT)
 
     def is_running(self) -> bool:
-        return self.unit.exists() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
+        return self.unit.exists() and not find_obstacle() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
 
     def describe(self) -> dict[str, str]:
         """What systemd says of it."""
+        if why := find_obstacle():
+            return {"service": f"none: {why}; {REMEDY}", "unit": str(self.unit)}
         if not self.unit.exists():
             return {"service": f"not installed; {self._name_command('install')} does it", "unit": str(self.unit)}
         told = self._call(["show", UNIT, "-p", ",".join(FACTS)]).stdout.splitlines()
@@ -183,19 +187,17 @@ class SystemdService:
 
     def _need_manager(self) -> None:
         """ServiceError: nobody is there who could have the service."""
-        if not shutil.which("systemctl"):
-            raise ServiceError(
-                "there is no systemd on this machine\nhave whatever starts programs here run: hermes-gateway run"
-            )
+        if why := find_obstacle():
+            raise ServiceError(f"{why}\n{REMEDY}")
         asked = self._call(["show", "-p", "Version"])
         if asked.returncode:
-            why = to_one_line(asked.stderr.strip(), 200)
-            raise ServiceError(f"systemd does not answer: {why}\n{'' if self._is_system else NO_MANAGER}".rstrip())
+            why = f"systemd does not answer: {read_complaint(asked)}"
+            raise ServiceError(f"{why}\n{REMEDY if self._is_system else NO_MANAGER}")
 
     def _control(self, *words: str) -> None:
         done = self._call(words, LONGEST_CHANGE)
         if done.returncode:
-            raise ServiceError(f"systemctl {' '.join(words)}: {to_one_line(done.stderr.strip(), 300)}")
+            raise ServiceError(f"systemctl {' '.join(words)}: {read_complaint(done)}")
 
     def _call(self, words: Sequence[str], patience: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
         whose = [] if self._is_system else ["--user"]
@@ -203,6 +205,13 @@ class SystemdService:
 
     def _name_command(self, verb: str) -> str:
         return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
+
+
+def find_obstacle() -> str:
+    """Why no systemd can have a service here; empty: one can."""
+    if not shutil.which("systemctl"):
+        return "there is no systemd on this machine"
+    return "" if STARTED.is_dir() else "this machine, or this container, was not started by systemd"
 
 
 def _keep_lingering() -> str:
@@ -268,5 +277,10 @@ def run_program(command: Sequence[str]) -> str:
     """What it prints. ServiceError: it failed."""
     done = call_program(command)
     if done.returncode:
-        raise ServiceError(f"{' '.join(command)}: {to_one_line(done.stderr.strip(), 300)}")
+        raise ServiceError(f"{' '.join(command)}: {read_complaint(done)}")
     return done.stdout
+
+
+def read_complaint(done: "subprocess.CompletedProcess[str]") -> str:
+    """What a program said that failed, in one line."""
+    return to_one_line("; ".join(done.stderr.strip().splitlines()), 300)
