@@ -55,7 +55,7 @@ def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
     gateway.environ |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
     with Typist(gateway, "setup", "model") as person:
         person.sees("1  openai: OPENAI_API_KEY is set")
-        person.answers("which model answers:", "\r")
+        person.answers("which model answers (Enter:", "\r")
         person.sees("it answers, and has 2 models")
         person.answers("the model's name:", "small\r")
         person.answers("there is none of this name there", "-one\r")  # what was typed stays
@@ -72,7 +72,7 @@ def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_show
 ) -> None:
     with Typist(gateway, "setup", "model") as person:
         person.sees("openrouter, with a key of yours")
-        person.answers("which model answers:", "\x7f4\r")
+        person.answers("which model answers (Enter:", "4\r")
         person.answers("its address", f"{url[:-3]}\r")
         person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", f"{KEY}\r")
         person.sees(f"is not where a model answers (HTTP 404); write base_url: {url}")
@@ -120,7 +120,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
     gateway.environ |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
     with Typist(gateway, "setup") as person:
         person.sees("1 of 5  The model: demo answers now")
-        person.answers("which model answers:", "\x03")
+        person.answers("which model answers (Enter:", "\x03")
         person.sees("left as it was; to take it up again: hermes-gateway setup model")
         person.sees("2 of 5  Chat networks: none yet")
         person.answers("(Enter: no more):", "telegramm")
@@ -137,7 +137,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
     assert kept(gateway) == []
     assert (gateway.home.hooks / "hello" / "HOOK.yaml").exists()
     with Typist(gateway, "setup") as person:
-        person.answers("which model answers:", "\r")
+        person.answers("which model answers (Enter:", "\r")
         person.answers("the model's name:", "small-one\r")
         person.sees("2 of 5")  # what was done stays, whatever becomes of the rest
     with Typist(gateway, "setup") as person:
@@ -186,7 +186,7 @@ async def test_the_conversation_ends_with_a_message_in_the_chat_network(
 
     def talk() -> int:
         with Typist(gateway, "setup") as person:
-            person.answers("which model answers:", "\r")
+            person.answers("which model answers (Enter:", "\r")
             person.sees("the demo model answers")  # nothing was found that needs no key
             person.answers("(Enter: no more):", "telegram\r")
             person.answers("the bot's token", f"{TOKEN}\r")

@@ -49,16 +49,16 @@ class Typist:
         os.write(self._terminal, keys.encode())
 
     def sees(self, text: str) -> str:
-        """The text comes up. What was before it is returned, and not looked at again."""
-        limit = time.monotonic() + PATIENCE
-        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
+        """The text comes up, in however many lines. What was before it is returned, and not looked at again."""
+        limit, words = time.monotonic() + PATIENCE, re.compile(r"[ \n]+".join(map(re.escape, text.split(" "))))
+        while not (at := words.search(found := CONTROL.sub("", self.seen))):
             readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
             assert readable, f"{text!r} did not come; there was {found!r}"
             more = self._read()
             assert more, f"it ended before {text!r} came; there was {found!r}"
             self.seen += more
-        before, _, self.seen = found.partition(text)
-        return before
+        self.seen = found[at.end() :]
+        return found[: at.start()]
 
     def answers(self, question: str, keys: str) -> None:
         self.sees(question)

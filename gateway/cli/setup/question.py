@@ -54,14 +54,12 @@ def ask_line(
 
 
 def ask_choice(what: str, choices: Sequence[str], default: int = 0) -> int:
-    """The place in the list of what was chosen."""
+    """The place in the list of what was chosen; Enter takes the default."""
     for number, choice in enumerate(choices, 1):
         print(fold_for(sys.stdout, f"  {apply_style(str(number), 'bold')}  {escape_text(choice)}", " " * 3))
-    valid = {str(number) for number in range(1, len(choices) + 1)}
-    said = ask_line(
-        what, lambda text: "" if text in valid else f"a number from 1 to {len(choices)}", default=str(default + 1)
-    )
-    return int(said) - 1
+    known = {"": default, **{str(number + 1): number for number in range(len(choices))}}
+    wrong = f"a number from 1 to {len(choices)}"
+    return known[ask_line(f"{what} (Enter: {default + 1})", lambda text: "" if text in known else wrong)]
 
 
 def ask_yes(what: str, *, default: bool) -> bool:
