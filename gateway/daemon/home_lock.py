@@ -1,6 +1,7 @@
 """The lock on a home: one gateway serves it; the file says which, and for what it waits before it does."""
 
 import fcntl
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -13,16 +14,24 @@ from gateway.errors import HomeBusy
 
 POLL_PAUSE = 0.1
 
+log = logging.getLogger(__name__)
+
 
 @asynccontextmanager
 async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
-    """Hold the home while inside; the gateway before us may still be draining, so wait for it.
+    """Hold the home while inside; the gateway before us may still be draining, so wait for it, and say so at once.
 
     Raises:
         HomeBusy: somebody else still held the home after `patience` seconds.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        if not _try_lock(descriptor):
+            log.warning(
+                "another gateway serves this home: %s; its end is waited for, for %.0f s",
+                _read_first(descriptor),
+                patience,
+            )
         with anyio.move_on_after(patience):
             while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
                 await anyio.sleep(POLL_PAUSE)
@@ -48,7 +57,7 @@ def reserve_home(path: Path, patience: float) -> Iterator[None]:
 def _take_lock(descriptor: int, path: Path) -> None:
     if not _try_lock(descriptor):
         raise HomeBusy(
-            f"another gateway serves this home: {path}: held by {_read_holder(descriptor).partition(chr(10))[0]}\n"
+            f"another gateway serves this home: {path}: held by {_read_first(descriptor)}\n"
             "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
         )
     os.ftruncate(descriptor, 0)
@@ -87,6 +96,11 @@ def _read_held(path: Path) -> str:
 
 def _read_holder(descriptor: int) -> str:
     return os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unknown process"
+
+
+def _read_first(descriptor: int) -> str:
+    """Which process it is, without what it waits for."""
+    return _read_holder(descriptor).partition("\n")[0]
 
 
 def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:

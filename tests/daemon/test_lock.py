@@ -1,6 +1,7 @@
 """One gateway a home."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -40,11 +41,15 @@ async def test_a_second_gateway_is_refused_and_told_who_holds_the_home(tmp_path:
         process.kill()
 
 
-async def test_a_second_gateway_waits_for_one_that_is_about_to_end(tmp_path: Path) -> None:
-    with holder(tmp_path / "lock", 0.4):
+async def test_a_second_gateway_waits_for_one_that_is_about_to_end_and_says_so_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with holder(tmp_path / "lock", 0.4) as process:
         begun = time.monotonic()
         async with lock_home(tmp_path / "lock", 10):
             assert time.monotonic() - begun > 0.1
+    (said,) = caplog.records
+    assert re.search(rf"serves this home: pid {process.pid} since .*; .* for 10 s$", said.getMessage())
 
 
 async def test_the_lock_of_a_dead_process_is_nothing(tmp_path: Path) -> None:

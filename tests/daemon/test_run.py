@@ -122,7 +122,9 @@ def test_a_second_gateway_for_a_home_says_who_holds_it_and_ends_with_1(gateway: 
     assert gateway.process
     second = gateway.cli("run")
     assert second.returncode == 1
-    assert f"held by pid {gateway.process.pid}" in second.stderr
+    waits, *_, held, _ = second.stderr.splitlines()
+    assert f"serves this home: pid {gateway.process.pid} since " in waits
+    assert f"held by pid {gateway.process.pid}" in held
     assert gateway.say("hello")["status"] == "ok"
 
 
