@@ -43,17 +43,18 @@ async def handle(event_type, context):
     session = f"boot-md-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(begun))}"
     done = await context.gateway.submit(TASK.format(text), session=session, wait=options["time_limit"])
     seconds, reply = time.time() - begun, done["reply"].strip()
+    shown = " ".join(reply.split())[:SHOWN]  # a line of the log is one line
     if done["status"] == "timeout" and seconds < options["time_limit"]:
         return  # the gateway stops, and its next start finds a run that has no end
     if done["status"] != "ok":
         await store.set("last", {**last, "began": begun})
-        log.warning("BOOT.md: %s after %.1f s: %s", done["status"], seconds, done["error"] or reply[:SHOWN])
-        await note(store, begun, done["status"], done["error"] or reply[:SHOWN], seconds)
+        log.warning("BOOT.md: %s after %.1f s: %s", done["status"], seconds, done["error"] or shown)
+        await note(store, begun, done["status"], done["error"] or shown, seconds)
         return
     await store.set("last", {"began": begun, "done": digest})
     told = "silent" if is_silent(reply) else await tell(context.gateway, options["deliver"], reply)
-    log.info("BOOT.md was carried out in %.1f s (%s): %s", seconds, told, reply[:SHOWN])
-    await note(store, begun, "ok", f"{told}: {reply[:SHOWN]}", seconds)
+    log.info("BOOT.md was carried out in %.1f s (%s): %s", seconds, told, shown)
+    await note(store, begun, "ok", f"{told}: {shown}", seconds)
 
 
 async def can_make_up(store, options, last, attempts):

@@ -62,6 +62,7 @@ def test_an_answer_of_several_lines_is_shown_in_one(gateway: GatewayProcess) -> 
     wait(gateway, 1)
     shown = gateway.cli("hooks", "info", "boot-md").stdout
     assert " sent to terminal:ops: Two things: - disks - mail\n" in shown
+    assert "sent to terminal:ops): Two things: - disks - mail  hook=" in gateway.cli("logs").stdout
 
 
 def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: GatewayProcess) -> None:
@@ -76,7 +77,7 @@ def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: 
 def test_an_answer_of_silence_is_told_nobody(gateway: GatewayProcess, said: str) -> None:
     prepare(gateway, {"user": "boot.md", "answers": [{"text": said}]}, deliver="terminal:ops")
     gateway.start()
-    assert wait(gateway, 1) == [f"ok,   silent: {said}"]
+    assert wait(gateway, 1) == [f"ok,   silent: {' '.join(said.split())}"]
 
 
 def test_ten_restarts_in_a_minute_carry_it_out_once(gateway: GatewayProcess) -> None:
