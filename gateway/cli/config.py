@@ -17,6 +17,7 @@ from gateway.config.loading import find_schema, load_configuration, read_configu
 from gateway.config.reference import SettingValue, as_text, build_settings_schema, list_values, values_of
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
+from gateway.daemon.journal import find_missing_client
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.web import find_bad_certificate
 from gateway.daemon.webhooks import find_bad_secrets
@@ -70,16 +71,18 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
     if configuration:
         findings += find_unknown_hooks(configuration, list_sources(home, configuration))
         findings += find_unknown_prices(configuration)
+        findings += find_missing_client(configuration)
         findings += find_bad_secrets(configuration)
         findings += find_bad_certificate(configuration)
+    is_right = all(finding.severity != "error" for finding in findings)
     if as_json:
         found = [finding.as_fields() for finding in findings]
-        show_json({"ok": configuration is not None, "file": str(home.config), "findings": found})
+        show_json({"ok": is_right, "file": str(home.config), "findings": found})
     else:
         for finding in findings:
             print_text(_format_finding(finding))
         _print_summary(home, findings)
-    return int(ExitCode.OK if configuration else ExitCode.CONFIG)
+    return int(ExitCode.OK if is_right else ExitCode.CONFIG)
 
 
 def _print_summary(home: Home, findings: list[Finding]) -> None:

@@ -34,7 +34,7 @@ from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources
-from gateway.daemon.journal import open_servers
+from gateway.daemon.journal import find_missing_client, open_servers
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
@@ -174,6 +174,9 @@ def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator
     if found.home.journal.exists():
         what = f"{found.home.journal} is not taken along: the servers keep the journal"
         yield Finding(place, what, "take it along: hermes-gateway migrate --to nats; or move it away", "warning")
+    if missing := [*find_missing_client(configuration)]:
+        yield from missing
+        return
     try:
         anyio.run(_probe_servers, configuration)
     except GatewayError as error:

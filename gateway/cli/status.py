@@ -8,7 +8,7 @@ from typing import Any
 from gateway.cli import platform
 from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
 from gateway.cli.program import apply_program_name
-from gateway.config.home import Home
+from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.daemon.home_lock import read_waiting
 from gateway.errors import ExitCode, NotRunning
@@ -32,8 +32,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def show_not_running(home: Home, *, as_json: bool) -> int:
+    attention = list_obstacles(home)
     if as_json:
-        show_json({"running": False, "home": str(home.root)})
+        show_json({"running": False, "home": str(home.root), "attention": attention})
     elif waiting := read_waiting(home.lock):
         show_fields([("gateway", waiting), ("home", home.root)])
     else:
@@ -49,7 +50,19 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
                 ("next", apply_program_name(next_step)),
             ]
         )
+    for trouble in () if as_json else attention:
+        print_lines(to_one_line(f"! {trouble}"), "")
     return int(ExitCode.NOT_RUNNING)
+
+
+def list_obstacles(home: Home) -> list[str]:
+    """What the configuration needs for a start, and is not installed."""
+    from gateway.adapters.shared.folder import load_settings_schema  # noqa: PLC0415 - as above
+    from gateway.config.loading import read_configuration  # noqa: PLC0415
+    from gateway.daemon.journal import find_missing_client  # noqa: PLC0415
+
+    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
+    return [f"{one.what}: {one.remedy}" for one in find_missing_client(configuration)] if configuration else []
 
 
 def show_status(facts: dict[str, Any]) -> None:

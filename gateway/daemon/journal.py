@@ -9,14 +9,14 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
-from gateway.agent.libraries import load_library
+from gateway.agent.libraries import describe_install, is_installed, load_library
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.daemon.shutdown import exit_now
@@ -24,10 +24,12 @@ from gateway.engine import Engine, open_sqlite
 from gateway.engine.interface import Lease
 from gateway.errors import EngineError, ExitCode
 from gateway.hooks.folders.switches import write_atomically
+from gateway.yaml_source import Finding, SourceLocation
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
 
+CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LEASE = "gateway"
 LEASE_SECONDS = 10.0
@@ -79,6 +81,13 @@ async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
                 await lease.release()
 
 
+def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
+    """NATS servers are to keep the journal, and what speaks with them is not installed: the gateway does not start."""
+    if configuration.settings.engine and not is_installed(CLIENT):
+        place = configuration.origins.get("engine") or SourceLocation("engine")
+        yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
+
+
 async def open_servers(configuration: Configuration, *, takes_marked: bool = False) -> "NatsEngine":
     """The journal that NATS servers keep, whoever works on it; `takes_marked`: also on its way to us or from us.
 
@@ -86,7 +95,7 @@ async def open_servers(configuration: Configuration, *, takes_marked: bool = Fal
         ConfigError: the client of NATS is not installed.
         EngineError: it cannot be opened.
     """
-    load_library("nats")
+    load_library(CLIENT)
     from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
 
     environ = configuration.environ

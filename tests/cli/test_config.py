@@ -181,3 +181,17 @@ def test_schema_is_a_schema(tmp_path: Path) -> None:
     told = json.loads(config(tmp_path, "schema").stdout)
     assert told["$schema"].startswith("https://json-schema.org/")
     assert "logs" in told["properties"]
+
+
+@pytest.mark.parametrize(("words", "code"), [(["config", "check"], 78), (["doctor"], 1), (["status"], 3)], ids=str)
+def test_servers_that_nothing_here_speaks_with_are_told_with_the_line_that_helps(
+    tmp_path: Path, words: list[str], code: int
+) -> None:
+    write(tmp_path, "engine: nats://127.0.0.1:4222\n")
+    without = "import sys; sys.modules['nats'] = None; from gateway.cli import main; sys.exit(main())"
+    environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", without, *words]
+    told = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert told.returncode == code, told.stderr
+    assert "needs the extra `nats`, which whoever runs the gateway installs with: " in told.stdout
+    assert "nats-py" in told.stdout
