@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.hook_files import list_ignored
+from gateway.worker.kernel import die_with_parent
 
 TIMEOUT = 20.0
 LONGEST = 60.0  # seconds for a command, an answer, a start or an end, on a busy machine
@@ -27,10 +29,14 @@ INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG"
 
 
 class GatewayProcess:
-    """`hermes-gateway run` in the home `root`, and the commands beside it. Nothing of it outlives the `with` block."""
+    """`hermes-gateway run` in the home `root`, and the commands beside it. Nothing of it outlives the `with` block.
 
-    def __init__(self, root: Path) -> None:
+    With `ends_with_us` it ends, on Linux, also where this process is killed, or the thread that has started it ends.
+    """
+
+    def __init__(self, root: Path, *, ends_with_us: bool = False) -> None:
         self.home = Home(root)
+        self._prepare = partial(die_with_parent, signal.SIGTERM) if ends_with_us else None
         passed = {name: value for name, value in get_process_environment().items() if name in INHERITED_VARIABLES}
         self.environ = {**passed, "HOME": str(root.parent), "HERMES_HOME": str(root), **FREE_PORT}
         self.process: subprocess.Popen[str] | None = None
@@ -80,7 +86,15 @@ class GatewayProcess:
         """A command, while it runs."""
         command = [sys.executable, "-m", "gateway.cli", *args]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=pipe, stderr=pipe, text=True)
+        environ = {**self.environ, **(environ or {})}
+        return subprocess.Popen(
+            command,
+            env=environ,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            preexec_fn=self._prepare,  # noqa: PLW1509 - it takes no lock that another thread may hold
+        )
 
     def cli(self, *args: str, timeout: float = LONGEST) -> "subprocess.CompletedProcess[str]":
         """A command, when it has ended."""

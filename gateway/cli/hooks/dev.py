@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, _home: Home) -> int:
         raise HookError(f"{folder} has no {MANIFEST_FILE}\nmake one: hermes-gateway hooks new {args.folder}")
     for ending in (signal.SIGTERM, signal.SIGHUP):  # asked to end, or its terminal was closed
         signal.signal(ending, signal.default_int_handler)
-    with make_dev_home() as place, GatewayProcess(place) as gateway:
+    with make_dev_home() as place, GatewayProcess(place, ends_with_us=True) as gateway:
         prepare_home(gateway.home)
         hook = DevHook(gateway.home, folder, is_placed=args.trusted)
         gateway.environ |= pick_environment(folder)
