@@ -33,6 +33,10 @@ class HomeBusy(GatewayError):
     """Another gateway serves this home."""
 
 
+class DiskFull(GatewayError):
+    """Nothing more can be written there."""
+
+
 class NotRunning(GatewayError):
     """No gateway answers on this home's control socket."""
 

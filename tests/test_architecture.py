@@ -66,6 +66,7 @@ SHORT = {
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
+    "gateway/cli/full_disk.py": "the gateway that runs and each command say it, and `--help` does not load it",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
@@ -78,6 +79,7 @@ SHORT = {
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {
+    ("gateway/cli/__init__.py", "gateway"): "`--help`, and what goes well, need nothing of how errors are shown",
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
     ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",

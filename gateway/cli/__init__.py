@@ -53,17 +53,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_command(argv: list[str], umask: int) -> int:
     options, command, rest = _parse_command_line(argv)
-    home = find_home(get_process_environment(), options.home or "")
     if options.version:
         print(f"{PROGRAM} {__version__}")
         return int(ExitCode.OK)
     if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
         print(fold_lines(render_overview(), sys.stdout))
         return int(ExitCode.OK)
+    home = find_home(get_process_environment(), options.home or "")
     module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
     args.umask = umask
-    return int(module.run(args, home) or ExitCode.OK)
+    try:
+        return int(module.run(args, home) or ExitCode.OK)
+    except OSError as error:
+        from gateway.cli.full_disk import explain_full_disk  # noqa: PLC0415 - seldom wanted
+
+        raise explain_full_disk(error, home) from None
 
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:

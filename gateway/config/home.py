@@ -26,7 +26,8 @@ def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     """The home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
 
     Raises:
-        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory.
+        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the path
+            is not UTF-8, which nothing that we write down could name.
     """
     person = environ.get("HOME") or str(Path.home())
     named = environ.get("HERMES_HOME", "")
@@ -35,6 +36,12 @@ def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     if named and not chosen and not named.startswith("/"):
         raise ConfigError("HERMES_HOME is no absolute path: the environment\nwrite the whole path, from / on")
     root = Path(os.path.abspath(chosen or named or f"{person}/.hermes"))  # noqa: PTH100 - Path has no such thing
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(root).decode(errors="backslashreplace")
+        remedy = "rename that folder, or choose another one with HERMES_HOME or --home DIR"
+        raise ConfigError(f"the path of the home is not UTF-8: {shown}\n{remedy}") from None
     return Home(root, _find_runtime_directory(environ))
 
 

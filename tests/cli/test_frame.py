@@ -110,6 +110,30 @@ def test_a_relative_home_in_the_environment_is_refused(tmp_path: Path) -> None:
     assert "HERMES_HOME is no absolute path" in told.stderr
 
 
+def test_a_home_that_has_no_name_in_text_is_refused(tmp_path: Path) -> None:
+    told = ask("status", home=tmp_path, HERMES_HOME=os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))
+    assert told.returncode == 78
+    assert f"the path of the home is not UTF-8: {tmp_path}/caf\\xe9\n" in told.stderr
+    assert "HERMES_HOME or --home DIR" in told.stderr
+
+
+@pytest.mark.parametrize("words", [["hooks", "new", "x"], ["run"]], ids=" ".join)
+def test_a_full_disk_is_named(tmp_path: Path, words: list[str]) -> None:
+    script = 'mount -t tmpfs -o size=64k tmpfs "$0" && mkdir -m 700 "$0/home" "$0/home/hermes-gateway" || exit 9\n'
+    script += 'cat /dev/zero > "$0/all" 2> "$0/../why"\nexec "$@"'
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["unshare", "-Urm", "sh", "-c", script, str(disk), sys.executable, "-c", PYTHON, *words]
+    given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": f"{disk}/home"}
+    told = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
+    if told.returncode in (9, 127):
+        pytest.skip(f"no disk can be mounted here: {told.stderr}")
+    assert told.returncode == 1
+    assert f"No space left on device: {disk}/home" in told.stderr
+    assert "make room there" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
 def test_nothing_is_written_by_asking(tmp_path: Path) -> None:
     ask("chat", "-m", "hello", home=tmp_path)
     ask("--help", home=tmp_path)

@@ -290,9 +290,7 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
         undo_unused_upgrade(home, gateway, plan)
         return restore_program(gateway, plan, ["it was on the way back when that was cut off"])
     if not plan.was_running and not gateway.pid:
-        print_text(
-            f"{plan.after} is in place; no gateway ran, so it is tried when you start one: hermes-gateway run"
-        )
+        print_text(f"{plan.after} is in place; no gateway ran, so it is tried when you start one: hermes-gateway run")
         return int(ExitCode.OK)
     wrong = run_program(gateway, plan, plan.after)
     if not wrong:
