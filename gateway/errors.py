@@ -33,7 +33,7 @@ class HomeBusy(GatewayError):
     """Another gateway serves this home."""
 
 
-class DiskFull(GatewayError):
+class DiskError(GatewayError):
     """Nothing more can be written there."""
 
 

@@ -66,7 +66,7 @@ SHORT = {
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
-    "gateway/cli/full_disk.py": "the gateway that runs and each command say it, and `--help` does not load it",
+    "gateway/cli/disk_room.py": "the gateway that runs and each command say it, and `--help` does not load it",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",

@@ -66,9 +66,9 @@ def _run_command(argv: list[str], umask: int) -> int:
     try:
         return int(module.run(args, home) or ExitCode.OK)
     except OSError as error:
-        from gateway.cli.full_disk import explain_full_disk  # noqa: PLC0415 - seldom wanted
+        from gateway.cli.disk_room import describe_disk_error  # noqa: PLC0415 - seldom wanted
 
-        raise explain_full_disk(error, home) from None
+        raise describe_disk_error(error, home) from None
 
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:

@@ -31,11 +31,11 @@ def fold_lines(text: str, stream: TextIO) -> str:
     for line in text.split("\n"):
         first = re.match(r" *\S+ {2,}| *", line)
         indent = " " * first.end() if first and len(line) > width else ""
-        folded += wrap_words(line, width, indent)
+        folded += fold_words(line, width, indent)
     return "\n".join(folded)
 
 
-def wrap_words(text: str, width: int, indent: str = "") -> list[str]:
+def fold_words(text: str, width: int, indent: str = "") -> list[str]:
     """Broken at spaces alone: an option that is cut in two is none."""
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
 
@@ -47,10 +47,10 @@ class HelpLayout(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=30, width=min(WIDTH, get_columns(sys.stdout) or WIDTH))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        return wrap_words(" ".join(text.split()), width)
+        return fold_words(" ".join(text.split()), width)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(indent + line for line in wrap_words(" ".join(text.split()), width - len(indent)))
+        return "\n".join(indent + line for line in fold_words(" ".join(text.split()), width - len(indent)))
 
 
 def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
@@ -59,7 +59,7 @@ def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
     names = max(len(name) for name, _ in fields)
     lines: list[str] = []
     for name, value in fields:
-        folded = wrap_words(value, width - names - 4)
+        folded = fold_words(value, width - names - 4)
         lines += [
             f"│ {label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)
         ]

@@ -14,7 +14,7 @@ import anyio
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.restore_plan import resume_restore
-from gateway.cli.full_disk import explain_full_disk
+from gateway.cli.disk_room import describe_disk_error
 from gateway.cli.layout import render_box
 from gateway.cli.output import fold_log, has_colours
 from gateway.cli.program import apply_program_name, get_program_name
@@ -67,7 +67,7 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
         try:
             return int(anyio.run(serve, home, read_again, read, notifier, watchdog, print_banner, loaded.check))
         except (BaseExceptionGroup, OSError) as error:
-            raise explain_full_disk(unwrap_error(error), home) from None
+            raise describe_disk_error(unwrap_error(error), home) from None
 
 
 def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> LogPipeline:

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def show_not_running(home: Home, *, as_json: bool) -> int:
-    attention = list_obstacles(home)
+    attention = list_problems(home)
     if as_json:
         show_json({"running": False, "home": str(home.root), "attention": attention})
     elif waiting := read_waiting(home.lock):
@@ -55,7 +55,7 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
     return int(ExitCode.NOT_RUNNING)
 
 
-def list_obstacles(home: Home) -> list[str]:
+def list_problems(home: Home) -> list[str]:
     """What the configuration needs for a start, and is not installed."""
     from gateway.adapters.shared.folder import load_settings_schema  # noqa: PLC0415 - as above
     from gateway.config.loading import read_configuration  # noqa: PLC0415

@@ -128,11 +128,11 @@ class SystemdService:
         self._control("stop", "--no-block", UNIT)
 
     def is_running(self) -> bool:
-        return self.unit.exists() and not find_obstacle() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
+        return self.unit.exists() and not find_problem() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
 
     def describe(self) -> dict[str, str]:
         """What systemd says of it."""
-        if why := find_obstacle():
+        if why := find_problem():
             return {"service": f"none: {why}; {REMEDY}", "unit": str(self.unit)}
         if not self.unit.exists():
             return {"service": f"not installed; {self._name_command('install')} does it", "unit": str(self.unit)}
@@ -187,17 +187,17 @@ class SystemdService:
 
     def _need_manager(self) -> None:
         """ServiceError: nobody is there who could have the service."""
-        if why := find_obstacle():
+        if why := find_problem():
             raise ServiceError(f"{why}\n{REMEDY}")
         asked = self._call(["show", "-p", "Version"])
         if asked.returncode:
-            why = f"systemd does not answer: {read_complaint(asked)}"
+            why = f"systemd does not answer: {read_failure(asked)}"
             raise ServiceError(f"{why}\n{REMEDY if self._is_system else NO_MANAGER}")
 
     def _control(self, *words: str) -> None:
         done = self._call(words, LONGEST_CHANGE)
         if done.returncode:
-            raise ServiceError(f"systemctl {' '.join(words)}: {read_complaint(done)}")
+            raise ServiceError(f"systemctl {' '.join(words)}: {read_failure(done)}")
 
     def _call(self, words: Sequence[str], patience: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
         whose = [] if self._is_system else ["--user"]
@@ -207,7 +207,7 @@ class SystemdService:
         return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
 
 
-def find_obstacle() -> str:
+def find_problem() -> str:
     """Why no systemd can have a service here; empty: one can."""
     if not shutil.which("systemctl"):
         return "there is no systemd on this machine"
@@ -277,10 +277,10 @@ def run_program(command: Sequence[str]) -> str:
     """What it prints. ServiceError: it failed."""
     done = call_program(command)
     if done.returncode:
-        raise ServiceError(f"{' '.join(command)}: {read_complaint(done)}")
+        raise ServiceError(f"{' '.join(command)}: {read_failure(done)}")
     return done.stdout
 
 
-def read_complaint(done: "subprocess.CompletedProcess[str]") -> str:
+def read_failure(done: "subprocess.CompletedProcess[str]") -> str:
     """What a program said that failed, in one line."""
     return to_one_line("; ".join(done.stderr.strip().splitlines()), 300)
