@@ -93,13 +93,13 @@ ID_WINDOW = 3.0  # seconds in which a NATS server itself remembers ids
 KINDS = ["sqlite", "memory", "nats", "nats-3"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with run_servers(tmp_path_factory.mktemp("nats"), 1) as (server,):
         yield server.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def nats_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with run_servers(tmp_path_factory.mktemp("nats-3"), 3) as servers:
         yield ",".join(server.url for server in servers)
