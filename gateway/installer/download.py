@@ -30,8 +30,14 @@ def download(address: str, limit: int) -> bytes:
                     raise HookError(f"{to_one_line(address)} is larger than {limit:,} bytes")
                 parts.append(data)
     except (OSError, HTTPException, ValueError) as error:
-        raise HookError(f"{to_one_line(address)} cannot be fetched: {to_one_line(str(error), 200)}") from None
+        raise HookError(f"{to_one_line(address)} cannot be fetched: {to_one_line(_describe(error), 200)}") from None
     return b"".join(parts)
+
+
+def _describe(error: Exception) -> str:
+    """Of a line that could not be opened, what the system said."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else None
+    return reason.strerror if isinstance(reason, OSError) and reason.strerror else str(error)
 
 
 def _check_address(address: str) -> None:

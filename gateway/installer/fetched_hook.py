@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.errors import HookError
 from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
 from gateway.hermes.sources import HermesFolderSource
@@ -142,7 +143,8 @@ def _inspect(folder: Path) -> HookVersion:
     """HookError with all that is wrong with it."""
     version = HermesFolderSource(folder.parent, "").find(folder.name)
     if version is None:
-        raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL")
+        remedy = "\nit is a skill: hermes-gateway skills install" if (folder / SKILL_FILE).is_file() else ""
+        raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL{remedy}")
     try:
         version = version.source.inspect(version)
     except OSError as error:

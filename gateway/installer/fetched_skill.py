@@ -7,6 +7,7 @@ from pathlib import Path
 from gateway.agent import Skill
 from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
+from gateway.hooks.folders.manifest import MANIFEST_FILE
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch
@@ -56,7 +57,8 @@ def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said
     """
     files = fetch(source, work, environ)
     if not (files.folder / FILE).is_file():
-        raise HookError(f"{to_one_line(files.name)} is no skill: it has no {FILE}")
+        remedy = "\nit is a hook: hermes-gateway hooks install" if (files.folder / MANIFEST_FILE).is_file() else ""
+        raise HookError(f"{to_one_line(files.name)} is no skill: it has no {FILE}{remedy}")
     skill = _read(files.folder, files.name, work)
     whole = read_whole_folder(skill.folder)
     return FetchedSkill(

@@ -159,11 +159,14 @@ def find_listed(
     if address:
         address = find_index(home, name, address).address
     found, wrong = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str]()
+    other: Kind = "skill" if kind == "hook" else "hook"
     for known, index in load_indexes(home, work, environ, address):
         if isinstance(index, HookError):
             wrong.append(str(index))
         elif name in index.of(kind):
             found.append((known, index.of(kind)[name]))
+        elif name in index.of(other):
+            wrong.append(f"{known.address} has a {other} of that name: hermes-gateway {other}s install {name}")
     if address and wrong:
         raise HookError("\n".join(wrong))
     if not found:

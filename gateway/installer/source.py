@@ -74,7 +74,11 @@ def parse_source(text: str) -> HookSource:
     if place.startswith(("https://", "http://")):
         if is_archive(urlsplit(place).path):
             return HookSource("archive", place, inner=inner)
-        raise HookError(f"{to_one_line(place)} is no archive\na repository is written as git+{to_one_line(place)}")
+        if urlsplit(place).path.endswith(".json"):
+            remedy = f"an index is added first: hermes-gateway hooks index add {to_one_line(place)} --key KEY"
+        else:
+            remedy = f"a repository is written as git+{to_one_line(place)}"
+        raise HookError(f"{to_one_line(place)} is no archive\n{remedy}")
     path = Path(place).expanduser().resolve()
     if place and path.is_dir():
         return HookSource("folder", str(path / inner) if inner else str(path))

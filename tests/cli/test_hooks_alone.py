@@ -107,7 +107,7 @@ def test_new_refuses_what_could_not_work(gateway: GatewayProcess, words: list[st
 
 def test_list_says_how_one_is_switched_on_without_a_gateway(gateway: GatewayProcess) -> None:
     said = gateway.cli("hooks", "list", "--all")
-    (line,) = re.findall(r"in config.yaml, (hooks: {enabled: \[NAME\]})", said.stderr)
+    (line,) = re.findall(r"into config.yaml (hooks: {enabled: \[NAME\]})", said.stderr)
     gateway.configure(line.replace("NAME", "echo"))
     assert re.search("^echo +on", gateway.cli("hooks", "list", "--all").stdout, re.MULTILINE)
 

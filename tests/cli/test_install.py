@@ -373,6 +373,7 @@ def test_what_is_hostile_is_refused_and_leaves_nothing(
         ("https://example.org/greet", "git+https://example.org/greet"),
         ("package:greet; rm", "is no package"),
         ("package:--pre", "is no package"),
+        ("https://example.org/index.json", "hooks index add https://example.org/index.json --key KEY"),
         ("./nowhere", "is not there"),
         ("nowhere", "no index has such a hook"),
     ],

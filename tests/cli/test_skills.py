@@ -126,7 +126,8 @@ def test_an_update_whose_hooks_ask_for_more_is_never_taken_unattended(gateway: G
     assert gateway.cli("hooks", "outdated").stdout.splitlines()[0].split() == ["skill", "there", "is", "commit"]
     told = json.loads(gateway.cli("hooks", "outdated", "--json").stdout)
     assert (told["outdated"], [one["name"] for one in told["skills"]]) == ([], ["coffee"])
-    assert gateway.cli("skills", "update", "--yes").returncode == 0
+    updated = gateway.cli("skills", "update", "--yes")
+    assert (updated.returncode, "coffee is updated" in updated.stderr) == (0, True)
     before = lock_of(gateway)
     for more, said in (
         ({"hooks/loud/HOOK.yaml": f"{GUARD}net: true\n"}, "loud: net: all of it"),
@@ -170,9 +171,19 @@ def test_it_comes_by_the_ways_of_hooks(gateway: GatewayProcess, coffee: Path, tm
             shown = gateway.cli("skills", "search", "COFFEE")
             assert "coffee\n  How coffee is made.\n" in shown.stdout
             assert gateway.cli("hooks", "search", "coffee").stdout == ""
+            assert f"{index} has a skill of that name" in gateway.cli("hooks", "install", "coffee").stderr
     done = gateway.cli("skills", "install", source, "--yes", "--json")
     assert (done.returncode, json.loads(done.stdout)["installed"]) == (0, "coffee"), done.stderr
     assert names(gateway) == ["coffee"]
+
+
+def test_who_takes_a_skill_for_a_hook_is_told_so(gateway: GatewayProcess, coffee: Path) -> None:
+    assert "no skill is installed" in gateway.cli("skills", "update").stderr
+    assert "it is a skill: hermes-gateway skills install" in gateway.cli("hooks", "install", str(coffee)).stderr
+    loud = gateway.cli("skills", "install", str(coffee / "hooks" / "loud"))
+    assert "it is a hook: hermes-gateway hooks install" in loud.stderr
+    gateway.cli("skills", "install", str(coffee), "--yes")
+    assert "hermes-gateway skills remove coffee" in gateway.cli("hooks", "remove", "coffee").stderr
 
 
 def test_what_is_frozen_has_the_skills_too(gateway: GatewayProcess, coffee: Path, tmp_path: Path) -> None:

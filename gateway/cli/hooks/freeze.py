@@ -83,7 +83,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     }
     installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
-        with show_progress(f"fetching {len(installed)} that are not here"):
+        with show_progress("fetching what is not here"):
             hooks = [fetch_frozen(name, one, home, work) for name, one in new.items()]
             skills = [fetch_frozen_skill(name, one, home, work) for name, one in new_skills.items()]
         if not args.json:
@@ -124,7 +124,7 @@ def read_frozen(file: Path) -> HooksLock:
     """HookError: it is not what `hooks freeze` prints."""
     lock = HooksLock(file)
     if not file.is_file():
-        raise HookError(f"{file} is not there")
+        raise HookError(f"{file} is not there\nhermes-gateway hooks freeze > {file} writes it, where the hooks are")
     if lock.trouble:
         raise HookError(lock.trouble.partition(";")[0])
     for fault in lock.list_faults():

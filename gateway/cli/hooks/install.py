@@ -24,7 +24,7 @@ from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import InstalledChange, read_installed
+from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 
@@ -85,7 +85,9 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         placed = self.home.hooks / name
         if name and "/" not in name and placed.is_dir():
             return f"{name} was not installed, but placed by hand: {placed}"
-        return f"no hook {to_one_line(name)} is installed\nwhat is, prints: hermes-gateway hooks freeze"
+        if name in read_installed_skills(self.home):
+            return f"{name} is a skill, and no hook\nhermes-gateway skills {self.args.verb} {name}"
+        return f"no hook {to_one_line(name)} is installed\nwhat is, shows: hermes-gateway hooks list --all"
 
     def describe_installed(self, name: str, *, is_running: bool) -> str:
         if make_installed_source(self.home).find(name) is None:

@@ -177,7 +177,10 @@ def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -
 def run_update(installer: Installer[Entry, Fetched]) -> int:
     """Each that is named, or all. The exit code says whether something is left to do, or could not be looked at."""
     taken, left, failed = list[str](), list[str](), dict[str, str]()
-    for name in list_names(installer, installer.args.names):
+    names = list_names(installer, installer.args.names)
+    if not names and not installer.args.json:
+        print_note(f"no {installer.KIND} is installed")
+    for name in names:
         try:
             (taken if try_update(installer, name) else left).append(name)
         except HookError as error:
@@ -203,6 +206,8 @@ def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
         is_taken = take_update(installer, update, work)
     if is_taken:
         installer.notify(name)
+    if is_taken and update.is_new:
+        print_note(f"{name} is updated")
     return is_taken
 
 

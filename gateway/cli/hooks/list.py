@@ -70,7 +70,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
     there = select_listed(hooks, is_all=False)
     rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
-    show_own_hooks(hooks, "in config.yaml, hooks: {enabled: [NAME]}; or start the gateway, and then: hooks enable NAME")
+    show_own_hooks(hooks, "write into config.yaml hooks: {enabled: [NAME]}")
     print_note("no gateway is running: this is how they would be")
 
 

@@ -81,8 +81,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
         return
     print(folder)
     if is_own and find_repository(folder) is None:
-        what = "it lies in no git repository, so there is no workflow that tests it on GitHub"
-        print_note(f"{what}; in one (git init first) hooks new writes that, too")
+        what = "it lies in no git repository, so no workflow for GitHub was written"
+        print_note(f"{what}\nafter git init, hooks new writes one that tests it with each push")
     verb = "dev" if is_own else "test"
     print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks {verb} {args.name}")
 

@@ -38,7 +38,7 @@ from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import InstalledChange, read_installed_skills
+from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 
@@ -116,6 +116,8 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
         return reload_skills(self.home)
 
     def describe_missing(self, name: str) -> str:
+        if name in read_installed(self.home):
+            return f"{name} is a hook, and no skill\nhermes-gateway hooks {self.args.verb} {name}"
         what = "was not installed, but placed by hand" if (self.home.skills / name).is_dir() else "is not installed"
         return f"{to_one_line(name)} {what}\nwhat there is, prints: hermes-gateway skills list"
 
