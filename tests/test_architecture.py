@@ -70,7 +70,6 @@ SHORT = {
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
-    "gateway/daemon/installed_skills.py": "the command line shows them too, and the agent knows no lock",
     "gateway/installer/package_installer.py": "a program, run by the Python that has pip",
     "gateway/testing/networks/plugin.py": "what pytest loads by its name",
     "gateway/testing/plugin.py": "what pytest loads by its name",

@@ -173,7 +173,10 @@ class Gateway:
         self.keys, self.logins = ProgramKeys(engine), Logins(engine)
         rules, find_role = access_rules_from(configuration), partial(find_program_role, self)
         self.access = AccessControl(rules, Pairings(engine), find_program_role=find_role)
-        self.skill_hooks, self.chats = SkillHooks(engine, self._find_hooks), ChatRules(ChatJournal(engine), settings)
+        self.skill_hooks, self.chats = (
+            SkillHooks(engine, self._find_hooks, home),
+            ChatRules(ChatJournal(engine), settings),
+        )
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         self.voice_programs = build_voice_programs(configuration.environ, home, fork_server)
@@ -253,6 +256,7 @@ class Gateway:
         self.chats.apply_settings(settings)
         self.usage.totals.apply_settings(settings)
         self._report_unknown_names()
+        await self.skill_hooks.replace_folders()
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
 
     def _report_unknown_names(self) -> None:

@@ -1,6 +1,7 @@
 """Skills that were installed: as long as they lie there as they were, they are skills like those that were placed."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from gateway.agent.skills import FILE, Skill, read_skill
 from gateway.config.home import Home
@@ -29,3 +30,11 @@ def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Sk
         elif skill := read_skill(folder, findings):
             found.append(skill)
     return tuple(found), tuple(findings)
+
+
+def find_skill_folder(home: Home, folder: Path) -> Path:
+    """Where the skill lies now that lay there: an installed one lies elsewhere since each update."""
+    if not folder.is_relative_to(home.installed_skills):
+        return folder
+    entry = dict(HooksLock(home.hooks_lock).list_skills()).get(folder.name)
+    return home.own_folder / entry.path if entry else folder

@@ -14,6 +14,8 @@ import anyio
 
 from gateway import record_subjects, records
 from gateway.agent import Skill
+from gateway.config.home import Home
+from gateway.daemon.installed_skills import find_skill_folder
 from gateway.engine import Engine, NewRecord
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
@@ -27,9 +29,10 @@ RETENTION = 365 * records.DAY
 class SkillHooks:
     """`follow` is awaited when other places of hooks (`sources`) count from now on."""
 
-    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]], home: Home) -> None:
         self._engine = engine
         self._follow = follow
+        self._home = home
         self._having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
         self._lock = anyio.Lock()
 
@@ -46,6 +49,19 @@ class SkillHooks:
         """What an earlier life of the gateway wrote down."""
         for session, folder in await self._kept(LOADED_OWNER):
             self._having.setdefault(folder, set()).add(session)
+        await self.replace_folders()
+
+    async def replace_folders(self) -> None:
+        """Who has a skill has what was installed in its place, and its hooks: a guard goes on guarding."""
+        async with self._lock:
+            for old in [*self._having]:
+                if (new := find_skill_folder(self._home, old)) == old:
+                    continue
+                sessions = self._having.pop(old)
+                self._having.setdefault(new, set()).update(sessions)
+                await self._engine.append(*(_put_of(LOADED_OWNER, session, new) for session in sessions))
+                for session in sessions:
+                    await self._purge(session, old)
 
     def attend(self, registry: HookRegistry) -> None:
         """Notice how conversations end and begin."""
@@ -76,7 +92,7 @@ class SkillHooks:
 
     async def _begin(self, _name: str, event: Any) -> None:
         session = event["session_id"]
-        folders = [folder for _, folder in await self._kept(ended_owner_of(session))]
+        folders = [find_skill_folder(self._home, folder) for _, folder in await self._kept(ended_owner_of(session))]
         if folders:
             await self._add(session, folders)
             await self._engine.purge(record_subjects.hook_store_subject_of(ended_owner_of(session)))
@@ -94,7 +110,7 @@ class SkillHooks:
         async with self._lock:
             gone = [folder for folder in folders if session in self._having.get(folder, ())]
             for folder in gone:
-                await self._engine.purge(record_subjects.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
+                await self._purge(session, folder)
                 self._having[folder].discard(session)
                 if not self._having[folder]:
                     del self._having[folder]
@@ -107,6 +123,9 @@ class SkillHooks:
     def list_loaded(self, session: str) -> list[Path]:
         """The folders of the skills that a conversation has."""
         return [folder for folder, sessions in self._having.items() if session in sessions]
+
+    async def _purge(self, session: str, folder: Path) -> None:
+        await self._engine.purge(record_subjects.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
 
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:
         found = records.read_all(self._engine, record_subjects.hook_store_subject_of(owner), records.StoredValue)

@@ -69,6 +69,15 @@ def test_the_agent_learns_it_without_a_restart_and_its_hook_runs(gateway: Gatewa
     found = next(one for one in gateway.call("hooks.list")["hooks"] if one["name"] == "loud")
     assert found["origin"] == "skill coffee"
     assert gateway.call("hooks.info", {"name": "loud"})["restricted"] == "it was installed"
+    # Whoever has loaded it has what an update brings, and its hooks go on, after a restart too.
+    put(coffee, {"hooks/loud/handler.py": LOUD.replace(".upper()", ".upper() + '!'")})
+    assert gateway.cli("skills", "update", "--yes").returncode == 0
+    assert gateway.say("hello", "one")["reply"] == "GOOD DAY!"
+    gateway.stop()
+    put(coffee, {"hooks/loud/handler.py": LOUD.replace(".upper()", ".upper() + '?'")})
+    assert gateway.cli("skills", "update", "--yes").returncode == 0
+    gateway.start()
+    assert gateway.say("hello", "one")["reply"] == "GOOD DAY?"
     removed = gateway.cli("skills", "remove", "coffee")
     assert (removed.returncode, names(gateway), lock_of(gateway)) == (0, [], {})
     assert [*gateway.home.installed_skills.iterdir()] == []
