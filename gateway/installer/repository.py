@@ -80,10 +80,16 @@ def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:
     return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).stdout.decode().strip()
 
 
-def extract_commit(work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str]) -> None:
-    """The files of a folder of it. HookError: it has no such folder, or holds what no hook needs."""
+def extract_commit(
+    work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str], name: str = ""
+) -> None:
+    """The files of a folder of it, or the one of this name.
+
+    Raises:
+        HookError: it has no such folder or file, or holds what no hook needs.
+    """
     tree = f"{commit}:{subfolder}" if subfolder else commit
-    words = ["git", *QUIET, "archive", "--format=tar", tree]
+    words = ["git", *QUIET, "archive", "--format=tar", tree, *([f":(literal){name}"] if name else [])]
     with subprocess.Popen(
         words, cwd=work, env={**environ, **PRIVATE}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as git:

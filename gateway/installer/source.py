@@ -88,6 +88,21 @@ def parse_source(text: str) -> HookSource:
     raise HookError(f"{to_one_line(str(path))} is not there\nname {FORMS}")
 
 
+def parse_installed_source(text: str) -> HookSource:
+    """The source of something that is installed.
+
+    Raises:
+        HookError: it lay on this machine, and is there no more.
+    """
+    try:
+        return parse_source(text)
+    except HookError as error:
+        what = f"{str(error).partition(chr(10))[0]}, where it came from; what is installed stays as it is"
+        raise HookError(
+            f"{what}\nput it back there, or remove the installed one and install it from elsewhere"
+        ) from None
+
+
 def check_login(address: str) -> None:
     """HookError: it has a name and a password or token in it, which would be kept, printed and passed on."""
     if (bare := remove_login(address)) != address:
@@ -134,6 +149,10 @@ def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tu
             return _fetch_archive(source, work, files)
         case "git":
             commit = fetch_commit(source.place, source.ref, work / "repository", environ)
+            if is_archive(source.inner):  # so an index can lie in a repository and on a web host
+                folder, _, name = source.inner.rpartition("/")
+                extract_commit(work / "repository", commit, folder, work, environ, name)
+                return replace(_unpack(work / name, "", files), commit=commit)
             extract_commit(work / "repository", commit, source.inner, files, environ)
             name = source.inner.rpartition("/")[2] or urlsplit(source.place).path.rstrip("/").rpartition("/")[2]
             return FetchedFiles(files, name.removesuffix(".git"), commit)
@@ -154,16 +173,20 @@ def _fetch_archive(source: HookSource, work: Path, files: Path) -> FetchedFiles:
     if not source.is_local:
         archive = work / (urlsplit(source.place).path.rpartition("/")[2] or "archive")
         archive.write_bytes(download(source.place, MAX_BYTES))
+    return _unpack(archive, source.inner, files)
+
+
+def _unpack(archive: Path, inner: str, files: Path) -> FetchedFiles:
     extract_archive(archive, files)
     folder, name = files, archive.name
     entries = list(files.iterdir())
     if len(entries) == 1 and entries[0].is_dir():  # most archives have one folder, with all in it
         folder, name = entries[0], entries[0].name
-    if source.inner:
-        inside = (folder / source.inner, files / source.inner)  # it may be written with that one folder, too
-        folder, name = next(filter(Path.is_dir, inside), inside[0]), source.inner.rpartition("/")[2]
+    if inner:
+        inside = (folder / inner, files / inner)  # it may be written with that one folder, too
+        folder, name = next(filter(Path.is_dir, inside), inside[0]), inner.rpartition("/")[2]
         if not folder.is_dir():
-            raise HookError(f"{archive.name} has no folder {to_one_line(source.inner)}")
+            raise HookError(f"{archive.name} has no folder {to_one_line(inner)}")
     return FetchedFiles(folder, _VERSION_BEGINS.split(name.removesuffix(".gz").partition(".")[0], maxsplit=1)[0])
 
 

@@ -124,11 +124,13 @@ def test_what_comes_with_the_gateway_is_found_without_any_index(gateway: Gateway
 
 
 @pytest.mark.row("T25")
-@pytest.mark.parametrize("kind", ["git", "web"])
+@pytest.mark.parametrize("kind", ["git", "git archive", "web"])
 def test_it_lies_in_a_repository_or_on_any_web_host(
     gateway: GatewayProcess, publisher: Publisher, server: str, kind: str
 ) -> None:
-    if kind == "git":
+    if kind == "git archive":
+        publisher.publish("greet", None, "--archive")
+    if kind != "web":
         commit(publisher.folder, {})
         address = f"git+file://{publisher.folder}#index.json"
     else:
@@ -142,14 +144,14 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
         assert modes == {publisher.file.with_name("index.json.sig").stat().st_mode & 0o777}
         publisher.publish("greet", None, "--archive")
         assert archive.read_bytes() == made
-    if kind == "git":
+    if kind != "web":
         add(gateway, publisher, address)
     done = gateway.cli("hooks", "install", "greet", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     source = lock_of(gateway)["greet"]["source"]
-    if kind == "git":
-        head = lock_of(gateway)["greet"]["commit"]
-        assert source == f"git+file://{publisher.folder}@{head}#greet"
+    if kind != "web":
+        head, name = lock_of(gateway)["greet"]["commit"], "greet" if kind == "git" else "greet-1.0.0.tar.gz"
+        assert source == f"git+file://{publisher.folder}@{head}#{name}"
     else:
         assert source == f"{server}/greet-1.0.0.tar.gz"
 

@@ -446,6 +446,15 @@ def test_two_of_one_name_do_not_take_each_others_place(gateway: GatewayProcess, 
     assert (done.returncode, "hooks remove greet" in done.stderr) == (1, True)
 
 
+def test_what_is_gone_from_where_it_came_stays_installed(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    shutil.rmtree(greet)
+    done = gateway.cli("hooks", "update")
+    assert (done.returncode, f"! greet: {greet} is not there, where it came from" in done.stderr) == (1, True)
+    assert "put it back there" in done.stderr
+    assert code_of(gateway) == HANDLER
+
+
 def test_remove_leaves_nothing_of_it_but_its_data(gateway: GatewayProcess, greet: Path) -> None:
     gateway.start()
     gateway.cli("hooks", "install", str(greet), "--yes")

@@ -38,7 +38,7 @@ from gateway.installer.lock_file import (
     open_workspace,
     remove_unused,
 )
-from gateway.installer.source import HookSource, parse_source
+from gateway.installer.source import HookSource, parse_installed_source, parse_source
 from gateway.logs.text import to_one_line
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
@@ -263,7 +263,7 @@ def fetch_update(installer: Installer[Entry, Fetched], name: str, work: Path) ->
     if before.index:
         now = fetch_listed(installer, name, work, before.index)
     else:
-        now = fetch_shown(installer, parse_source(before.source), work)
+        now = fetch_shown(installer, parse_installed_source(before.source), work)
     if now.name != name:
         raise HookError(f"what lies at {before.source} now is the {installer.KIND} {now.name}, and not {name}")
     return installer.compare(before, now)
