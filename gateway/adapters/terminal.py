@@ -18,6 +18,7 @@ from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_failure
+from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine, Record
 from gateway.errors import EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
@@ -33,16 +34,26 @@ Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One message typed by a person. Under the same `id` it is one message, however often it is said.
 
-    So a program that lost its connection says it again, and gets the one answer.
+    So a program that lost its connection says it again, and gets the one answer. `shown` are the ids of what was shown
+    beside it: a question that is not among them is shown first, and the message waits; without it every text counts.
+    `is_single`: nothing else is said by this process, and what one before it has shown may be answered.
     """
 
     text: str
     session: str = "main"
     id: str = ""
+    shown: tuple[str, ...] | None = None
+    is_single: bool = False
+
+
+class ShowRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody sits down before this session."""
+
+    session: str = "main"
 
 
 class SayResult(msgspec.Struct, frozen=True):
-    """How the gateway answered it."""
+    """How the gateway answered it; `unsaid`: it did not take it, since a question comes first."""
 
     session: str
     reply: str
@@ -54,22 +65,46 @@ class SayResult(msgspec.Struct, frozen=True):
 class Terminal:
     """Takes what people type, and shows them what is journalled for their session until they are answered."""
 
-    def __init__(self, engine: Engine, receive: ReceiveMessage) -> None:
+    def __init__(self, engine: Engine, receive: ReceiveMessage, questions: TerminalQuestions) -> None:
         self._engine = engine
         self._receive = receive
+        self._questions = questions
+        self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
+
+    async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
+        """The control verb: what is asked in this session, for whoever comes to it now."""
+        message = message_of(SayRequest("", wanted.session), self._engine.clock.latest())
+        return await self._show_questions(await self._questions.list_open(message), wanted.session, "ok", notify)
+
+    async def _show_questions(self, asked: list[Reply], session: str, status: str, notify: Notify) -> SayResult:
+        for reply in asked:
+            self._note_shown(reply)
+            await notify("reply", {"id": reply.id, "turn_id": reply.id.partition(":")[0], "text": show_reply(reply)})
+        return SayResult(session, "\n\n".join(map(show_reply, asked)), status)
 
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         message = message_of(typed, self._engine.clock.latest())
+        if typed.shown is not None and (
+            asked := await self._questions.find_unseen(message, typed.shown, self._shown if typed.is_single else ())
+        ):
+            return await self._show_questions(asked, typed.session, "unsaid", notify)
         heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
         receipt = await receive_until_failure(self._engine, partial(self._receive, message))
         if receipt.settled is not None:
             return SayResult(typed.session, receipt.settled, "command")
         if receipt.seq:
-            return await TerminalWatcher(self._engine, receipt, message, notify).until_done(heard)
+            return await self._make_watcher(receipt, message, notify).until_done(heard)
         receipt = await self._said_before(message, receipt.session_key)
-        watcher = TerminalWatcher(self._engine, receipt, message, notify)
+        watcher = self._make_watcher(receipt, message, notify)
         return await watcher.ended() or await watcher.until_done(heard)
+
+    def _note_shown(self, reply: Reply) -> None:
+        if reply.buttons:
+            self._shown.add(reply.id)
+
+    def _make_watcher(self, receipt: Receipt, message: Message, notify: Notify) -> "TerminalWatcher":
+        return TerminalWatcher(self._engine, receipt, message, notify, self._note_shown)
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
@@ -122,7 +157,15 @@ def split_literal(line: str) -> Iterator[str]:
 class TerminalWatcher:
     """Shows one message's answer as it comes."""
 
-    def __init__(self, engine: Engine, receipt: Receipt, message: Message, notify: Notify) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        receipt: Receipt,
+        message: Message,
+        notify: Notify,
+        note_shown: Callable[[Reply], None],
+    ) -> None:
+        self._note_shown = note_shown
         self._engine = engine
         self._receipt = receipt
         self._message = message
@@ -166,7 +209,9 @@ class TerminalWatcher:
         is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out
-            await self._notify("reply", {"turn_id": out.turn_id, "text": show_reply(out.reply)})
+            self._note_shown(out.reply)
+            told = {"id": out.reply.id, "turn_id": out.turn_id, "text": show_reply(out.reply)}
+            await self._notify("reply", told)
 
 
 def message_of(typed: SayRequest, now: float) -> Message:

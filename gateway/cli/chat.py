@@ -1,6 +1,7 @@
 """`hermes-gateway chat`: talk to the running gateway from a terminal, or say one thing from a script."""
 
 import argparse
+import shlex
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, AnswerFolder
+from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, UNSAID, AnswerFolder
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         print_note("hermes-gateway chat: there is nothing in --message to say")
         return int(ExitCode.USAGE)
     if args.message is not None:
-        return send_message(home.socket, args.message, args.session, as_json=args.json)
+        return send_message(home.socket, args.message, args.session, [], is_single=True, as_json=args.json)
     if not sys.stdin.isatty():
         return send_lines(home.socket, sys.stdin, args.session)
     # The line editor is heavy, and wanted by whoever types alone.
@@ -35,17 +36,25 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return run_interactive(home, args.session)
 
 
-def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int:
-    """One message; its reply on stdout, what else is said beside it, and the exit code says whether it was answered."""
+def send_message(
+    socket: Path, text: str, session: str, shown: list[str], *, is_single: bool, as_json: bool = False
+) -> int:
+    """One message; its reply on stdout, what else is said beside it, and the exit code says whether it was answered.
+
+    `shown` are the ids of replies that were; those of this one are added.
+    """
     said: list[str] = []
 
     def hear(method: str, params: Any) -> None:
+        if method == "reply":
+            shown.append(params["id"])
         if method == "reply" and not params["turn_id"]:
             said.append(params["text"])
 
     with ControlClient(socket, timeout=None) as client, show_progress():
         try:
-            answer = client.call("chat.say", {"text": text, "session": session}, hear)
+            request = {"text": text, "session": session, "shown": [*shown], "is_single": is_single}
+            answer = client.call("chat.say", request, hear)
         except NotRunning:
             raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will stand in: hermes-gateway sessions list") from None
     if as_json:
@@ -54,10 +63,13 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
         print(AnswerFolder().fold(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
     else:
         print_note(f"({answer['status']}, without a reply)")
+    if answer["status"] == "unsaid":
+        where = "" if session == "main" else f"-s {shlex.quote(session)} "
+        print_note(f"{UNSAID}\nto answer it: hermes-gateway chat {where}-m ANSWER")
     for text in said:
         if text != answer["reply"]:  # say, that a budget is nearly used
             print_note(text)
-    return int(ExitCode.FAILED if answer["status"] == "failed" else ExitCode.OK)
+    return int(ExitCode.FAILED if answer["status"] in ("failed", "unsaid") else ExitCode.OK)
 
 
 @contextmanager
@@ -86,6 +98,6 @@ def show_progress() -> Iterator[None]:
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
     """Each line of a pipe is a message; the replies come out in order."""
-    return max(
-        (send_message(socket, line.strip(), session, as_json=False) for line in lines if line.strip()), default=0
-    )
+    shown: list[str] = []
+    said = (line.strip() for line in lines if line.strip())
+    return max((send_message(socket, line, session, shown, is_single=not shown) for line in said), default=0)

@@ -65,7 +65,12 @@ class ChatConnection:
 
     def say(self, text: str) -> None:
         self._screen.wait_for_answer()
-        self._client.start("chat.say", {"text": text, "session": self._session})
+        said = {"text": text, "session": self._session, "shown": self._screen.replies}
+        self._client.start("chat.say", said)
+
+    def show_questions(self) -> None:
+        """What is asked in this session already, perhaps of a process that has gone."""
+        self._client.start("chat.show", {"session": self._session})
 
     def listen(self) -> None:
         with suppress(OSError, ValueError):  # we hung up, or the gateway did
@@ -116,6 +121,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
         print_text(hello or HELLO.format(home=home.root))
+        talk.show_questions()
         while not talk.gone.is_set():
             try:
                 text = prompt.prompt()

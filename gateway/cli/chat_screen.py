@@ -8,9 +8,11 @@ from gateway.cli.output import escape_text, fold_for
 from gateway.cli.program import apply_program_name
 
 STILL_WORKING = "(no answer yet; it is worked on)"
+MOST_REPLIES = 100  # among which an open question is: nothing comes after it
 SILENCE = 10.0  # seconds after which a person wants to see that something goes on
 TAKEN_BACK = "(that was taken back; it is answered anew)"
 FENCE = "```"
+UNSAID = "(what you wrote was not sent: the question above comes first)"
 GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
 
 
@@ -41,6 +43,7 @@ class ChatScreen:
         self._said_at: float | None = None
         self._folder = AnswerFolder()
         self.line = ""
+        self.replies: list[str] = []  # the ids of those that were shown
 
     @property
     def present(self) -> str:
@@ -62,12 +65,15 @@ class ChatScreen:
             for line in whole:
                 print(self._folder.fold(line), flush=True)
         elif method == "reply":
+            self.replies = [*self.replies, params["id"]][-MOST_REPLIES:]
             self._finish(params["text"] if params["turn_id"] else apply_program_name(params["text"]))
 
     def result(self, answer: dict[str, Any]) -> None:
         self._said_at = None
         if answer["status"] == "command" and not answer["turn_id"]:  # what belongs to a turn was shown as it came
             self._finish(apply_program_name(answer["reply"]))
+        elif answer["status"] == "unsaid":
+            self._finish(UNSAID)
         elif self._shown:
             self._finish(self._shown)
 

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from gateway.activity import CALLER
-from gateway.adapters.terminal import SayRequest
+from gateway.adapters.terminal import SayRequest, ShowRequest
 from gateway.control_socket.params import NoParams
 from gateway.control_socket.server import Notify, Verb
 from gateway.daemon.gateway import Gateway, GatewayVerb
@@ -61,6 +61,7 @@ def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> 
         "events.replay": (ReplayParams, partial(_answer_long, "events.replay", replay_events, gateway)),
         "people.export": (PersonParams, partial(export_person, gateway)),
         "chat.say": (SayRequest, gateway.terminal.say),
+        "chat.show": (ShowRequest, gateway.terminal.show),
     }
     return {name: restrict_verb(name, *answer, gateway.activity) for name, answer in answers.items()}
 

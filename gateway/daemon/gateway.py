@@ -76,6 +76,7 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
+from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
@@ -193,7 +194,7 @@ class Gateway:
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
         self.lanes = self.dispatcher.lanes
         self.hook_requests = HookRequests(self.context, self.lanes)
-        self.terminal = Terminal(engine, self.dispatcher.receive)
+        self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context))
         self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)

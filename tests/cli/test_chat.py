@@ -35,7 +35,7 @@ def test_a_long_silence_shows_that_something_goes_on() -> None:
 def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen()
     screen.show_notification("delta", {"text": streamed})
-    screen.show_notification("reply", {"turn_id": "t", "text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
+    screen.show_notification("reply", {"id": "1", "turn_id": "t", "text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
     assert capsys.readouterr().out.split("\n") == [
         *["Here it is.", "Look."],
         *streamed.split("\n")[2:],
@@ -49,7 +49,7 @@ def test_an_answer_that_is_begun_anew_says_that_what_stands_there_is_none(capsys
     screen = ChatScreen()
     screen.show_notification("delta", {"text": "First\nsec"})
     screen.show_notification("delta", {"text": "Other", "void": True})
-    screen.show_notification("reply", {"turn_id": "t", "text": "Other"})
+    screen.show_notification("reply", {"id": "1", "turn_id": "t", "text": "Other"})
     assert capsys.readouterr().out.split("\n") == ["First", "sec", TAKEN_BACK, "Other", "", ""]
 
 
@@ -184,3 +184,28 @@ def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: 
 def test_what_an_answer_says_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
     with Typist(gateway, "chat", "-m", "/title \x1b]0;owned\x07\x1b[31mred") as typist:
         assert "\x1b]0;" not in typist.sees(r"\x1b[31mred")
+
+
+RUN = {"user": "run", "answers": [{"tool_calls": [{"name": "shell", "args": {"command": "id -u"}}]}, {"text": "Did."}]}
+
+
+def test_no_word_answers_a_question_that_was_not_seen(tmp_path: Path) -> None:
+    """Nor one that an earlier process has shown, unless it can be nothing but an answer."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(RUN, RUN)
+        gateway.start()
+        assert "id -u" in gateway.cli("chat", "-m", "run").stdout
+        other = gateway.cli("chat", "-m", "what time is it?")
+        assert (other.returncode, "id -u" in other.stdout) == (1, True)
+        assert "what you wrote was not sent" in other.stderr
+        assert "hermes-gateway chat -m ANSWER" in other.stderr
+        assert gateway.cli("chat", "-m", "yes").stdout == "Did.\n"
+        assert gateway.say("run")["status"] == "waiting"
+        gateway.kill()
+        gateway.start()
+        early = gateway.cli("chat", "-m", "yes")
+        assert (early.returncode, "id -u" in early.stdout) == (1, True)  # nobody was shown it by this gateway
+        with Typist(gateway, "chat") as person:
+            person.sees("| id -u")
+            person.answers("Yes or no?", "yes\r")
+            person.sees("Did.")
