@@ -19,6 +19,7 @@ from gateway.cli.output import format_ago, print_note, show_progress, show_resul
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
 from gateway.errors import ExitCode
+from gateway.yaml_source.units import format_count
 
 JOURNAL_ENDING = ".db"
 Done: TypeAlias = tuple[dict[str, object], str, tuple[str, ...]]
@@ -62,14 +63,19 @@ def create(args: argparse.Namespace, home: Home) -> Done:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with show_progress(f"copying {home.journal}"):
             found = create_backup(home.journal, path)
-        return list_facts(path, found), f"{path}: {found.records} records, {found.size} bytes", found.damaged
+        return (
+            list_facts(path, found),
+            f"{path}: {format_count(found.records, 'record')}, {found.size} bytes",
+            found.damaged,
+        )
     else:
         made = write_home(home, Path(args.file), with_env=args.with_env)
     for name, why in made.left_out.items():
         print_note(f"left out: {name}: {why}")
     journal = made.journal or EMPTY
     facts = {**list_facts(made.path, journal), "size": made.size, "files": made.files, "left_out": made.left_out}
-    return facts, f"{made.path}: {made.files} files, {journal.records} records, {made.size} bytes", journal.damaged
+    held = f"{format_count(made.files, 'file')}, {format_count(journal.records, 'record')}, {made.size} bytes"
+    return facts, f"{made.path}: {held}", journal.damaged
 
 
 def write_home(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
@@ -93,18 +99,15 @@ def verify(args: argparse.Namespace, home: Home) -> Done:
 def verify_copy(path: Path) -> Done:
     if not (path.is_file() and is_archive(path)):
         found = verify_journal(path)
-        text = f"{path} {describe(found)}: {found.records} records, {found.size} bytes"
+        text = f"{path} {describe(found)}: {format_count(found.records, 'record')}, {found.size} bytes"
         return list_facts(path, found), text, found.damaged
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=WORK_PREFIX) as work:
         read = read_archive(path, Path(work))
         journal = verify_journal(Path(work) / JOURNAL) if JOURNAL in read.digests else EMPTY
     facts = {**list_facts(path, journal), "size": path.stat().st_size, "files": len(read.digests)}
     made = f"made {format_ago(read.made)} of {read.home}"
-    return (
-        facts,
-        f"{path} {describe(journal)}: {len(read.digests)} files, {journal.records} records, {made}",
-        journal.damaged,
-    )
+    held = f"{format_count(len(read.digests), 'file')}, {format_count(journal.records, 'record')}"
+    return facts, f"{path} {describe(journal)}: {held}, {made}", journal.damaged
 
 
 def restore(args: argparse.Namespace, home: Home) -> Done:
@@ -144,7 +147,7 @@ def list_notes(archive: ReadArchive, home: Home) -> Iterator[str]:
 def describe(found: JournalContents) -> str:
     """As far as checksums tell."""
     if found.damaged:
-        return f"has {len(found.damaged)} damaged records"
+        return f"has {format_count(len(found.damaged), 'damaged record')}"
     return (
         f"is whole ({found.unchecked} records of an older version have no checksum)" if found.unchecked else "is whole"
     )

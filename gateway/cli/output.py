@@ -173,11 +173,6 @@ def format_ago(moment: float, now: float | None = None) -> str:
     return "just now" if passed < JUST_NOW else f"{format_duration(passed)} ago"
 
 
-def format_count(number: int, noun: str) -> str:
-    """`1 hook`, `2,000 hooks`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def join_choices(names: Iterable[str]) -> str:
     """`a, b or c`."""
     *others, last = names

@@ -15,6 +15,7 @@ from gateway.control_socket.client import ControlClient, call_gateway
 from gateway.errors import ExitCode, GatewayError
 from gateway.file_folders import open_plain_file
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +68,8 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
                 (one["person"], one["role"] or "may not speak"),
                 ("conversations", len(one["conversations"])),
                 ("of several", f"{len(one['shared'])} in which they spoke"),
-                ("in the journal", f"{sum(one['records'].values())} records besides"),
-                ("remembered", f"{one['notes']} notes"),
+                ("in the journal", f"{format_count(sum(one['records'].values()), 'record')} besides"),
+                ("remembered", format_count(one["notes"], "note")),
                 ("files", f"{one['files']}, {one['bytes']} bytes"),
                 *_describe_unclear(one),
             ]
@@ -86,7 +87,7 @@ def export_people(args: argparse.Namespace, home: Home) -> None:
         raise GatewayError("one file holds one person: leave --output away, or export them one by one")
     for person in args.people:
         path = Path(args.output or f"{person.replace(':', '-').replace('/', '-')}.zip")
-        print_note(f"{path}: {write_archive(home, person, path)} parts")
+        print_note(f"{path}: {format_count(write_archive(home, person, path), 'part')}")
 
 
 def write_archive(home: Home, person: str, path: Path) -> int:

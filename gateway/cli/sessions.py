@@ -22,6 +22,7 @@ from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +99,8 @@ def show_one(args: argparse.Namespace, home: Home) -> None:
         return
     print(apply_style(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
     if session["first"]:
-        print_note(f"{session['first']} entries before these: the same with --before {session['first']}")
+        before = session["first"]
+        print_note(f"{format_count(before, 'entry', 'entries')} before these: the same with --before {before}")
     for at, entry in enumerate(session["entries"], session["first"]):
         show_decisions(session, at)
         print(f"\n{apply_style(entry['role'], 'cyan')}  {escape_text(entry['content'])}".rstrip())
@@ -157,7 +159,7 @@ def delete(args: argparse.Namespace, home: Home) -> int:
 def rebuild(args: argparse.Namespace, home: Home) -> None:
     with show_progress("reading the journal"):
         found = call_gateway(home.socket, "sessions.rebuild")
-    show_result(found, f"{found['records']} records read", as_json=args.json)
+    show_result(found, f"{format_count(found['records'], 'record')} read", as_json=args.json)
 
 
 def format_moment(at: float) -> str:

@@ -13,6 +13,7 @@ from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.daemon.home_lock import read_waiting
 from gateway.errors import ExitCode, NotRunning
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +81,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
             ("page", describe_page(facts["web"]["url"])),
-            ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
+            ("journal", f"{format_count(facts['journal']['records'], 'record')}; {facts['journal']['detail']}"),
             ("backup", describe_backup(facts["backup"])),
             ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
@@ -151,5 +152,5 @@ def describe_sandbox(sandbox: dict[str, Any]) -> str:
 def describe_intake(facts: dict[str, Any]) -> str:
     """Whether messages are taken, and what is still to be done of those that were."""
     replies = sum(facts["backlog"]["replies"].values())
-    owed = f"{facts['backlog']['sessions']} sessions and {replies} chats have something before them"
+    owed = f"{format_count(facts['backlog']['sessions'], 'session')} and {format_count(replies, 'chat')} have work left"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]

@@ -6,14 +6,15 @@ from typing import Any
 from gateway.cli.output import print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
+from gateway.yaml_source.units import format_count
 
 MOST_DAYS = 36_600
 KEYS = ("person", "model", "day", "hook", "session")
 UNPRICED = (
-    "{calls} calls are of models without a known price, and cost more than is shown: set `input_price` and "
+    "{calls} of models without a known price, which cost more than is shown: set `input_price` and "
     "`output_price` of the model in config.yaml"
 )
-ESTIMATED = "{calls} calls were cut off, or their endpoint did not say their tokens: those are estimated"
+ESTIMATED = "{calls} cut off, or of an endpoint that did not say their tokens: those are estimated"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_table(("budget", "in", "used", "of", "unit"), rows)
     for text, field in ((UNPRICED, "unpriced"), (ESTIMATED, "estimated")):
         if calls := found["total"][field]:
-            print_note(text.format(calls=calls))
+            print_note(text.format(calls=format_count(calls, "call")))
 
 
 def format_usage(used: dict[str, Any]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.upgrade.start import find_new_records
 from gateway.worker.kernel import KernelSupport
 from gateway.worker.process_marks import mark_of
+from gateway.yaml_source.units import format_count
 
 START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
@@ -111,7 +112,7 @@ def count_by_state(known: Iterable[HookStatus]) -> dict[str, int]:
 async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
     """For people in a chat; the reasons, which may quote what others said, for admins alone."""
     rows = [
-        f"{status.name}: {status.state}, {status.calls} calls, {status.failures} failed"
+        f"{status.name}: {status.state}, {format_count(status.calls, 'call')}, {status.failures} failed"
         + (f" ({status.reason})" if status.reason and is_admin(role) else "")
         for status in list_shown(await hooks.status())
     ]
@@ -120,7 +121,9 @@ async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
 
 async def describe_letters(hooks: FolderHooks) -> str:
     """For people in a chat: how many, by hook."""
-    rows = [f"{status.name}: {status.dead} dead letters" for status in await hooks.status() if status.dead]
+    rows = [
+        f"{status.name}: {format_count(status.dead, 'dead letter')}" for status in await hooks.status() if status.dead
+    ]
     return "\n".join(rows) or "There are no dead letters."
 
 

@@ -17,6 +17,7 @@ from gateway.worker import kernel
 from gateway.worker.command import OWN_FOLDER
 from gateway.worker.process_marks import kill_marked, mark_of
 from gateway.worker.process_tree import find_descendants, find_ended_children, kill_tree
+from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
@@ -55,7 +56,7 @@ def remove_unused_folders(temporary: Path) -> None:
 async def kill_orphans(lock: Path) -> None:
     """While nothing of ours is to run: end what hooks have left behind, of this gateway or of one that was killed."""
     if left := await to_thread.run_sync(_kill_orphans, mark_of(lock)):
-        log.warning("hooks left %d processes behind, which were ended", left)
+        log.warning("hooks left %s behind, and what was left is ended", format_count(left, "process", "processes"))
 
 
 def _kill_orphans(mark: str) -> int:

@@ -26,6 +26,7 @@ from gateway.hooks.folders.stats import HookStatus
 from gateway.web.webhooks.receiver import Webhook
 from gateway.worker.kernel import find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
+from gateway.yaml_source.units import format_count
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
@@ -176,4 +177,4 @@ def list_server_problems(servers: McpServers) -> list[str]:
 def format_status_line(gateway: Gateway) -> str:
     """For the supervisor."""
     up = [part.facts.name for part in gateway.parts if part.facts.state == "up"]
-    return f"{gateway.state}: {', '.join(up)}; {gateway.lanes.running} turns"
+    return f"{gateway.state}: {', '.join(up)}; {format_count(gateway.lanes.running, 'turn')}"

@@ -32,6 +32,7 @@ from gateway.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import Session, session_key_of, transitions
 from gateway.sessions.transitions import QUOTES, SPOKEN
+from gateway.yaml_source.units import format_count
 
 VOICE = re.compile(r"(?P<spoken>on|off)?(?:(?:^| )quote (?P<quote>on|off))?")
 MOST_LISTED = 20
@@ -295,7 +296,8 @@ async def show_status(call: CommandCall) -> CommandResult:
     session = call.session
     standing = await call.lanes.queue_position(session.key)
     doing = "a turn is running" if standing.is_running else "waiting for you" if standing.is_waiting else "idle"
-    rows = [f"session {session.session_id or 'not begun'}: {doing}, {len(session.entries)} entries"]
+    held = format_count(len(session.entries), "entry", "entries")
+    rows = [f"session {session.session_id or 'not begun'}: {doing}, {held}"]
     return CommandResult("\n".join([call.context.reports.status(), *rows]))
 
 
@@ -319,7 +321,8 @@ async def show_usage(call: CommandCall) -> CommandResult:
 async def show_queue(call: CommandCall) -> CommandResult:
     standing = await call.lanes.queue_position(call.session.key)
     waiting = max(0, standing.messages - standing.is_running)
-    return CommandResult(f"{waiting} messages wait in this session; {standing.lanes} sessions wait for their turn.")
+    here, lanes = format_count(waiting, "message"), format_count(standing.lanes, "session")
+    return CommandResult(f"Waiting in this session: {here}; waiting for their turn: {lanes}.")
 
 
 async def show_hooks(call: CommandCall) -> CommandResult:
@@ -338,7 +341,9 @@ async def run_letters(call: CommandCall) -> CommandResult:
         count = await call.context.reports.retry(name)
     except HookError as error:
         return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}." if is_admin(call.role) else NO_SUCH_HOOK)
-    told = f"{count} dead letters of {name} are told again." if count else f"{name} has no dead letters."
+    told = f"{name} has no dead letters."
+    if count:
+        told = f"{format_count(count, 'dead letter')} of {name} {'is' if count == 1 else 'are'} told again."
     return CommandResult(told, activity=ActivityRecord(what="hooks.dead_retry", on=name))
 
 

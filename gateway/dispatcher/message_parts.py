@@ -19,6 +19,7 @@ from gateway.file_folders import find_shown_path, open_received_file
 from gateway.message_pieces import quote_heard
 from gateway.messages import Attachment, Message
 from gateway.transcript import Entry, Picture
+from gateway.yaml_source.units import format_count
 
 MOST_TEXT = 30_000  # characters of all files of a message
 MOST_PAGES = 4  # of a PDF, as pictures
@@ -105,7 +106,9 @@ async def _show_pdf(one: Attachment, media: MediaReader, room: int) -> ShownFile
     except AgentError as error:
         return ShownFile(f"you are not shown what is in it: {error}")
     text = _show_text(found.text, room) if found.text else ShownFile("it has no text of its own")
-    count = f"{found.pages} pages, of which you are shown {_range_of(pages)} as pictures; " if pages else ""
+    count = (
+        f"{format_count(found.pages, 'page')}, of which you are shown {_range_of(pages)} as pictures; " if pages else ""
+    )
     return ShownFile(f"{count}{text.about}", text.text, tuple(pages))
 
 

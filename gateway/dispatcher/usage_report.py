@@ -6,6 +6,7 @@ from gateway.dispatcher.question_places import as_plain_name
 from gateway.records import UsageRow
 from gateway.transcript import Usage
 from gateway.usage import UsageJournal
+from gateway.yaml_source.units import format_count
 
 MOST_PEOPLE = 10
 
@@ -27,7 +28,8 @@ async def describe_usage(journal: UsageJournal, session: Usage, person: str, *, 
 
 def describe_session(used: Usage) -> str:
     cost = f", for {used.cost:.4f}" if used.cost else ""
-    return f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model{cost}."
+    calls = format_count(used.calls, "call")
+    return f"{used.input_tokens} tokens read, {used.output_tokens} written, in {calls} of the model{cost}."
 
 
 def _list_people(rows: Iterable[UsageRow]) -> Iterable[str]:
@@ -43,7 +45,7 @@ def _describe(found: Iterable[Usage]) -> str:
     used = sum(found, Usage())
     if not used.calls:
         return "nothing"
-    said = f"{used.tokens} tokens in {used.calls} calls"
+    said = f"{used.tokens} tokens in {format_count(used.calls, 'call')}"
     if used.unpriced == used.calls:
         return f"{said}, at a price that is not known"
     return f"{said}, for {used.cost:.4f}{' and more, of which the price is not known' if used.unpriced else ''}"

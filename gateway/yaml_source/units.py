@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `30s`, `1h30m`, `64kB`, `1.5 GiB`."""
+"""Durations, sizes and counts as people write them: `30s`, `1h30m`, `64kB`, `1.5 GiB`, `1 file`."""
 
 import re
 from typing import Annotated, TypeAlias
@@ -58,3 +58,8 @@ def format_size(count: int) -> str:
             if count and count % step**power == 0:
                 ways.append(f"{count // step**power}{suffix}")
     return min(ways, key=len, default=str(count))
+
+
+def format_count(number: int, noun: str, nouns: str = "") -> str:
+    """`1 hook`, `2,000 hooks`; where the plural is a word of its own it is `nouns`."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"

@@ -168,7 +168,7 @@ async def test_documents_are_read(network: str, tmp_path: Path, model: Threading
         letter, scan, notes, tool = [one["path"] for one in house.told("message:received")[-1]["attachments"]]
         assert "; 2 pages, of which you are shown the first 2 as pictures; its text:]\n[page 1]\nDear Ann,\n\n" in text
         assert "[page 2]\nyours, Ben\n[end of letter.pdf]\n" in text
-        assert f"in {scan}; 1 pages, of which you are shown the first as pictures; it has no text of its own]\n" in text
+        assert f"in {scan}; 1 page, of which you are shown the first as pictures; it has no text of its own]\n" in text
         assert f"in {notes}; its text:]\nZwölf Äpfel\n[end of notes.txt]\n" in text
         assert text.endswith(f"in {tool}]")
         assert [decoded(one).size[1] for one in shown(first)] == [SIDE] * 3

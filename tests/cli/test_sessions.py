@@ -123,7 +123,7 @@ def test_show_takes_a_part_of_what_was_said_with_its_beginnings(gateway: Gateway
     assert last["entries"][0]["cut"] == len("A striped answer.")
     before = asked(gateway, "show", KEY, "-n", "1", "--before", str(last["first"]))
     assert before["entries"] == whole["entries"][:1]
-    assert "1 entries before these: the same with --before 1" in gateway.cli("sessions", "show", KEY, "-n", "1").stderr
+    assert "1 entry before these: the same with --before 1" in gateway.cli("sessions", "show", KEY, "-n", "1").stderr
 
 
 def test_what_runs_in_one_can_be_stopped(gateway: GatewayProcess) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.yaml_source.units import format_duration, format_size, parse_duration, parse_size
+from gateway.yaml_source.units import format_count, format_duration, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,17 @@ def test_a_duration_reads_back_as_it_was_written(milliseconds: int) -> None:
 @given(st.integers(min_value=0, max_value=10**14) | st.integers(0, 4096).map(lambda n: n * 1024))
 def test_a_size_reads_back_as_it_was_written(size: int) -> None:
     assert parse_size(format_size(size)) == size
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "text"),
+    [
+        (1, ("file",), "1 file"),
+        (0, ("file",), "0 files"),
+        (2000, ("file",), "2,000 files"),
+        (1, ("entry", "entries"), "1 entry"),
+        (3, ("entry", "entries"), "3 entries"),
+    ],
+)
+def test_what_is_counted_is_one_or_several(number: int, words: tuple[str, ...], text: str) -> None:
+    assert format_count(number, *words) == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.output import format_ago, format_count, print_data, print_note, show_json, show_table
+from gateway.cli.output import format_ago, print_data, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
@@ -28,6 +28,7 @@ from gateway.installer.lock_file import open_workspace
 from gateway.installer.signature import NAMESPACE, read_key
 from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,40}")  # that can stand in the name of a file
 

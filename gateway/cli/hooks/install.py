@@ -16,7 +16,7 @@ from gateway.cli.hooks.installer import (
     show_differences,
     show_missing_grants,
 )
-from gateway.cli.output import format_count, print_data, print_lines, print_note, show_fields
+from gateway.cli.output import print_data, print_lines, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.errors import GatewayError, NotRunning
@@ -27,6 +27,7 @@ from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 HookUpdate = InstalledUpdate[InstalledHook, FetchedHook]
 

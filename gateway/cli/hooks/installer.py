@@ -16,7 +16,6 @@ from gateway.cli.layout import get_columns
 from gateway.cli.output import (
     ask_person,
     escape_text,
-    format_count,
     print_data,
     print_note,
     show_json,
@@ -40,6 +39,7 @@ from gateway.installer.lock_file import (
 )
 from gateway.installer.source import HookSource, parse_installed_source, parse_source
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
 SHORT_COMMIT = 12

@@ -30,7 +30,7 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import format_count, print_data, print_note, show_fields, show_json
+from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import find_installed_skills
@@ -41,6 +41,7 @@ from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

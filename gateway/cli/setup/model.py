@@ -23,6 +23,7 @@ from gateway.config.settings import ModelSettings
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ConfigError, NotRunning
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
 
 LOCAL_SERVERS = (
     ("ollama", "", "Ollama"),
@@ -128,7 +129,9 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
         choice = ModelChoice(provider, "", "", url)
         names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
         if names and not fault:
-            found.append(ModelChoice(provider, f"{name} answers on this machine: {len(names)} models", "", url))
+            found.append(
+                ModelChoice(provider, f"{name} answers on this machine: {format_count(len(names), 'model')}", "", url)
+            )
     known = {choice.provider for choice in found}
     return found + [
         ModelChoice(provider, f"{provider}, with a key of yours")
@@ -173,7 +176,10 @@ def settle_choice(choice: ModelChoice) -> ModelChoice:
             address = ask_line(
                 "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
             )
-    print_text(f"{apply_style('ok', 'green')}  it answers" + (f", and has {len(names)} models" if names else ""))
+    print_text(
+        f"{apply_style('ok', 'green')}  it answers"
+        + (f", and has {format_count(len(names), 'model')}" if names else "")
+    )
     default = choice.name or (names[0] if len(names) == 1 else "")
 
     def find_fault(text: str) -> str:

@@ -43,6 +43,7 @@ from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, PluginContents
+from gateway.yaml_source.units import format_count
 
 
 class PluginTools:
@@ -451,7 +452,7 @@ def _reason(hook: FolderHook) -> str:
         return "; ".join(filter(None, (hook.process.reason, hook.calls.undecided.describe(hook.called), *vain)))
     said = hook.explain(error.message, hook.current) if hook.current else error.message
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
-    return f"failed {breaker.failures} times in a row and {again}; the last time: {said}"
+    return f"failed {format_count(breaker.failures, 'time')} in a row and {again}; the last time: {said}"
 
 
 def _processes_of(hook: FolderHook) -> Collection[int]:
