@@ -10,10 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.own_records import OwnRecords
 from gateway.errors import Conflict, EngineError
 from tests.engine.conftest import LastingRight
 from tests.engine.nats_requests import count_requests
@@ -52,6 +54,27 @@ async def test_what_we_wrote_is_known_without_asking(nats_server: str) -> None:
             assert last.seq == second
             await until(lambda: counts["append"])
             assert counts == {"append": 1}
+
+
+async def test_what_is_told_of_before_its_writer_hears_of_it_is_waited_for() -> None:
+    own = OwnRecords()
+    own.right = LastingRight()
+    put = NewRecord("a.x", b"")
+    own.add(1, [put], [1], 1, 0.0)
+    found: list[list[Record] | None] = []
+
+    async def look() -> None:
+        await own.catch_up()
+        found.append(own.read("a.x", 0, 10))
+
+    async with anyio.create_task_group() as tasks:
+        own.note(2)
+        await look()
+        with own.writing():
+            tasks.start_soon(look)
+            await anyio.lowlevel.checkpoint()
+            own.add(1, [put], [2], 2, 0.0)
+    assert found == [None, [Record(1, "a.x", b"", 0.0), Record(2, "a.x", b"", 0.0)]]
 
 
 async def test_what_somebody_else_wrote_is_read_when_it_is_heard_of(

@@ -3,19 +3,24 @@
 Nobody else writes while we have the right to (`WriteRight`). But a gateway that was held up may write once more after
 it has lost its own. So the sequences are looked at too: each record has the next one, whoever writes it. Where ours
 have no gap up to the highest that we have heard of, be it from a consumer, we know all there is behind some point.
-While there is a gap, nothing is answered from here. Mostly it is one of ours whose answer is under way; where many
-stand behind it, where the right is another one, and where the connection came anew, what was known is forgotten.
+While there is a gap, nothing is answered from here. Mostly it is one of ours whose answer is under way, for which a
+moment is waited; where many stand behind it, where the right is another one, and where the connection came anew, what
+was known is forgotten.
 """
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from gateway.engine.interface import NewRecord, Record, SettledRecords
+from gateway.engine.live_messages import Signal
 from gateway.engine.record_cache import RecordCache
 from gateway.engine.subjects import matches
 
 MOST_AHEAD = 200  # appends behind a gap
+MOMENT = 0.03  # in which the answer comes to what others have told of already
 MAX_SEQ = (1 << 63) - 1
 
 
@@ -41,6 +46,8 @@ class OwnRecords:
         self.right: WriteRight | None = None
         self.seen = 0  # the highest sequence that we have heard of
         self._token = 0
+        self._writing = 0
+        self._news = Signal()
         self._cache = RecordCache()
         self._ahead: dict[int, tuple[list[Record], dict[int, float]]] = {}  # behind a gap, by the first sequence
 
@@ -60,8 +67,31 @@ class OwnRecords:
     @property
     def end(self) -> int:
         """Up to where we know that nothing is missing here; 0 where something may be."""
-        is_ours = self.right is not None and self.right.is_certain and self.right.token == self._token
-        return self._cache.end if is_ours and self._cache.end >= self.seen else 0
+        return self._cache.end if self._is_ours and self._cache.end >= self.seen else 0
+
+    @property
+    def _is_ours(self) -> bool:
+        return self.right is not None and self.right.is_certain and self.right.token == self._token
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around an append, until it is known here."""
+        self._writing += 1
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            self._news.notify()
+
+    async def catch_up(self) -> None:
+        """Wait a moment where something is missing that may be ours."""
+        limit = time.monotonic() + MOMENT
+        while self._is_ours and self._writing and 0 < self._cache.end < self.seen:
+            left = limit - time.monotonic()
+            if left <= 0:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.event.wait(), left)
 
     def read(self, pattern: str, after: int, limit: int) -> list[Record] | None:
         return self._cache.read(pattern, after, limit, time.monotonic()) if self.end else None

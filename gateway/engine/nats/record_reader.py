@@ -49,6 +49,7 @@ class RecordReader:
         self.copies = 1
 
     async def last(self, subject: str) -> Record | None:
+        await self.own.catch_up()
         if known := self.own.last(subject):
             return known
         while True:
@@ -93,6 +94,7 @@ class RecordReader:
         return int(answer["state"]["last_seq"])
 
     async def read(self, pattern: str, after: int, limit: int) -> list[Record]:
+        await self.own.catch_up()
         if (known := self.own.read(pattern, after, limit)) is not None:
             return known
         end = self.own.end

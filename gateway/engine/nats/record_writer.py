@@ -77,10 +77,11 @@ class RecordWriter:
         if len(messages) > MOST:
             raise EngineError(f"an append of {len(messages)} messages: a NATS server takes at most {MOST} at once")
         token, begun = self._own.token, time.time()
-        last = await self._write(puts, messages, _Doubt(messages[0].subject, append_id, self._own.seen))
-        first = last - len(messages) + 1
-        sequences = [first + place for place, message in enumerate(messages) if message.is_record]
-        self._own.add(token, puts, sequences, first, begun)
+        with self._own.writing():
+            last = await self._write(puts, messages, _Doubt(messages[0].subject, append_id, self._own.seen))
+            first = last - len(messages) + 1
+            sequences = [first + place for place, message in enumerate(messages) if message.is_record]
+            self._own.add(token, puts, sequences, first, begun)
         return sequences
 
     async def _write(self, puts: Sequence[NewRecord], messages: list[StoredMessage], doubt: "_Doubt") -> int:
