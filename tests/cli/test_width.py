@@ -76,7 +76,7 @@ SHOWN: dict[str, tuple[str, list[str]]] = {
     "hooks index list": ("", ["ours"]),
     "hooks dead-letters list": ("", ["there are no dead letters"]),
     "skills list": ("", ["there are no skills"]),
-    "skills search": ("", ["no index has a skill"]),
+    "skills search": ("", ["no index has any skill"]),
     "events list": ("", ["gateway:startup", "can be changed"]),
     "service status": ("", ["service"]),
     "platform list": ("", ["telegram", "down", "ConnectError: All connection attempts failed"]),
