@@ -15,6 +15,7 @@ from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifes
 from gateway.hooks.folders.reach import describe_network
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.trusted_copy import PREFIX, read_whole_folder
+from gateway.installer.manifest_changes import describe_filter
 from gateway.installer.packages import install_packages, lock_packages
 from gateway.installer.source import HookSource, fetch
 
@@ -162,10 +163,12 @@ def list_variables(manifest: Manifest) -> tuple[str, ...]:
 
 def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What it does and asks for, in the words of whoever is asked."""
-    guards = "; while it cannot answer, they are denied" if manifest.on_error == "deny" or manifest.guards else ""
+    fails = "; while it cannot answer, they are denied" if manifest.on_error == "deny" or manifest.guards else ""
+    fails = "; where it fails, so do they" if manifest.on_error == "raise" else fails
     called, env = (f"schedule:{name}", f"webhook:{name}"), ", ".join(list_variables(manifest))
     yield "is told of", ", ".join(one for one in manifest.events if one not in called)
-    yield "decides on", ", ".join(manifest.intercepts) and f"{', '.join(manifest.intercepts)}{guards}"
+    yield "decides on", ", ".join(manifest.intercepts) and f"{', '.join(manifest.intercepts)}{fails}"
+    yield "only when", describe_filter(manifest.when)
     yield "may", ", ".join(manifest.uses)
     yield "is given", env and f"{env}, of the environment"
     yield "is called", f"at /webhooks/{name}, signed as {manifest.webhook.verify}" if manifest.webhook else ""

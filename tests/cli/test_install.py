@@ -250,6 +250,8 @@ def test_a_tag_that_was_moved_is_shown_and_a_frozen_one_is_not_followed(
         ("reads: [/etc]\n", "reads: /etc"),
         ("schedule: every 5m\n", "schedule: every 5m"),
         ("on_error: deny\n", "on_error: deny"),
+        ("on_error: raise\n", "on_error: raise"),
+        ("command: sh -e\n", "command: sh -e"),
         ("url: http://127.0.0.1:9/elsewhere\n", "url: http://127.0.0.1:9/elsewhere"),
     ],
 )

@@ -28,7 +28,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, git, lock_of
-from tests.installer.archives import GREET, HANDLER, make_tar, make_wheel, make_zip, put
+from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, put
 from tests.installer.servers import SSHD, make_certificate, serve_folder, serve_ssh
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T25")]
@@ -405,3 +405,23 @@ def test_what_a_wheel_would_have_run_does_not_run(gateway: GatewayProcess, place
     take(gateway, "package:greetings")
     assert gateway.cli("hooks", "list", "--all").returncode == 0
     assert not place.ran.exists()
+
+
+def test_which_events_it_hears_is_shown_and_an_update_that_hears_more_is_not_taken(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    greet = put(tmp_path / "greet", GREET)
+    put(greet, {"HOOK.yaml": f"{MANIFEST}when: {{platform: [slack, telegram], status: ok}}\n"})
+    done = gateway.cli("hooks", "install", str(greet), "--yes")
+    assert "only when   platform is slack or telegram; status is ok" in done.stdout
+    put(greet, {"HOOK.yaml": f"{MANIFEST}when: {{platform: slack, status: ok}}\n"})
+    assert gateway.cli("hooks", "update", "--yes").returncode == 0
+    put(greet, {"HOOK.yaml": MANIFEST})
+    done = gateway.cli("hooks", "update", "--yes")
+    assert (done.returncode, "asks for more: when: any" in done.stdout) == (1, True), done.stdout
+    assert "- only when: platform is slack; status is ok" in done.stdout
+    file = gateway.home.own_folder / lock_of(gateway)["greet"]["path"] / "HOOK.yaml"
+    file.chmod(0o600)
+    file.write_text(MANIFEST)  # what it said so far cannot be passed off as less
+    done = gateway.cli("hooks", "update", "--yes")
+    assert (done.returncode, "asks for more: what it asked for so far is not known" in done.stdout) == (1, True)

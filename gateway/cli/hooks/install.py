@@ -22,9 +22,11 @@ from gateway.control_socket.client import call_gateway
 from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
+from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
+from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
@@ -58,8 +60,11 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         added = [line.partition(" ")[0] for line in now.packages if name_of(line) not in known]
         packages = [f"packages: {', '.join(added)}"] if added else []
         is_new = (before.digest, before.packages) != (now.digest, now.packages)
-        more = (*list_missing_grants(now.manifest, before.grants), *packages)
-        return InstalledUpdate(before, now, self.home.own_folder / before.path, is_new, more)
+        folder = self.home.own_folder / before.path
+        is_known = has_digest(folder, before.digest)
+        changes = list_manifest_changes(folder, now.folder, now.name) if is_known else (UNKNOWN,)
+        more = (*list_missing_grants(now.manifest, before.grants), *changes, *packages)
+        return InstalledUpdate(before, now, folder, is_new, more)
 
     def show(self, found: FetchedHook) -> None:
         show_request(found)

@@ -36,9 +36,11 @@ from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import find_installed_skills
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
-from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
+from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
+from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
@@ -94,7 +96,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
     def compare(self, before: InstalledSkill, now: FetchedSkill) -> SkillUpdate:
         folder, is_new = self.home.own_folder / before.path, before.digest != now.digest
-        return InstalledUpdate(before, now, folder, is_new, tuple(find_missing_grants(before, now)))
+        return InstalledUpdate(before, now, folder, is_new, tuple(find_missing_grants(folder, before, now)))
 
     def show(self, found: FetchedSkill) -> None:
         show_skill(found)
@@ -127,11 +129,16 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
         return f"{name} is installed" + (f"; {placed} stands in for it" if placed.is_dir() else "")
 
 
-def find_missing_grants(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
-    """What its hooks ask for besides; a hook that is new asks for all of it."""
+def find_missing_grants(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
+    """What its hooks ask for besides; a hook that is new asks for all of it. `folder`: of what is installed."""
+    is_known = has_digest(folder, before.digest)
     for hook in now.hooks:
-        known = before.hooks.get(hook.name)
-        more = list_missing_grants(hook.manifest, known.grants) if known else ("a hook that it did not bring",)
+        if known := before.hooks.get(hook.name):
+            installed = folder / BROUGHT_FOLDER / hook.name
+            changes = list_manifest_changes(installed, hook.folder, hook.name) if is_known else (UNKNOWN,)
+            more = (*list_missing_grants(hook.manifest, known.grants), *changes)
+        else:
+            more = ("a hook that it did not bring",)
         yield from (f"{hook.name}: {one}" for one in more)
 
 

@@ -1,0 +1,73 @@
+"""What a newer version of a hook asks for beyond the installed one, in those keys of HOOK.yaml that no grant holds.
+
+What was agreed to stands in `hooks.lock`, and is compared with that. All else is compared with the manifest that is
+installed; a key of which nothing stands here counts, so that one that is new is never taken unseen.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gateway.hooks.folders.manifest import Manifest, read_manifest
+from gateway.hooks.folders.manifest_keys import ManifestKeys
+
+GRANTED = frozenset(
+    {"events", "intercepts", "uses", "env", "secret_env", "schedule", "webhook", "reads", "writes", "net", "url"}
+)
+"""`list_missing_grants` compares these, and that it denies; `requires` has further variables, and packages."""
+HARMLESS = frozenset({"name", "description", "version", "mode", "max", "requires", "options", "protocol"})
+"""Words for people, and how it does what it may do: nobody but its own code reads `options`."""
+
+
+UNKNOWN = "what it asked for so far is not known, since its folder is not what was installed"
+
+
+def list_manifest_changes(before: Path, now: Path, name: str) -> Iterator[str]:
+    """What asks for more, in words, by the folders of both versions."""
+    installed, newer = (read_manifest(folder, name).manifest for folder in (before, now))
+    if installed and newer:
+        yield from _compare(installed, newer)
+    else:
+        yield UNKNOWN
+
+
+def _compare(before: Manifest, now: Manifest) -> Iterator[str]:
+    for key in ManifestKeys.__struct_fields__:
+        then, there = getattr(before, key), getattr(now, key)
+        if key in GRANTED | HARMLESS or then == there:
+            continue
+        if key not in _ASKS_NO_MORE or not _ASKS_NO_MORE[key](then, there):
+            yield f"{key}: {describe_filter(there) or 'any' if key == 'when' else _describe(there)}"
+
+
+def describe_filter(when: Mapping[str, Any]) -> str:
+    """Which events it is told of, or decides on, of those that it names."""
+    return "; ".join(f"{field} is {' or '.join(map(str, _list_values(wanted)))}" for field, wanted in when.items())
+
+
+def _is_within(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Each condition still holds, for no more values."""
+    return all(
+        field in now and all(value in _list_values(wanted) for value in _list_values(now[field]))
+        for field, wanted in then.items()
+    )
+
+
+def _list_values(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
+
+
+def _describe(value: Any) -> str:
+    return " ".join(value) if isinstance(value, tuple) else "by default" if value is None else str(value)
+
+
+# By key: whether the change from one value to the other leaves it with no more than it had.
+_ASKS_NO_MORE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "when": _is_within,
+    "timeout": lambda then, now: bool(then and now and now <= then),
+    "on_error": lambda _, now: now != "raise",
+    "delivery": lambda _, now: now == "memory",
+    "isolation": lambda _, now: now == "process",
+    "command": lambda _, now: not now,
+    "enabled": lambda _, now: not now,
+}

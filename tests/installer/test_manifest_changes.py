@@ -1,0 +1,93 @@
+"""An update that asks for more: each key of HOOK.yaml is looked at, also one that is new."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.hooks.folders.installed import list_missing_grants
+from gateway.hooks.folders.manifest_keys import ManifestKeys
+from gateway.installer.fetched_hook import read_hook
+from gateway.installer.manifest_changes import GRANTED, HARMLESS, list_manifest_changes
+from tests.installer.archives import HANDLER, put
+
+pytestmark = pytest.mark.row("T25")
+
+URL, PROGRAM = "url: http://127.0.0.1:9/told\n", "command: sh -e\n"
+# Before, after, and what asks for more; nothing, where it does not.
+MORE: dict[str, tuple[str, str, str]] = {
+    "events": ("", "events: [agent:end, message:received]\n", "events: message:received"),
+    "intercepts": ("", "intercepts: [tool:before]\n", "intercepts: tool:before"),
+    "when": (
+        "when: {platform: slack}\n",
+        "when: {platform: [slack, telegram]}\n",
+        "when: platform is slack or telegram",
+    ),
+    "order": ("", "order: -5\n", "order: -5.0"),
+    "timeout": ("timeout: 5s\n", "timeout: 1h\n", "timeout: 3600.0"),
+    "on_error": ("on_error: deny\n", "on_error: raise\n", "on_error: raise"),
+    "delivery": ("", "delivery: durable\n", "delivery: durable"),
+    "isolation": ("", "isolation: none\n", "isolation: none"),
+    "env": ("", "env: API_KEY\n", "env: API_KEY"),
+    "uses": ("", "uses: send\n", "uses: send"),
+    "schedule": ("schedule: every 1h\n", "schedule: every 5m\n", "schedule: every 5m"),
+    "webhook": (
+        "delivery: durable\n",
+        "delivery: durable\nwebhook: {secret_env: WORD, verify: token}\n",
+        "webhook: token with WORD",
+    ),
+    "command": (PROGRAM, "command: [sh, -x]\n", "command: sh -x"),
+    "url": (URL, "url: http://127.0.0.1:9/elsewhere\n", "url: http://127.0.0.1:9/elsewhere"),
+    "dialect": (f"{URL}dialect: sherma\n", URL, "dialect: gateway"),
+    "secret_env": (URL, f"{URL}secret_env: WORD\n", "env: WORD"),
+    "reads": ("reads: /srv/a\n", "reads: /srv\n", "reads: /srv"),
+    "writes": ("", "writes: /srv\n", "writes: /srv"),
+    "net": ("net: [443]\n", "net: [443, 80]\n", "net: TCP to the ports 443, 80"),
+    "enabled": ("enabled: false\n", "", "enabled: True"),
+    "written_for": ("", "written_for: hermes\n", "written_for: hermes"),
+}
+NO_MORE: dict[str, tuple[str, str]] = {
+    "name": ("", "name: Greets\n"),
+    "description": ("", "description: Says hello\n"),
+    "version": ("", "version: 2.0\n"),
+    "mode": ("", "mode: parallel\n"),
+    "max": ("mode: parallel\n", "mode: parallel\nmax: 8\n"),
+    "requires": ("", "requires: {bins: sh, platforms: slack}\n"),
+    "options": ("", "options: {tone: kind}\n"),
+    "protocol": (PROGRAM, f"{PROGRAM}protocol: oneshot\n"),
+}
+
+
+def list_more(tmp_path: Path, before: str, now: str) -> list[str]:
+    texts = [f"{'' if 'events' in said else 'events: agent:end'}\n{said}" for said in (before, now)]
+    folders = [
+        put(tmp_path / str(at) / "greet", {"HOOK.yaml": text, "handler.py": HANDLER}) for at, text in enumerate(texts)
+    ]
+    installed, newer = map(read_hook, folders)
+    changes = list_manifest_changes(installed.folder, newer.folder, "greet")
+    return [*list_missing_grants(newer.manifest, installed.grants), *changes]
+
+
+def test_every_key_has_its_line_here() -> None:
+    assert {*MORE} | {*NO_MORE} == {*ManifestKeys.__struct_fields__}
+    assert {*NO_MORE} == HARMLESS
+    assert {*MORE} > GRANTED
+
+
+@pytest.mark.parametrize(("before", "now", "said"), MORE.values(), ids=MORE)
+def test_more_of_it_is_said_and_less_is_not(tmp_path: Path, before: str, now: str, said: str) -> None:
+    assert list_more(tmp_path / "more", before, now) == [said]
+    assert list_more(tmp_path / "same", now, now) == []
+
+
+@pytest.mark.parametrize(("before", "now"), NO_MORE.values(), ids=NO_MORE)
+def test_what_is_for_people_or_changes_no_right_is_not(tmp_path: Path, before: str, now: str) -> None:
+    assert list_more(tmp_path, before, now) == []
+
+
+LESS = ["when", "timeout", "on_error", "delivery", "isolation", "uses", "env", "reads", "net", "enabled"]
+
+
+@pytest.mark.parametrize("key", LESS)
+def test_the_way_back_asks_for_less(tmp_path: Path, key: str) -> None:
+    before, now, _ = MORE[key]
+    assert list_more(tmp_path, now, before if key != "on_error" else "") == []
