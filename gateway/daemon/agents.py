@@ -1,6 +1,7 @@
 """From the settings to the agents: who answers whom, with which model and which tools."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -94,8 +95,10 @@ class Agents:
         roots = [home.path(root) for root in settings.tools.roots]
         named = (settings.main, *settings.agents.values())
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
-        forbidden = tuple(self._list_protected())
-        self.reach = FileReach(tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions))
+        protected = self._list_protected()
+        inner = tuple(root for root in roots if _is_inner(root, home.own_folder, protected))
+        forbidden = (*protected, home.own_folder)  # all of it, also what nobody has thought of
+        self.reach = FileReach(tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions), inner)
         try:
             make_workspace(roots, forbidden)
         except OSError as error:
@@ -232,6 +235,13 @@ class Agents:
         settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
+
+
+def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:
+    """Whether it is a place of the agent's in our folder, as the workspace is."""
+    real, own = Path(os.path.realpath(root)), Path(os.path.realpath(own_folder))
+    is_taken = any(real.is_relative_to(os.path.realpath(place)) for place in protected)
+    return own in real.parents and not is_taken
 
 
 def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:

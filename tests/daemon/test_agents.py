@@ -91,18 +91,23 @@ async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_howeve
         "hermes-gateway/memory/person/note.md",
         "hermes-gateway/replaced/config.yaml",
         "hermes-gateway/.restore.new/plan.json",
+        "hermes-gateway/what-nobody-has-named/plan.json",
+        "hermes-gateway/unnamed.json",
+        "hermes-gateway/workspace/hooks/evil/HOOK.yaml",
     ]
     before = sorted(path for path in home.rglob("*") if path.is_file())
     answers = [writing(home / place) for place in places]
-    turn = {"user": "place", "answers": [*answers, writing(home / "note.txt"), {"text": "tried all"}]}
-    settings = "tools: {roots: ['.']}\nhooks: {dirs: [further]}\n"
+    kept = [writing(home / "note.txt"), writing(home / "hermes-gateway" / "workspace" / "note.txt")]
+    turn = {"user": "place", "answers": [*answers, *kept, {"text": "tried all"}]}
+    roots = "['.', hermes-gateway/workspace, hermes-gateway/data/guard]"
+    settings = f"tools: {{roots: {roots}}}\nhooks: {{dirs: [further, hermes-gateway/workspace/hooks]}}\n"
     async with gateway_in(home, turn, settings=settings) as gateway:
         told = RecordingHook(gateway.registry, "tool:after")
         assert (await gateway.say("place"))["reply"] == "tried all"
         await gateway.registry.settled()
         errors = [str(event["error"]) for event in told.of("tool:after")]
-        assert all("not open to the agent" in error for error in errors[:-1])
-        assert len(errors) == len(places) + 1
+        assert all("not open to the agent" in error for error in errors[:-2])
+        assert (len(errors), errors[-2:]) == (len(places) + 2, ["None", "None"])
     placed = {path for path in home.rglob("*") if path.is_file()} - set(before)
     assert {path for path in placed if "hermes-gateway" not in path.parts} >= {home / "note.txt"}
     assert not [path for path in placed if path.read_bytes() == b"events: ['*']" and path.name != "note.txt"]

@@ -22,13 +22,17 @@ FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
 
 @dataclass(frozen=True, slots=True)
 class FileReach:
-    """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach."""
+    """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach.
+
+    `inner` are those of the roots that lie in what is forbidden and are open all the same.
+    """
 
     roots: tuple[Path, ...]
     files: Path
     unclaimed: Path
     forbidden: tuple[Path, ...] = ()
     instructions: tuple[Path, ...] = ()
+    inner: tuple[Path, ...] = ()
 
     def find_workspace(self, facts: Mapping[str, Any]) -> Workspace:
         """The files of the turn of which these are the facts; its folders are made if they are missing."""
@@ -38,4 +42,5 @@ class FileReach:
         is_alone = facts.get("chat_type", "dm") == "dm"
         opened = (*own, self.unclaimed) if role == "owner" and self.unclaimed.is_dir() else own
         ordered = (*roots, *opened) if is_alone else (*own, *roots, *opened[len(own) :])
-        return make_workspace(ordered, (*self.forbidden, self.files), self.instructions, opened)
+        inner = self.inner if is_admin(role) else ()
+        return make_workspace(ordered, (*self.forbidden, self.files), self.instructions, (*opened, *inner))

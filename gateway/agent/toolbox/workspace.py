@@ -46,7 +46,8 @@ class Workspace:
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
 
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
-    are open though they lie in what is forbidden; what is in one of them is also found beside it, where it once lay.
+    are open though they lie in what is forbidden, but for what is forbidden in them; what is in one of them is also
+    found beside it, where it once lay.
     """
 
     roots: tuple[Path, ...]
@@ -112,8 +113,9 @@ class Workspace:
             raise AgentError("no directory is open to the agent here: tools.roots in config.yaml names some")
         with _translate_errors(path):  # what changes while it is being resolved is not there
             real = Path(os.path.realpath(self._find_moved(self.roots[0] / Path(path).expanduser())))
-        is_opened = _is_below(real, self.opened)
-        if not is_opened and _is_below(real, self.forbidden):
+        forbidden = _find_depth(real, self.forbidden)
+        is_opened = _find_depth(real, self.opened) > forbidden
+        if forbidden and not is_opened:
             raise AgentError(f"{path} is not open to the agent")
         for root in self.opened if is_opened else self.roots:
             base = Path(os.path.realpath(root))
@@ -196,8 +198,10 @@ def _lock_folder(folder: int, path: str) -> Iterator[None]:
     yield  # closing the folder unlocks it
 
 
-def _is_below(real: Path, places: Iterable[Path]) -> bool:
-    return any(real.is_relative_to(os.path.realpath(place)) for place in places)
+def _find_depth(real: Path, places: Iterable[Path]) -> int:
+    """How deep the nearest of these places lies that holds it; 0: none does."""
+    real_places = (Path(os.path.realpath(place)) for place in places)
+    return max((len(place.parts) for place in real_places if real.is_relative_to(place)), default=0)
 
 
 def _find_inodes(places: Iterable[Path]) -> set[tuple[int, int]]:
