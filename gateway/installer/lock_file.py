@@ -28,7 +28,7 @@ from gateway.hooks.folders.installed import (
     InstalledSkill,
 )
 from gateway.hooks.folders.switches import write_atomically
-from gateway.hooks.folders.trusted_copy import has_digest, read_whole_folder
+from gateway.hooks.folders.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
 from gateway.installer.index_file import Kind
@@ -156,6 +156,7 @@ def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
         digest=hook.digest,
         path=path,
         packages=hook.packages,
+        packages_digest=make_digest(hook.packages_folder) if hook.packages_folder else "",
         grants=hook.grants,
     )
 
@@ -170,6 +171,12 @@ def _make_skill_entry(skill: FetchedSkill) -> InstalledSkill:
         path=path,
         hooks={hook.name: _make_entry(hook, f"{path}/{BROUGHT_FOLDER}/{hook.name}") for hook in skill.hooks},
     )
+
+
+def has_all_packages(home: Home, entry: InstalledHook) -> bool:
+    """Whether the packages that came with it lie there as they were installed, and how they were is known."""
+    folder = home.installed_hooks / PACKAGES_FOLDER / Path(entry.path).name
+    return has_packages(folder, entry.packages_digest) and bool(entry.packages_digest or not entry.packages)
 
 
 def remove_unused(home: Home) -> None:

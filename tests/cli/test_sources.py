@@ -19,6 +19,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -351,6 +352,22 @@ def test_a_hook_runs_with_the_packages_that_were_installed_for_it(
     gateway.say("hi")
     printed = gateway.home.hook_logs / "greet.log"
     gateway.until(lambda: printed.exists() and "it says hello" in printed.read_text())
+    (place_of_words,) = gateway.home.installed_hooks.glob(".packages/*/wordlist/__init__.py")
+    planted = place_of_words.parent / "__pycache__" / f"__init__.{sys.implementation.cache_tag}.pyc"
+    planted.parent.mkdir()
+    planted.write_bytes(b"planted")  # Python would run it in place of the source beside it
+    gateway.kill()
+    gateway.start()
+    assert "its packages are not what was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"]
+    mended = gateway.cli("hooks", "install", source, "--yes")
+    assert (mended.returncode, "greet is loaded" in mended.stderr) == (0, True), mended.stderr
+    lock = json.loads(gateway.home.hooks_lock.read_text())
+    digest = lock["hooks"]["greet"].pop("packages_digest")  # as an earlier version wrote it
+    gateway.home.hooks_lock.write_text(json.dumps(lock))
+    gateway.cli("hooks", "reload", "greet")
+    assert gateway.call("hooks.info", {"name": "greet"})["state"] == "loaded"
+    assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
+    assert lock_of(gateway)["greet"]["packages_digest"] == digest
 
 
 def make_source_package(path: Path, ran: Path) -> Path:

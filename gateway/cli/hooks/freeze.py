@@ -34,6 +34,7 @@ from gateway.installer.indexes import find_listed, is_own_index, make_listed_sou
 from gateway.installer.lock_file import (
     InstalledChange,
     change_installed,
+    has_all_packages,
     open_workspace,
     read_installed,
     read_installed_skills,
@@ -161,6 +162,8 @@ def select_missing(home: Home, wanted: Mapping[str, Entry], there: Mapping[str, 
 def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
     """Whether just that is installed, and lies there as it was installed."""
     if there is None or not has_digest(home.own_folder / there.path, there.digest):
+        return False
+    if isinstance(there, InstalledHook) and not has_all_packages(home, there):
         return False
     if isinstance(wanted, InstalledHook) and isinstance(there, InstalledHook) and wanted.packages != there.packages:
         return False

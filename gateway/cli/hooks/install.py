@@ -25,7 +25,7 @@ from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
+from gateway.installer.lock_file import InstalledChange, has_all_packages, read_installed, read_installed_skills
 from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
@@ -64,7 +64,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         is_known = has_digest(folder, before.digest)
         changes = list_manifest_changes(folder, now.folder, now.name) if is_known else (UNKNOWN,)
         more = (*list_missing_grants(now.manifest, before.grants), *changes, *packages)
-        return InstalledUpdate(before, now, folder, is_new, more)
+        return InstalledUpdate(before, now, folder, is_new, is_known and has_all_packages(self.home, before), more)
 
     def show(self, found: FetchedHook) -> None:
         show_request(found)

@@ -52,18 +52,17 @@ Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
 
 @dataclass(frozen=True, slots=True)
 class InstalledUpdate(Generic[Entry, Fetched]):
-    """What there is now, beside what is installed. `more`: what it asks for besides."""
+    """What there is now, beside what is installed, which is `intact` as long as it lies there as it was installed.
+
+    `more`: what it asks for besides.
+    """
 
     before: Entry
     now: Fetched
     folder: Path  # of what is installed
     is_new: bool
+    is_intact: bool
     more: tuple[str, ...]
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether what is installed lies there as it was installed."""
-        return has_digest(self.folder, self.before.digest)
 
 
 class Installer(ABC, Generic[Entry, Fetched]):

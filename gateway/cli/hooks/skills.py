@@ -96,7 +96,8 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
     def compare(self, before: InstalledSkill, now: FetchedSkill) -> SkillUpdate:
         folder, is_new = self.home.own_folder / before.path, before.digest != now.digest
-        return InstalledUpdate(before, now, folder, is_new, tuple(find_missing_grants(folder, before, now)))
+        is_intact = has_digest(folder, before.digest)
+        return InstalledUpdate(before, now, folder, is_new, is_intact, tuple(find_missing_grants(folder, before, now)))
 
     def show(self, found: FetchedSkill) -> None:
         show_skill(found)

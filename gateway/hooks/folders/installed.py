@@ -54,6 +54,7 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     path: str
     packages: tuple[str, ...] = ()  # which came with it: each with its version and the hashes of its files
+    packages_digest: str = ""  # of all that they are, laid out; an earlier version did not write it
     grants: HookGrants
 
 

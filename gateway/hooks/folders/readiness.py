@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import list_missing_grants
+from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.hooks.folders.manifest import Guard, Manifest, read_document
 from gateway.hooks.folders.reach import find_reach
 from gateway.hooks.folders.requirement import parse_requirement
@@ -20,11 +20,12 @@ from gateway.hooks.folders.services import HookServices, is_public_variable
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.folders.trusted_copy import has_packages, read_whole_folder
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
 NOT_AS_INSTALLED = "what lies in its folder is not what was installed"
+PACKAGES_CHANGED = "its packages are not what was installed"
 READS_UNKNOWN = "it reads the environment by a name that its source only puts together"
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
@@ -56,8 +57,8 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     try:
         if installed:
             version = replace(version, pinned=find_trust_digest(version, installed.digest))
-            if version.pinned != installed.digest:
-                return replace(version, state="broken", reason=f"{NOT_AS_INSTALLED}; install it again, or remove it")
+            if changed := _find_change(version, installed):
+                return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
         elif services.settings.trust == "pinned" or version.source.needs_trust:
             version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
             _adopt_trust_of_code(version, switches)
@@ -183,6 +184,13 @@ def _check_needs(
     places = (*version.source.places_of(version), *own, *around.packages)
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
+
+
+def _find_change(version: HookVersion, installed: InstalledHook) -> str:
+    """What of it is not as it was installed."""
+    if version.pinned != installed.digest:
+        return NOT_AS_INSTALLED
+    return "" if has_packages(version.packages, installed.packages_digest) else PACKAGES_CHANGED
 
 
 def find_trust_digest(version: HookVersion, known: str = "") -> str:

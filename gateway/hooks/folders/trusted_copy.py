@@ -7,6 +7,7 @@ data folder: what it writes beside its code stays in the copy.
 """
 
 import hashlib
+import io
 import os
 import shutil
 import stat
@@ -68,6 +69,30 @@ def has_digest(folder: Path, digest: str) -> bool:
         return read_whole_folder(folder, known=digest).digest == digest
     except HookError:
         return False
+
+
+def has_packages(folder: Path | None, digest: str) -> bool:
+    """The same of packages that came with a hook; `digest`: nothing, where an earlier version did not take it."""
+    try:
+        return not digest or (folder is not None and make_digest(folder) == digest)
+    except OSError:
+        return False
+
+
+def make_digest(folder: Path) -> str:
+    """Of all in it, however much, and nothing left out: of packages Python runs what it made of them before, too.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    total = hashlib.sha256()
+    for name, entry in list_hook_files(folder, lambda *_: False):
+        label = name.encode("utf-8", "surrogateescape")
+        is_link = entry.is_symlink()
+        with io.BytesIO(os.fsencode(Path(entry.path).readlink())) if is_link else Path(entry.path).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+        total.update(b"%s %d %s %s\n" % (b"link" if is_link else b"file", len(label), label, content))
+    return f"{PREFIX}{total.hexdigest()}"
 
 
 def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> TrustedFolder:
