@@ -26,6 +26,7 @@ from gateway.cli.output import (
     show_json,
     show_progress,
 )
+from gateway.cli.server_probe import probe_servers
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
@@ -34,12 +35,12 @@ from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources
-from gateway.daemon.journal import find_missing_client, open_servers
+from gateway.daemon.journal import find_missing_client
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
 from gateway.engine.sqlite.backup import verify_journal
-from gateway.errors import EngineError, ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
     DEGRADES,
@@ -178,17 +179,11 @@ def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator
         yield from missing
         return
     try:
-        anyio.run(_probe_servers, configuration)
+        for fault in anyio.run(probe_servers, configuration):
+            yield Finding(place, fault.what, fault.remedy, "error" if fault.is_grave else "warning")
     except GatewayError as error:
         what, _, remedy = str(error).partition("\n")
         yield Finding(place, what, remedy or "see docs/cluster.md")
-
-
-async def _probe_servers(configuration: Configuration) -> None:
-    async with await open_servers(configuration) as engine:
-        health = await engine.health()
-        if not health.ok:
-            raise EngineError(health.detail)
 
 
 def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:

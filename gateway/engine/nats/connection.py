@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import EngineError
@@ -153,7 +154,9 @@ class Connection:
                     raise
                 self.check_open()
                 if time.monotonic() > end:
-                    raise EngineError(f"the NATS server at {self.url} does not answer: {error}") from error
+                    raise EngineError(
+                        f"the NATS server at {self.url} does not answer: {error}{_explain(error)}"
+                    ) from error
             await asyncio.sleep(attempts.pause())
 
     def check_open(self) -> None:
@@ -171,6 +174,12 @@ class Connection:
 
     async def close(self) -> None:
         await self.client.close()
+
+
+def _explain(error: Exception) -> str:
+    """What is asked of JetStream, where there is none, nobody answers at once."""
+    is_off = isinstance(error.__cause__, NoRespondersError)
+    return "\nis JetStream on? it wants in nats.conf: jetstream { sync_interval: always }" if is_off else ""
 
 
 async def open_connection(url: str, user: str = "", password: str = "") -> Connection:

@@ -3,7 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -47,6 +48,15 @@ WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """As they say it: the largest message, and the stream of records, and the account."""
+
+    max_payload: int
+    stream: Mapping[str, Any]
+    account: Mapping[str, Any]
 
 
 async def open_nats(
@@ -285,6 +295,12 @@ class NatsEngine:
         except EngineError as error:
             return EngineHealth(False, str(error))
         return EngineHealth(True, "well", int(state["messages"]), int(state["bytes"]))
+
+    async def inspect(self) -> ServerState:
+        """What the servers say of themselves to a client."""
+        client = self._connection.client
+        stream, account = await self._call(f"STREAM.INFO.{self._names.stream}"), await self._call("INFO")
+        return ServerState(client.max_payload, stream, account)
 
     def failure(self) -> str:
         lost_at = self._connection.lost_at

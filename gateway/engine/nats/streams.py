@@ -99,7 +99,8 @@ async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]
     except ServerRefusal as refusal:
         raise EngineError(f"the NATS server does not keep the stream {name!r}: {refusal}") from refusal
     config: dict[str, Any] = found["config"]
-    copies = wanted["num_replicas"] if "cluster" in found else 1  # a server that is alone may have several addresses
+    is_alone = "name" not in found.get("cluster", {})  # a server that is may have several addresses
+    copies = 1 if is_alone else wanted["num_replicas"]
     for setting, value in (wanted | {"num_replicas": copies}).items():
         _check_setting(name, setting, value, config.get(setting))
     return config

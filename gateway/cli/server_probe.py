@@ -1,0 +1,120 @@
+"""Whether NATS servers keep a journal as it must be kept: what they say of themselves to a client, and to a monitor.
+
+What only a monitor is told (whether they write to the disk before they say yes) is asked where `NATS_MONITOR` says, and
+else at the usual port of each server that is named; an answer there is no duty, unless the address was named.
+"""
+
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from gateway.config.loading import Configuration
+from gateway.daemon.journal import open_servers
+from gateway.errors import EngineError
+
+MONITOR = "NATS_MONITOR"
+USUAL_PORT = 8222
+PATIENCE = 2.0
+MOST_BYTES = 1_000_000
+FULL_SHARE = 0.9
+SERVERS_WANTED = 3
+
+
+class ServerFault(NamedTuple):
+    """What is wrong with the servers, and what helps."""
+
+    what: str
+    remedy: str
+    is_grave: bool = False
+
+
+async def probe_servers(configuration: Configuration) -> list[ServerFault]:
+    """Raises EngineError: nobody answers, or what is kept there cannot be a journal."""
+    async with await open_servers(configuration) as engine:
+        health = await engine.health()
+        if not health.ok:
+            raise EngineError(health.detail)
+        told = await engine.inspect()
+    named = len(configuration.settings.engine.split(","))
+    return [
+        *_check_copies(told.stream, named),
+        *_check_room("the account on the NATS servers", told.account.get("storage", 0), _limit_of(told.account)),
+        *_check_room(
+            f"the stream {told.stream['config']['name']!r}",
+            told.stream["state"]["bytes"],
+            told.stream["config"]["max_bytes"],
+        ),
+        *_check_payload(told.max_payload),
+        *(fault for address, is_named in _list_monitors(configuration) for fault in _ask_monitor(address, is_named)),
+    ]
+
+
+def _check_copies(stream: Mapping[str, Any], named: int) -> Iterator[ServerFault]:
+    """As many as are wanted, and all of them there."""
+    name, copies, cluster = stream["config"]["name"], stream["config"]["num_replicas"], stream.get("cluster", {})
+    if "name" not in cluster and named > 1:
+        what = f"{named} servers are named, and the one that answers is in no cluster: it alone keeps the journal"
+        yield ServerFault(what, "have them be one cluster: see docs/cluster.md")
+    if "name" not in cluster:
+        return
+    if copies < SERVERS_WANTED:
+        what = (
+            f"{copies} of the servers keep the stream {name!r}: where one is lost, the journal is lost or stands still"
+        )
+        yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3; the same with {name}-keys")
+    if named < SERVERS_WANTED:
+        what = f"`engine` names {named} of the servers of a cluster: where that is away, no gateway can start"
+        yield ServerFault(what, "name three: engine: nats://ONE:4222,TWO:4222,THREE:4222")
+    for one in cluster.get("replicas") or []:
+        if one.get("offline") or not one["current"]:
+            how = "is not there" if one.get("offline") else "is behind"
+            yield ServerFault(f"the server {one['name']} {how}: the journal has a copy less", "look at that server")
+
+
+def _limit_of(account: Mapping[str, Any]) -> int:
+    return int(account.get("limits", {}).get("max_storage", -1))
+
+
+def _check_room(what: str, used: int, limit: int) -> Iterator[ServerFault]:
+    if limit > 0 and used > FULL_SHARE * limit:
+        remedy = "raise that limit, or have less kept: journal.retention"
+        yield ServerFault(f"{what} has {used} bytes of {limit}; full, no message is taken", remedy, is_grave=True)
+
+
+def _check_payload(largest: int) -> Iterator[ServerFault]:
+    """The servers' own limit is one MiB."""
+    if largest < 1024 * 1024:
+        what = f"the NATS server takes messages of {largest} bytes at most; longer texts may not go through"
+        yield ServerFault(what, "leave max_payload out of nats.conf")
+
+
+def _list_monitors(configuration: Configuration) -> Iterator[tuple[str, bool]]:
+    """The addresses to ask, and whether somebody named them."""
+    if named := configuration.environ.get(MONITOR, ""):
+        yield from ((address.strip().rstrip("/"), True) for address in named.split(","))
+        return
+    for server in configuration.settings.engine.split(","):
+        host = urlsplit(server if "//" in server else f"nats://{server}").hostname
+        yield f"http://{host}:{USUAL_PORT}", False
+
+
+def _ask_monitor(address: str, is_named: bool) -> Iterator[ServerFault]:
+    try:
+        if not address.startswith(("http://", "https://")):
+            raise ValueError("it is no address of the form http://HOST:8222")
+        with urllib.request.urlopen(f"{address}/varz", timeout=PATIENCE) as answer:  # noqa: S310 - checked: http
+            told = json.loads(answer.read(MOST_BYTES))
+        server, kept = told["server_name"], told["jetstream"]["config"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if is_named:
+            what = f"the monitor of a NATS server at {address} cannot be read: {error}"
+            yield ServerFault(what, f"set {MONITOR} to where it is, or leave it out")
+        return
+    if not kept.get("sync_always"):
+        seconds = int(kept.get("sync_interval", 0)) // 1_000_000_000
+        what = f"the NATS server {server} writes to its disk every {seconds} s: lost power loses what was acknowledged"
+        yield ServerFault(what, "set in its nats.conf: jetstream { sync_interval: always }")
+    used = int(told["jetstream"].get("stats", {}).get("storage", 0))
+    yield from _check_room(f"JetStream on the NATS server {server}", used, int(kept.get("max_storage", -1)))

@@ -1,0 +1,92 @@
+"""What doctor says of real NATS servers that do not keep a journal as they should, and of those that do."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine import NewRecord
+from gateway.engine.nats.engine import open_nats
+from gateway.errors import EngineError
+from gateway.testing import GatewayProcess
+from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+
+
+def run_anew(server: NatsServer, *replaced: tuple[str, str]) -> None:
+    """With another nats.conf; what it kept stays."""
+    server.kill()
+    path = server.folder / "nats.conf"
+    text = path.read_text()
+    for old, new in replaced:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    server.start()
+
+
+async def fill(url: str) -> None:
+    """Until the account is full."""
+    async with await open_nats(url, "a", "b") as engine:
+        with suppress(EngineError):
+            while True:
+                await engine.append(NewRecord("gw.x", b"x" * 1000))
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[NatsServer]]:
+    with run_servers(tmp_path_factory.mktemp("nats-3"), 3) as servers:
+        yield servers
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as one:
+        yield one
+
+
+def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
+    """What doctor says of the journal."""
+    gateway.configure(f"engine: {engine}\nmodel: {{provider: demo}}\n")
+    gateway.environ["NATS_MONITOR"] = monitor
+    said = " ".join(gateway.cli("doctor").stdout.split())
+    return said.partition("journal:")[2].partition(" room:")[0].strip()
+
+
+def test_servers_that_are_well(gateway: GatewayProcess, three: list[NatsServer]) -> None:
+    monitors = ",".join(f"http://127.0.0.1:{one.monitor}" for one in three)
+    assert say(gateway, ",".join(one.url for one in three), monitors) == "fine"
+
+
+def test_one_of_three_that_is_not_there(gateway: GatewayProcess, three: list[NatsServer]) -> None:
+    said = say(gateway, f"{three[0].url}/part")
+    assert "names 1 of the servers of a cluster" in said
+    assert "name three: engine:" in said
+    three[2].kill()
+    gateway.until(lambda: "the server n2 is" in say(gateway, f"{three[0].url}/part"), 60)
+    three[2].start()
+
+
+def test_a_server_alone_in_all_that_it_may_lack(gateway: GatewayProcess, tmp_path: Path) -> None:
+    with run_servers(tmp_path / "nats", 1) as (server,):
+        run_anew(server, ("sync_interval: always", 'sync_interval: "2m"'), ("host:", "max_payload: 100000\nhost:"))
+        (nobody,) = find_free_ports(1)
+        said = say(gateway, server.url, f"http://127.0.0.1:{server.monitor},http://127.0.0.1:{nobody}")
+        assert "writes to its disk every 120 s" in said
+        assert "jetstream { sync_interval: always }" in said
+        assert f"127.0.0.1:{nobody} cannot be read" in said
+        assert "messages of 100000 bytes at most" in said
+        assert "servers" not in said
+        named = ",".join([server.url, f"nats://localhost:{server.port}", server.url])
+        assert "3 servers are named, and the one that answers is in no cluster" in say(gateway, named)
+        limited = "accounts { A: { jetstream: {max_disk: 100K}, users: [{user: a, password: b}] } }\nhost:"
+        run_anew(server, ("max_payload: 100000\nhost:", limited), ('sync_interval: "2m"', "sync_interval: always"))
+        gateway.environ |= {"NATS_USER": "a", "NATS_PASSWORD": "b"}
+        assert say(gateway, server.url) == "fine"
+        anyio.run(fill, server.url)
+        assert "the account on the NATS servers has" in say(gateway, server.url)
+        run_anew(server, ("jetstream {\n", "jetstream {\n  enabled: false\n"))
+        assert "is JetStream on?" in say(gateway, server.url)
