@@ -82,7 +82,7 @@ IMPORTED_LATE = {
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
     ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
-    ("gateway/daemon/journal.py", "gateway"): "the library of NATS is an extra",
+    ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.

@@ -1,6 +1,7 @@
 """The process in which the gateway makes a copy by itself: beside it, so that its memory and its loop stay as they are.
 
-One argument, JSON: the home, and how many copies stay. It prints what it made, or ends with 1 and says why not.
+One argument, JSON: the home, how many copies stay, and the servers that keep the journal, if any do (who asks them is
+in the environment). It prints what it made, or ends with 1 and says why not.
 """
 
 import json
@@ -11,7 +12,8 @@ from pathlib import Path
 
 from gateway.backup.archive import write_archive
 from gateway.backup.backup_folder import expire_own, make_own_name, open_backup_folder
-from gateway.config.home import Home
+from gateway.backup.shared_journal import PASSWORD, USER, JournalServers
+from gateway.config.home import Home, get_process_environment
 from gateway.errors import GatewayError
 
 NICENESS = 10  # whoever talks to the agent comes first
@@ -20,11 +22,14 @@ NICENESS = 10  # whoever talks to the agent comes first
 def main(settings: str) -> int:
     told = json.loads(settings)
     home = Home(Path(told["home"]))
+    environ = get_process_environment()
+    url = told.get("servers", "")
+    servers = JournalServers(url, environ.get(USER, ""), environ.get(PASSWORD, "")) if url else None
     os.umask(0o077)
     os.nice(NICENESS)
     try:
         with open_backup_folder(home.backups) as folder:
-            made = write_archive(home, folder / make_own_name(time.time()), with_env=False)
+            made = write_archive(home, folder / make_own_name(time.time()), with_env=False, servers=servers)
             expire_own(folder, told["keep"])
     except GatewayError as error:
         return _fail(str(error))

@@ -24,6 +24,7 @@ from typing import BinaryIO, TypeAlias
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
 from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, HomeFile, list_files
+from gateway.backup.shared_journal import JournalServers, create_shared_backup
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup
@@ -100,12 +101,21 @@ class DigestReader(io.RawIOBase):
         return data
 
 
-def write_archive(home: Home, target: Path, *, with_env: bool, count: CountBytes = ignore_bytes) -> WrittenArchive:
+def write_archive(
+    home: Home,
+    target: Path,
+    *,
+    with_env: bool,
+    servers: JournalServers | None = None,
+    count: CountBytes = ignore_bytes,
+) -> WrittenArchive:
     """Copy a home as it is now, whether a gateway serves it or not; the copy is read again before it gets its name.
+
+    `servers` keep the journal; without them it lies in the home.
 
     Raises:
         BackupError: there is nothing to copy, or the target exists already.
-        EngineError: the journal is damaged.
+        EngineError: the journal is damaged, or the servers that keep it do not answer.
     """
     if os.path.lexists(target):
         raise BackupError(f"{target} exists already; name a file that does not")
@@ -113,7 +123,7 @@ def write_archive(home: Home, target: Path, *, with_env: bool, count: CountBytes
     work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=target.parent))
     try:
         part = work / "archive"
-        journal, digests, left_out = _write(home, part, work, count, with_env=with_env)
+        journal, digests, left_out = _write(home, part, work, count, servers, with_env=with_env)
         if not digests:
             raise BackupError(f"there is nothing in {home.root} that could be copied")
         if read_archive(part).digests != digests:
@@ -127,7 +137,7 @@ def write_archive(home: Home, target: Path, *, with_env: bool, count: CountBytes
 
 
 def _write(
-    home: Home, part: Path, work: Path, count: CountBytes, *, with_env: bool
+    home: Home, part: Path, work: Path, count: CountBytes, servers: JournalServers | None, *, with_env: bool
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
     journal, left_out = None, dict[str, str]()
     with _open_archive(part, count) as writer:
@@ -135,9 +145,10 @@ def _write(
             why = found.why_not or _add_file(writer, found, work)
             if why:
                 left_out[found.name] = why
-        if home.journal.exists():
-            journal = create_backup(home.journal, work / "journal.db")
-            with (work / "journal.db").open("rb") as file:
+        if servers or home.journal.exists():
+            copied = work / "journal.db"
+            journal = create_shared_backup(servers, copied) if servers else create_backup(home.journal, copied)
+            with copied.open("rb") as file:
                 writer.add(JOURNAL, file)
         secrets = [] if with_env or not home.env.exists() else sorted(read_environment({}, home.env).environ)
         if secrets:

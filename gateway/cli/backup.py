@@ -10,18 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.archive import WrittenArchive, write_archive
 from gateway.backup.archive_reader import ReadArchive, is_archive, read_archive
 from gateway.backup.backup_folder import open_backup_folder
 from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX, list_files
 from gateway.backup.restore import restore_archive
+from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
 from gateway.cli.output import format_ago, print_note, show_progress, show_result
-from gateway.config.home import Home
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import read_configuration
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
-from gateway.errors import ExitCode
+from gateway.errors import EngineError, ExitCode
 from gateway.yaml_source.units import format_count
 
 JOURNAL_ENDING = ".db"
+MIGRATE = "hermes-gateway migrate --to nats"
 Done: TypeAlias = tuple[dict[str, object], str, tuple[str, ...]]
 EMPTY = JournalContents(0, 0, None, 0)
 
@@ -55,21 +59,22 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def create(args: argparse.Namespace, home: Home) -> Done:
+    servers = read_servers(home)
     if args.file is None:
         with open_backup_folder(home.backups) as folder:
-            made = write_home(home, folder / time.strftime("%Y%m%d-%H%M%S.tar.gz"), with_env=args.with_env)
+            made = write_home(home, folder / time.strftime("%Y%m%d-%H%M%S.tar.gz"), servers, with_env=args.with_env)
     elif args.file.endswith(JOURNAL_ENDING):
         path = Path(args.file)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with show_progress(f"copying {home.journal}"):
-            found = create_backup(home.journal, path)
+        with show_progress(f"copying {servers.url if servers else home.journal}"):
+            found = create_shared_backup(servers, path) if servers else create_backup(home.journal, path)
         return (
             list_facts(path, found),
             f"{path}: {format_count(found.records, 'record')}, {found.size} bytes",
             found.damaged,
         )
     else:
-        made = write_home(home, Path(args.file), with_env=args.with_env)
+        made = write_home(home, Path(args.file), servers, with_env=args.with_env)
     for name, why in made.left_out.items():
         print_note(f"left out: {name}: {why}")
     journal = made.journal or EMPTY
@@ -78,7 +83,17 @@ def create(args: argparse.Namespace, home: Home) -> Done:
     return facts, f"{made.path}: {held}", journal.damaged
 
 
-def write_home(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
+def read_servers(home: Home) -> JournalServers | None:
+    """Those that keep the journal, as far as the configuration can be read."""
+    configuration, _findings = read_configuration(load_settings_schema(), home, get_process_environment())
+    if configuration:
+        return find_servers(configuration)
+    if not home.journal.exists():
+        print_note(f"there is no journal in {home.root}; whether NATS servers keep one, {home.config} cannot say")
+    return None
+
+
+def write_home(home: Home, target: Path, servers: JournalServers | None, *, with_env: bool) -> WrittenArchive:
     paths = [home.journal, *(one.path for one in list_files(home, with_env=with_env) if not one.why_not)]
     total, done = sum(path.stat().st_size for path in paths if path.exists()), 0
 
@@ -87,10 +102,15 @@ def write_home(home: Home, target: Path, *, with_env: bool) -> WrittenArchive:
         done += read
 
     with show_progress(f"copying {home.root}", lambda: (min(done, total), total)):
-        return write_archive(home, target, with_env=with_env, count=count)
+        return write_archive(home, target, with_env=with_env, servers=servers, count=count)
 
 
 def verify(args: argparse.Namespace, home: Home) -> Done:
+    if not args.file and (servers := read_servers(home)):
+        raise EngineError(
+            f"{servers.url} keeps the journal, and no file here\nlook at the servers: hermes-gateway doctor; "
+            "at a copy: hermes-gateway backup verify FILE"
+        )
     path = Path(args.file) if args.file else home.journal
     with show_progress(f"checking {path}"):
         return verify_copy(path)
@@ -116,6 +136,8 @@ def restore(args: argparse.Namespace, home: Home) -> Done:
         with show_progress(f"checking {path}"):
             old = restore_backup(path, home.journal)
         remove_search_index(home.search)
+        for note in describe_servers(home):
+            print_note(note)
         text = f"{home.journal} is now what {path} holds" + (f"; the old one is {old}" if old else "")
         return {"journal": str(home.journal), "replaced": str(old) if old else None}, text, ()
     with show_progress(f"checking {path}"):
@@ -140,8 +162,16 @@ def list_notes(archive: ReadArchive, home: Home) -> Iterator[str]:
     for name, why in archive.left_out.items():
         if name != ENV:
             yield f"it was left out when the copy was made: {name}: {why}"
+    if JOURNAL in archive.digests:
+        yield from describe_servers(home)
     if Path(archive.home) != home.root:
         yield f"conversations from before name their files as they lay in {archive.home}"
+
+
+def describe_servers(home: Home) -> Iterator[str]:
+    """What is left to do where no gateway reads what lies in the home."""
+    if servers := read_servers(home):
+        yield f"{servers.url} keeps the journal: what lies in {home.journal} now is taken there with: {MIGRATE}"
 
 
 def describe(found: JournalContents) -> str:

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
+from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import probe_model
 from gateway.cli.output import (
@@ -26,7 +27,7 @@ from gateway.cli.output import (
     show_json,
     show_progress,
 )
-from gateway.cli.server_probe import probe_servers
+from gateway.cli.server_probe import MONITOR, probe_servers
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
@@ -152,8 +153,8 @@ def check_version(found: DoctorTarget) -> Iterator[Finding]:
 def check_journal(found: DoctorTarget) -> Iterator[Finding]:
     """The file from end to end, and what was set aside beside it; or the servers that keep it."""
     path = found.home.journal
-    if found.configuration and found.configuration.settings.engine:
-        yield from check_servers(found, found.configuration)
+    if found.configuration and (servers := find_servers(found.configuration)):
+        yield from check_servers(found, found.configuration, servers)
         return
     if path.exists():
         remedy = "stop the gateway and restore a backup: backup restore FILE"
@@ -169,7 +170,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
             yield make_finding(kept, "a damaged journal was set aside", remedy, "warning")
 
 
-def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator[Finding]:
+def check_servers(found: DoctorTarget, configuration: Configuration, servers: JournalServers) -> Iterator[Finding]:
     """Whether the NATS servers answer, and keep a journal as we need it."""
     place = found.place_of("engine")
     if found.home.journal.exists():
@@ -179,7 +180,7 @@ def check_servers(found: DoctorTarget, configuration: Configuration) -> Iterator
         yield from missing
         return
     try:
-        for fault in anyio.run(probe_servers, configuration):
+        for fault in anyio.run(probe_servers, servers, configuration.environ.get(MONITOR, "")):
             yield Finding(place, fault.what, fault.remedy, "error" if fault.is_grave else "warning")
     except GatewayError as error:
         what, _, remedy = str(error).partition("\n")

@@ -16,12 +16,13 @@ import anyio
 import anyio.lowlevel
 
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.backup.shared_journal import JournalServers, find_servers, open_servers
 from gateway.cli.backup import remove_search_index
 from gateway.cli.output import show_progress, show_result
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, load_configuration
+from gateway.config.loading import load_configuration
 from gateway.daemon.home_lock import reserve_home
-from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node_name, keep_lease, open_servers, take_lease
+from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node_name, keep_lease, take_lease
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
@@ -85,17 +86,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
-    servers = configuration.settings.engine
-    if not servers:
+    servers = find_servers(configuration)
+    if servers is None:
         raise ConfigError(
             f"`engine` names no NATS servers: {home.config}\nset it, also where the journal comes from them: "
             "engine: nats://HOST:4222"
         )
-    copy = JournalCopy(home, servers)
+    copy = JournalCopy(home, servers.url)
+    name = configuration.settings.node.name or find_node_name(home.node_name, home.root)
     take = take_to_servers if args.to == "nats" else take_to_file
-    home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with reserve_home(home.lock, PATIENCE), show_progress("the journal", lambda: (copy.done, copy.total)):
-        anyio.run(take, copy, configuration)
+        anyio.run(take, copy, servers, f"{name} (migrate)")
     show_result(copy.list_facts(), describe(copy, args.to), as_json=args.json)
 
 
@@ -110,10 +111,10 @@ def describe(copy: JournalCopy, to: str) -> str:
     return f"{copy.servers} holds now what {copy.home.journal} was: {counted}{kept}"
 
 
-async def take_to_servers(copy: JournalCopy, configuration: Configuration) -> None:
+async def take_to_servers(copy: JournalCopy, address: JournalServers, name: str) -> None:
     """Raises EngineError; the file is as before then."""
     path = copy.home.journal
-    async with reserve_servers(copy.home, configuration) as engine:
+    async with reserve_servers(address, name) as engine:
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
         if mark is not None and mark not in (Mark(FILLING, copy.place), Mark(FILLED, copy.place)):
             raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
@@ -141,10 +142,10 @@ async def copy_to_servers(copy: JournalCopy, servers: "NatsJournal") -> None:
     file.close()
 
 
-async def take_to_file(copy: JournalCopy, configuration: Configuration) -> None:
+async def take_to_file(copy: JournalCopy, address: JournalServers, name: str) -> None:
     """Raises EngineError; the servers' copy is as before then."""
     path, moved = copy.home.journal, Mark(MOVED, copy.place)
-    async with reserve_servers(copy.home, configuration) as engine:
+    async with reserve_servers(address, name) as engine:
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
         if mark is not None and mark != moved:
             raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
@@ -175,16 +176,15 @@ async def copy_to_file(copy: JournalCopy, engine: "NatsEngine", part: Path) -> N
 
 
 @asynccontextmanager
-async def reserve_servers(home: Home, configuration: Configuration) -> "AsyncIterator[NatsEngine]":
+async def reserve_servers(address: JournalServers, name: str) -> "AsyncIterator[NatsEngine]":
     """The servers' journal, on which no gateway works meanwhile; EngineError: one does."""
-    name = f"{configuration.settings.node.name or find_node_name(home.node_name, home.root)} (migrate)"
-    async with await open_servers(configuration, takes_marked=True) as engine:
+    async with await open_servers(address, takes_marked=True) as engine:
         lease = None
         with anyio.move_on_after(LEASE_SECONDS + PATIENCE):  # one that was killed has it for a while
             lease = await take_lease(engine, name, None)
         if lease is None:
             holder = await engine.holder(LEASE)
-            raise EngineError(f"{holder} works on the journal at {configuration.settings.engine}; stop it first")
+            raise EngineError(f"{holder} works on the journal at {address.url}; stop it first")
         async with keep_lease(lease):
             yield engine
 

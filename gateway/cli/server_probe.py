@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from gateway.config.loading import Configuration
-from gateway.daemon.journal import open_servers
+from gateway.backup.shared_journal import JournalServers, open_servers
 from gateway.errors import EngineError
 
 MONITOR = "NATS_MONITOR"
@@ -30,14 +29,18 @@ class ServerFault(NamedTuple):
     is_grave: bool = False
 
 
-async def probe_servers(configuration: Configuration) -> list[ServerFault]:
-    """Raises EngineError: nobody answers, or what is kept there cannot be a journal."""
-    async with await open_servers(configuration) as engine:
+async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFault]:
+    """`monitors`: addresses that somebody named.
+
+    Raises:
+        EngineError: nobody answers, or what is kept there cannot be a journal.
+    """
+    async with await open_servers(servers) as engine:
         health = await engine.health()
         if not health.ok:
             raise EngineError(health.detail)
         told = await engine.inspect()
-    named = len(configuration.settings.engine.split(","))
+    named = len(servers.url.split(","))
     return [
         *_check_copies(told.stream, named),
         *_check_room("the account on the NATS servers", told.account.get("storage", 0), _limit_of(told.account)),
@@ -47,7 +50,11 @@ async def probe_servers(configuration: Configuration) -> list[ServerFault]:
             told.stream["config"]["max_bytes"],
         ),
         *_check_payload(told.max_payload),
-        *(fault for address, is_named in _list_monitors(configuration) for fault in _ask_monitor(address, is_named)),
+        *(
+            fault
+            for address, is_named in _list_monitors(servers, monitors)
+            for fault in _ask_monitor(address, is_named)
+        ),
     ]
 
 
@@ -90,12 +97,12 @@ def _check_payload(largest: int) -> Iterator[ServerFault]:
         yield ServerFault(what, "leave max_payload out of nats.conf")
 
 
-def _list_monitors(configuration: Configuration) -> Iterator[tuple[str, bool]]:
+def _list_monitors(servers: JournalServers, named: str) -> Iterator[tuple[str, bool]]:
     """The addresses to ask, and whether somebody named them."""
-    if named := configuration.environ.get(MONITOR, ""):
+    if named:
         yield from ((address.strip().rstrip("/"), True) for address in named.split(","))
         return
-    for server in configuration.settings.engine.split(","):
+    for server in servers.url.split(","):
         host = urlsplit(server if "//" in server else f"nats://{server}").hostname
         yield f"http://{host}:{USUAL_PORT}", False
 

@@ -31,6 +31,7 @@ from gateway.agent.context_files import HELD, ContextFiles
 from gateway.agent.mcp import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.backup.shared_journal import find_servers
 from gateway.chats import ChatJournal, ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.home import Home
@@ -157,7 +158,7 @@ class Gateway:
         self.registry = registry
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
-        self.backups = ScheduledBackups(home, lambda: self.settings.backup)
+        self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
         self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)

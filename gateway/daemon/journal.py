@@ -12,11 +12,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import anyio
 
-from gateway.agent.libraries import describe_install, is_installed, load_library
+from gateway.agent.libraries import describe_install, is_installed
+from gateway.backup.shared_journal import find_servers, open_servers
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.daemon.shutdown import exit_now
@@ -25,9 +26,6 @@ from gateway.engine.interface import Lease
 from gateway.errors import EngineError, ExitCode
 from gateway.hooks.folders.switches import write_atomically
 from gateway.yaml_source import Finding, SourceLocation
-
-if TYPE_CHECKING:
-    from gateway.engine.nats.engine import NatsEngine
 
 CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -53,12 +51,13 @@ async def open_journal(
         EngineError: it cannot be opened.
     """
     settings = configuration.settings
-    if not settings.engine:
+    servers = find_servers(configuration)
+    if servers is None:
         async with await open_sqlite(home.journal, max_bytes=settings.journal.max_size or None) as engine:
             yield engine
         return
     name = settings.node.name or find_node_name(home.node_name, home.root)
-    async with await open_servers(configuration) as nats:
+    async with await open_servers(servers) as nats:
         lease = await take_lease(nats, name, report_waiting)
         nats.work_alone(lease)
         async with keep_lease(lease):
@@ -86,25 +85,6 @@ def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
     if configuration.settings.engine and not is_installed(CLIENT):
         place = configuration.origins.get("engine") or SourceLocation("engine")
         yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
-
-
-async def open_servers(configuration: Configuration, *, takes_marked: bool = False) -> "NatsEngine":
-    """The journal that NATS servers keep, whoever works on it; `takes_marked`: also on its way to us or from us.
-
-    Raises:
-        ConfigError: the client of NATS is not installed.
-        EngineError: it cannot be opened.
-    """
-    load_library(CLIENT)
-    from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
-
-    environ = configuration.environ
-    return await open_nats(
-        configuration.settings.engine,
-        environ.get("NATS_USER", ""),
-        environ.get("NATS_PASSWORD", ""),
-        takes_marked=takes_marked,
-    )
 
 
 async def take_lease(engine: Engine, name: str, report_waiting: ReportWaiting | None) -> "JournalLease":

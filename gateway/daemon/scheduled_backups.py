@@ -17,6 +17,7 @@ import anyio.abc
 
 import gateway
 from gateway.backup.backup_folder import list_own
+from gateway.backup.shared_journal import PASSWORD, USER, JournalServers
 from gateway.config.home import Home
 from gateway.config.settings import BackupSettings
 from gateway.logs.text import to_one_line
@@ -32,10 +33,14 @@ class ScheduledBackups:
     """Copies of the home, when they are due, and what became of the last one."""
 
     def __init__(
-        self, home: Home, settings: Callable[[], BackupSettings], clock: Callable[[], float] = time.time
+        self,
+        home: Home,
+        settings: Callable[[], BackupSettings],
+        servers: JournalServers | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.trouble = ""
-        self._home, self._settings, self._clock = home, settings, clock
+        self._home, self._settings, self._servers, self._clock = home, settings, servers, clock
         self._retry_at = 0.0
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -63,11 +68,11 @@ class ScheduledBackups:
         return max(last + settings.every if last <= now else 0.0, min(self._retry_at, now + RETRY_PAUSE))
 
     async def _make(self, settings: BackupSettings) -> None:
-        told = json.dumps({"home": str(self._home.root), "keep": settings.keep})
+        servers = self._servers or JournalServers("")
+        told = json.dumps({"home": str(self._home.root), "keep": settings.keep, "servers": servers.url})
+        environ = {"PYTHONPATH": LIBRARY, USER: servers.user, PASSWORD: servers.password}
         command = [sys.executable, "-P", "-m", "gateway.backup", told]
-        done = await anyio.run_process(
-            command, check=False, env={"PYTHONPATH": LIBRARY}, stdin=subprocess.DEVNULL, cwd="/"
-        )
+        done = await anyio.run_process(command, check=False, env=environ, stdin=subprocess.DEVNULL, cwd="/")
         if done.returncode == 0:
             made, self.trouble = json.loads(done.stdout), ""
             log.info("a backup was made: %s, %d bytes", made["file"], made["size"])

@@ -80,10 +80,9 @@ class NatsJournal:
         """The highest that there ever was."""
         return await self._reader.read_end()
 
-    async def read(self) -> AsyncIterator[StoredRecord]:
-        """All records, with the limits that they got later."""
+    async def read(self, after: int = 0) -> AsyncIterator[StoredRecord]:
+        """All records behind that one, with the limits that they got later."""
         later = await list_removals(self._connection, self._names)
-        after = 0
         while True:
             page = await self._reader.read_page(self._names.stored_filter(">"), after, PAGE)
             for record in page.records:
@@ -213,10 +212,21 @@ class NatsJournal:
         """How far they are. What they are owed the server says to nobody, but delivers; so it is in our hands then."""
         return [await self._read_consumer(name) for name in names]
 
+    async def read_floors(self, names: Iterable[str]) -> list[StoredConsumer]:
+        """Up to where all is done, while somebody works on: what is behind that, they are owed."""
+        found = [await self._read_state(name) for name in names]
+        return [
+            StoredConsumer(name, self._list_patterns(one), int(one["ack_floor"]["stream_seq"]), {})
+            for name, one in zip(names, found, strict=True)
+        ]
+
+    def _list_patterns(self, state: Mapping[str, Any]) -> tuple[str, ...]:
+        config = state["config"]
+        return tuple(map(self._names.pattern_of_filter, config.get("filter_subjects") or [config["filter_subject"]]))
+
     async def _read_consumer(self, name: str) -> StoredConsumer:
         found = await self._read_state(name)
-        filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
-        patterns = tuple(map(self._names.pattern_of_filter, filters))
+        patterns = self._list_patterns(found)
         floor, owed = int(found["delivered"]["stream_seq"]), dict[int, int]()
         hold = found["config"]["ack_wait"] / NANOSECONDS
         consumer = NatsConsumer(self._connection, self._names, self._reader, ConsumerSpec(name, patterns, hold))

@@ -1,0 +1,85 @@
+"""A copy of the journal that NATS servers keep, made while a gateway works on it.
+
+What is appended meanwhile is in it too: whatever is removed for its sake may have gone before it was read. What a
+consumer had in its hands it is given once more by whoever goes on with the copy.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+
+from gateway.agent.libraries import load_library
+from gateway.config.loading import Configuration
+from gateway.engine.sqlite.backup import JournalContents, verify_journal
+from gateway.engine.sqlite.whole_journal import make_journal_file
+from gateway.errors import EngineError
+
+if TYPE_CHECKING:
+    from gateway.engine.nats.engine import NatsEngine
+
+MOST_TIMES = 100  # that it is looked whether more has come
+USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
+
+
+class JournalServers(NamedTuple):
+    """Where they are, and who asks them."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+
+
+def find_servers(configuration: Configuration) -> JournalServers | None:
+    """Those that keep the journal; None: it lies in the home."""
+    environ, url = configuration.environ, configuration.settings.engine
+    return JournalServers(url, environ.get(USER, ""), environ.get(PASSWORD, "")) if url else None
+
+
+async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
+    """The journal that they keep, whoever works on it; `takes_marked`: also on its way to us or from us.
+
+    Raises:
+        ConfigError: the client of NATS is not installed.
+        EngineError: it cannot be opened.
+    """
+    load_library("nats")
+    from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
+
+    return await open_nats(servers.url, servers.user, servers.password, takes_marked=takes_marked)
+
+
+def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:
+    """As a file that a gateway can go on with; it is verified before it gets its name.
+
+    Raises:
+        ConfigError: the client of NATS is not installed.
+        EngineError: the servers do not answer, the target exists already, or the disk is full.
+    """
+    if target.exists():
+        raise EngineError(f"{target} exists already; name a file that does not")
+    part = target.with_name(f"{target.name}.part")
+    try:
+        anyio.run(_copy, servers, part)
+        contents = verify_journal(part)
+        part.rename(target)
+    except OSError as error:
+        raise EngineError(f"{target} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return contents
+
+
+async def _copy(servers: JournalServers, part: Path) -> None:
+    async with await open_servers(servers) as engine:
+        journal, reached = engine.get_journal(), 0
+        with make_journal_file(part) as file:
+            for _ in range(MOST_TIMES):
+                end = await journal.read_last_seq()
+                async for record in journal.read(reached):
+                    file.add(record)
+                    reached = record.seq
+                if await journal.read_last_seq() == end:
+                    break
+            file.add_consumers(await journal.read_floors(await engine.consumers()))
+            file.end(await journal.read_last_seq())
