@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
-from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, EngineError
@@ -370,3 +370,16 @@ def test_a_pattern_that_another_says_too_is_dropped() -> None:
     assert not has_pattern("a.*", "a.>")
     assert has_pattern("a.>", "a.*.b")
     assert matches("a.>", "a.x.b")
+
+
+@pytest.mark.parametrize(
+    ("url", "servers", "name"),
+    [
+        ("nats://one:4222", "nats://one:4222", "hermes"),
+        ("nats://one:4222,two:4222,three:4222", "nats://one:4222,nats://two:4222,nats://three:4222", "hermes"),
+        ("tls://one:4222,two:4222/work", "tls://one:4222,tls://two:4222", "work"),
+        ("tls://one:4222,tls://two:4222/work", "tls://one:4222,tls://two:4222", "work"),
+    ],
+)
+def test_an_address_names_servers_and_the_journal(url: str, servers: str, name: str) -> None:
+    assert split_address(url) == (servers, name)

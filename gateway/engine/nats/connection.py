@@ -78,6 +78,7 @@ class Connection:
         self.client = client
         self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
         self.lost_at: float | None = None
+        self.fault = ""  # what was wrong with the connection the last time
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()
         self._listeners: dict[str, Answers] = {}
@@ -167,6 +168,10 @@ class Connection:
         if self.lost_at is None:
             self.lost_at = time.monotonic()
 
+    async def note_fault(self, error: Exception) -> None:
+        self.fault = str(error) or type(error).__name__
+        log.debug("the connection to NATS: %s", self.fault)
+
     async def note_return(self) -> None:
         self.lost_at = None
         for act in self.on_return:
@@ -197,17 +202,21 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
                 reconnect_time_wait=1,
                 disconnected_cb=connection.note_loss,
                 reconnected_cb=connection.note_return,
-                error_cb=_log_error,
+                error_cb=connection.note_fault,
             )
     except (NatsError, OSError, TimeoutError) as error:
         await client.close()
-        why = str(error) or f"not within {PATIENCE:g} s"
-        raise EngineError(f"no NATS server answers at {url}: {why}; is it running?") from error
+        why = str(error) or connection.fault or f"not within {PATIENCE:g} s"
+        raise EngineError(f"no NATS server answers at {url}: {why}; {_find_remedy(why)}") from error
     return connection
 
 
-async def _log_error(error: Exception) -> None:
-    log.debug("the connection to NATS: %s", error)
+def _find_remedy(why: str) -> str:
+    if "authorization" in why.lower():
+        return "it wants the user and password that it knows, as NATS_USER and NATS_PASSWORD"
+    if "certificate" in why.lower():
+        return "it wants an authority that this machine knows, or one that SSL_CERT_FILE names"
+    return "is it running?"
 
 
 def decode_headers(text: str) -> dict[str, str]:

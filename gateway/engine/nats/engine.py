@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from urllib.parse import urlsplit
 
 from gateway.engine.interface import (
     ConsumerSpec,
@@ -70,7 +69,7 @@ async def open_nats(
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
-    servers, name = _split(url)
+    servers, name = split_address(url)
     engine = NatsEngine(await open_connection(servers, user, password), Names(name), window)
     try:
         await engine.start()
@@ -82,13 +81,14 @@ async def open_nats(
     return engine
 
 
-def _split(url: str) -> tuple[str, str]:
-    """The servers, and the name of the journal."""
-    path = urlsplit(url.rpartition(",")[2]).path
+def split_address(url: str) -> tuple[str, str]:
+    """The servers, and the name of the journal; what the first one says before its host holds for them all."""
+    scheme, separator, rest = url.partition("://")
+    hosts, _, path = rest.replace(f"{scheme}://", "").partition("/")
     name = path.strip("/") or DEFAULT_NAME
     if not STREAM_NAME.fullmatch(name):
         raise EngineError(f"{name!r} is no name for a journal: it takes letters, digits, '-' and '_', 32 at most")
-    return url.removesuffix(path), name
+    return ",".join(f"{scheme}{separator}{host}" for host in hosts.split(",")), name
 
 
 class NatsEngine:
