@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from gateway.config.home import get_process_environment
 
 START_SECONDS = 60.0
 
@@ -41,13 +43,18 @@ class NatsServer:
             urls = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
             lines.append(f"cluster {{\n  name: test\n  listen: 127.0.0.1:{self.cluster_port}\n  routes: [{urls}]\n}}")
         (self.folder / "nats.conf").write_text("\n".join(lines) + "\n")
+        self.environ: Mapping[str, str] = {}  # beside that of the tests
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         program = Path(sys.executable).parent / "nats-server"
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [program, "-c", self.folder / "nats.conf"], stdout=log, stderr=log, start_new_session=True
+                [program, "--config", self.folder / "nats.conf"],
+                env={**get_process_environment(), **self.environ},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def kill(self) -> None:

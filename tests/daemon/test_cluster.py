@@ -1,0 +1,138 @@
+"""The files for three NATS servers and two gateways as they are shipped, by real processes; and TLS."""
+
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from gateway.engine.nats.engine import open_nats
+from gateway.testing import GatewayProcess
+from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
+from tests.installer.servers import make_certificate
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+
+DOCS = Path(__file__).parents[2] / "docs"
+CONF = (DOCS / "nats.conf").read_text("utf-8")
+COMPOSE = yaml.safe_load((DOCS / "cluster.yaml").read_text("utf-8"))
+SERVERS = ("one", "two", "three")
+PASSWORD = "a-long-word"
+SCRIPT = ({"user": "", "text": "I heard you."},) * 40
+
+
+def fill_in(environ: Mapping[str, str]) -> dict[str, str]:
+    """As compose does it, from its `.env`."""
+    return {name: re.sub(r"\$\{NATS_PASSWORD:\?[^}]*\}", PASSWORD, value) for name, value in environ.items()}
+
+
+class Cluster:
+    """What compose would start, on loopback: ports take the place of hosts."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        ports = find_free_ports(9)
+        self.client, self.monitor, self.route = (dict(zip(SERVERS, ports[n::3], strict=True)) for n in range(3))
+        self.servers = {name: self.make_server(folder, name) for name in SERVERS}
+        for server in self.servers.values():
+            stack.callback(server.kill)
+            server.start()
+        wait_until_ready(list(self.servers.values()))
+        self.gateways = {name: stack.enter_context(self.make_gateway(folder, name)) for name in ("first", "second")}
+
+    def make_server(self, folder: Path, name: str) -> NatsServer:
+        service = COMPOSE["services"][name]
+        server = NatsServer(folder, name, (self.client[name], self.monitor[name], self.route[name]))
+        text = CONF.replace("0.0.0.0:4222", f"127.0.0.1:{self.client[name]}")
+        text = text.replace("0.0.0.0:8222", f"127.0.0.1:{self.monitor[name]}").replace(
+            '"/data"', f'"{server.folder}/data"'
+        )
+        text = text.replace("0.0.0.0:6222", f"127.0.0.1:{self.route[name]}")
+        for host, port in self.route.items():
+            text = text.replace(f"nats://{host}:6222", f"nats://127.0.0.1:{port}")
+        (server.folder / "nats.conf").write_text(text)
+        assert service["command"] == ["--config", "/etc/nats/nats.conf"]
+        assert service["volumes"] == ["./nats.conf:/etc/nats/nats.conf:ro", f"{name}:/data"]
+        server.environ = fill_in(service["environment"])
+        return server
+
+    def make_gateway(self, folder: Path, name: str) -> GatewayProcess:
+        gateway = GatewayProcess(folder / name / "home")
+        environ = fill_in(COMPOSE["services"][name]["environment"])
+        for host, port in self.client.items():
+            environ["GATEWAY_ENGINE"] = environ["GATEWAY_ENGINE"].replace(f"{host}:4222", f"127.0.0.1:{port}")
+        environ["NATS_MONITOR"] = ",".join(f"http://127.0.0.1:{port}" for port in self.monitor.values())
+        gateway.environ |= environ
+        gateway.script(*SCRIPT)
+        return gateway
+
+    async def find_leader(self) -> str:
+        """The server through which all records go."""
+        url = self.gateways["first"].environ["GATEWAY_ENGINE"]
+        async with await open_nats(url, "gateway", PASSWORD) as engine:
+            return str((await engine.inspect()).stream["cluster"]["leader"])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield Cluster(tmp_path, stack)
+
+
+def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluster: Cluster) -> None:
+    first, second = cluster.gateways.values()
+    first.start()
+    second.process = second.spawn("run")
+    second.until(lambda: second.home.log.exists() and "first works on the journal" in second.home.log.read_text(), 60)
+    assert "stands by: first works on the journal" in second.cli("status").stdout
+    assert first.say("good morning")["reply"] == "I heard you."
+    assert "journal: fine" in first.cli("doctor").stdout
+    leader = anyio.run(cluster.find_leader)
+    cluster.servers[leader].kill()
+    assert first.say("still there?")["reply"] == "I heard you."
+    assert f"the server {leader} is" in " ".join(first.cli("doctor").stdout.split())
+    cluster.servers[leader].start()
+    assert first.process
+    first.process.send_signal(signal.SIGKILL)
+    second.until(second._is_ready, 30)
+    assert second.say("who is there?")["reply"] == "I heard you."
+    session = second.call("sessions.list")["sessions"][0]["session_id"]
+    entries = second.call("sessions.show", {"session": session})["entries"]
+    said = [one["content"] for one in entries if one["role"] == "user"]
+    assert said == ["good morning", "still there?", "who is there?"]
+    second.environ["NATS_PASSWORD"] = "another"
+    refused = " ".join(second.cli("doctor").stdout.split())
+    assert "as NATS_USER and NATS_PASSWORD" in refused
+
+
+def test_compose_starts_what_there_is(tmp_path: Path) -> None:
+    services: dict[str, Any] = COMPOSE["services"]
+    assert [*services] == [*SERVERS, "first", "second"]
+    named = {volume.partition(":")[0] for one in services.values() for volume in one["volumes"]} - {"./nats"}
+    assert {name for name in named if "/" not in name} == set(COMPOSE["volumes"])
+    assert all(port.startswith("127.0.0.1:") for one in services.values() for port in one.get("ports", ()))
+    (network,) = COMPOSE["networks"]["own"]["ipam"]["config"]
+    for name in ("first", "second"):
+        environ = services[name]["environment"]
+        assert environ["GATEWAY_WEB_TRUSTED_PROXIES"] == network["gateway"]
+        assert environ["GATEWAY_WEB_URL"].rpartition(":")[2] == services[name]["ports"][0].split(":")[1]
+        assert re.findall(r"(\w+):4222", environ["GATEWAY_ENGINE"]) == [*SERVERS]
+
+
+def test_tls_is_asked_for_and_a_server_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path / "server.pem")
+    with run_servers(tmp_path / "nats", 1) as (server,), GatewayProcess(tmp_path / "home") as gateway:
+        server.kill()
+        conf = server.folder / "nats.conf"
+        conf.write_text(f'{conf.read_text()}tls {{\n  cert_file: "{certificate}"\n  key_file: "{certificate}"\n}}\n')
+        server.start()
+        gateway.script(*SCRIPT, settings=f"engine: {server.url.replace('nats:', 'tls:')}\n")
+        refused = " ".join(gateway.cli("doctor").stdout.split())
+        assert "one that SSL_CERT_FILE names" in refused
+        gateway.environ["SSL_CERT_FILE"] = str(certificate)
+        gateway.start()
+        assert gateway.say("hello")["reply"] == "I heard you."
