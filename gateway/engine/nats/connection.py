@@ -78,7 +78,6 @@ class Connection:
         self.client = client
         self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
         self.lost_at: float | None = None
-        self.fault = ""  # what was wrong with the connection the last time
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()
         self._listeners: dict[str, Answers] = {}
@@ -168,10 +167,6 @@ class Connection:
         if self.lost_at is None:
             self.lost_at = time.monotonic()
 
-    async def note_fault(self, error: Exception) -> None:
-        self.fault = str(error) or type(error).__name__
-        log.debug("the connection to NATS: %s", self.fault)
-
     async def note_return(self) -> None:
         self.lost_at = None
         for act in self.on_return:
@@ -190,7 +185,13 @@ def _explain(error: Exception) -> str:
 async def open_connection(url: str, user: str = "", password: str = "") -> Connection:
     """Raises EngineError: nobody is there, or a server that is too old."""
     client = _OrderedClient()
-    connection = Connection(client, url)
+    connection, fault = Connection(client, url), ""
+
+    async def note_fault(error: Exception) -> None:
+        nonlocal fault
+        fault = str(error) or type(error).__name__
+        log.debug("the connection to NATS: %s", fault)
+
     try:
         async with asyncio.timeout(PATIENCE):  # the server may come up beside us
             await client.connect(
@@ -202,11 +203,11 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
                 reconnect_time_wait=1,
                 disconnected_cb=connection.note_loss,
                 reconnected_cb=connection.note_return,
-                error_cb=connection.note_fault,
+                error_cb=note_fault,
             )
     except (NatsError, OSError, TimeoutError) as error:
         await client.close()
-        why = str(error) or connection.fault or f"not within {PATIENCE:g} s"
+        why = str(error) or fault or f"not within {PATIENCE:g} s"
         raise EngineError(f"no NATS server answers at {url}: {why}; {_find_remedy(why)}") from error
     return connection
 

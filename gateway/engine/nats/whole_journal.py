@@ -65,9 +65,6 @@ class NatsJournal:
         self._reader = reader
         self._writer = writer
         self._window = window
-        self._waiting: list[StoredMessage] = []
-        self._bytes = 0
-        self._end = 0  # of what is stored
 
     async def set_mark(self, mark: str) -> None:
         await set_mark(self._connection, self._names, mark)
@@ -102,70 +99,22 @@ class NatsJournal:
         Raises:
             EngineError: it could not be done; the mark says so.
         """
-        large: list[_Pieces] = []
-        is_begun = False
+        filler: _StreamFiller | None = None
         for number, one in enumerate(records, 1):
             if one.is_over():
                 continue
-            if not is_begun:
-                await self._begin(one.seq, mark)
-                is_begun = True
-            await self._fill_gap(one.seq - 1)
-            await self._put(self._encode(one, large))
+            filler = filler or await self._begin(one.seq, mark)
+            await filler.fill_gap(one.seq - 1)
+            await filler.add(one)
             report(number)
-        if not is_begun:
-            await self._begin(last_seq + 1, mark)
-        await self._fill_gap(last_seq)
-        for pieces in large:
-            for message in split_body(pieces.where, pieces.data, self._room, pieces.limit):
-                await self._put(message)
-        await self._write()
+        filler = filler or await self._begin(last_seq + 1, mark)
+        await filler.fill_gap(last_seq)
+        await filler.end()
         await self._connection.call(f"STREAM.PURGE.{self._names.stream}", filter=self._names.gap)
 
-    async def _begin(self, first_seq: int, mark: str) -> None:
+    async def _begin(self, first_seq: int, mark: str) -> "_StreamFiller":
         await replace_stream(self._connection, self._names, self._window, first_seq, mark)
-        self._end = first_seq - 1
-
-    @property
-    def _room(self) -> int:
-        return self._connection.client.max_payload - ROOM
-
-    async def _fill_gap(self, upto: int) -> None:
-        while self._end + len(self._waiting) < upto:
-            await self._put(StoredMessage(self._names.gap, b"", {}))
-
-    def _encode(self, one: StoredRecord, large: list[_Pieces]) -> StoredMessage:
-        headers = {WRITTEN: repr(one.ts)}
-        if one.msg_id is not None:
-            headers |= {MESSAGE_ID: digest_of(one.msg_id), ID: json.dumps(one.msg_id)}
-        limit = {} if one.until is None else {LIFETIME: str(max(1, math.ceil(one.until - time.time())))}
-        stored = self._names.stored(one.subject, one.msg_id)
-        if len(one.data) <= self._room:
-            return StoredMessage(stored, one.data, headers | limit)
-        piece_id = f"taken-{one.seq}"
-        large.append(_Pieces(self._names.piece(stored, piece_id), one.data, limit))
-        count = math.ceil(len(one.data) / self._room)
-        return StoredMessage(stored, b"", headers | limit | {BODY: f"{piece_id} {count}"})
-
-    async def _put(self, message: StoredMessage) -> None:
-        self._waiting.append(message)
-        self._bytes += len(message.data)
-        if len(self._waiting) == MOST or self._bytes > BATCH_BYTES:
-            await self._write()
-
-    async def _write(self) -> None:
-        """What waits, as one batch, exactly behind what is stored: whether a lost answer was a yes, the end says."""
-        if not self._waiting:
-            return
-        self._waiting[0].headers[EXPECTED_END] = str(self._end)
-        end, why = self._end + len(self._waiting), "it counts otherwise"
-        try:
-            await self._connection.insist(partial(self._writer.send, self._waiting))
-        except ServerRefusal as refusal:
-            why = str(refusal)
-        if await self._reader.read_end() != end:
-            raise EngineError(f"the NATS server does not take the records along: {why}")
-        self._end, self._waiting, self._bytes = end, [], 0
+        return _StreamFiller(self._connection, self._names, self._reader, self._writer, first_seq - 1)
 
     async def add_consumer(self, one: StoredConsumer) -> None:
         """Make it where it is, and have it deliver again what it is owed, and only that.
@@ -249,3 +198,70 @@ class NatsJournal:
 def _find_end(headers: Mapping[str, str]) -> float:
     """When the server removes a record."""
     return time_of(headers["Nats-Time-Stamp"]) + float(headers[LIFETIME].removesuffix("s"))
+
+
+class _StreamFiller:
+    """Puts records into a stream that is empty, one right behind the other. `end`: of what is stored."""
+
+    def __init__(
+        self, connection: Connection, names: Names, reader: RecordReader, writer: RecordWriter, end: int
+    ) -> None:
+        self._connection = connection
+        self._names = names
+        self._reader = reader
+        self._writer = writer
+        self._end = end
+        self._waiting: list[StoredMessage] = []
+        self._bytes = 0
+        self._large: list[_Pieces] = []
+
+    async def fill_gap(self, upto: int) -> None:
+        while self._end + len(self._waiting) < upto:
+            await self._put(StoredMessage(self._names.gap, b"", {}))
+
+    async def add(self, one: StoredRecord) -> None:
+        await self._put(self._encode(one))
+
+    @property
+    def _room(self) -> int:
+        return self._connection.client.max_payload - ROOM
+
+    def _encode(self, one: StoredRecord) -> StoredMessage:
+        headers = {WRITTEN: repr(one.ts)}
+        if one.msg_id is not None:
+            headers |= {MESSAGE_ID: digest_of(one.msg_id), ID: json.dumps(one.msg_id)}
+        limit = {} if one.until is None else {LIFETIME: str(max(1, math.ceil(one.until - time.time())))}
+        stored = self._names.stored(one.subject, one.msg_id)
+        if len(one.data) <= self._room:
+            return StoredMessage(stored, one.data, headers | limit)
+        piece_id = f"taken-{one.seq}"
+        self._large.append(_Pieces(self._names.piece(stored, piece_id), one.data, limit))
+        count = math.ceil(len(one.data) / self._room)
+        return StoredMessage(stored, b"", headers | limit | {BODY: f"{piece_id} {count}"})
+
+    async def _put(self, message: StoredMessage) -> None:
+        self._waiting.append(message)
+        self._bytes += len(message.data)
+        if len(self._waiting) == MOST or self._bytes > BATCH_BYTES:
+            await self._write()
+
+    async def end(self) -> None:
+        """The pieces of what is large, and what waits."""
+        for pieces in self._large:
+            for message in split_body(pieces.where, pieces.data, self._room, pieces.limit):
+                await self._put(message)
+        await self._write()
+
+    async def _write(self) -> None:
+        """What waits, as one batch, exactly behind what is stored: whether a lost answer was a yes, the end says."""
+        if not self._waiting:
+            return
+        self._waiting[0].headers[EXPECTED_END] = str(self._end)
+        end, why = self._end + len(self._waiting), "it counts otherwise"
+        try:
+            await self._connection.insist(partial(self._writer.send, self._waiting))
+        except ServerRefusal as refusal:
+            why = str(refusal)
+        if await self._reader.read_end() != end:
+            raise EngineError(f"the NATS server does not take the records along: {why}")
+        self._end, self._waiting, self._bytes = end, [], 0
