@@ -38,6 +38,7 @@ from gateway.engine.stored_journal import (
     parse_mark,
 )
 from gateway.errors import ConfigError, EngineError
+from gateway.yaml_source.units import format_count
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
@@ -103,7 +104,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
 def describe(copy: JournalCopy, to: str) -> str:
     if not copy.digest.records:
         return f"nothing was taken along: {copy.servers if to == 'nats' else copy.home.journal} has the journal"
-    counted = f"{copy.digest.records} records, {len(copy.consumers)} consumers, sha256 {copy.digest.value}"
+    records, consumers = format_count(copy.digest.records, "record"), format_count(len(copy.consumers), "consumer")
+    counted = f"{records}, {consumers}, sha256 {copy.digest.value}"
     if to == "sqlite":
         left = "leave `engine` out of config.yaml, and start the gateway"
         return f"{copy.home.journal} is now what {copy.servers} held: {counted}; {left}"
