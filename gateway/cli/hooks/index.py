@@ -104,7 +104,7 @@ def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> Non
         for text in (one.description, f"from {known.address}"):
             print_data(to_one_line(text, 500), "  ", *(() if text == one.description else ("dim",)))
     if not found:
-        what = f"a {kind} with that in its name or description" if args.word else f"a {kind}"
+        what = f"a {kind} with that in its name or description" if args.word else f"any {kind}"
         print_note(f"no index has {what}; to add one: hermes-gateway hooks index add ADDRESS --key KEY")
 
 
