@@ -195,7 +195,8 @@ class Engine(Protocol):
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         """Remove what matches, behind `after` and up to and with `upto`, and say how much it was.
 
-        Sequences never return.
+        Sequences never return. Where servers keep the journal, what was given back with `nak` and has not come again
+        may come after `ack_wait` alone.
 
         The oldest go first; a crash in the middle leaves the rest. Message ids go with their records.
         """
@@ -216,7 +217,8 @@ class Engine(Protocol):
     async def depth(self, name: str) -> int:
         """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer.
 
-        Where several servers keep the journal, it may count a moment late what was just appended.
+        Where servers keep the journal, it may count a moment late what was just appended, and too much until that is
+        reached where something was purged.
         """
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
