@@ -105,6 +105,20 @@ def test_an_installed_hook_runs_held_to_what_it_says(gateway: GatewayProcess, gr
     assert (found["origin"], found["restricted"]) == ("installed", "it was installed")
 
 
+def test_what_the_owners_settings_add_needs_no_yes(gateway: GatewayProcess, greet: Path) -> None:
+    gateway.configure("hooks: {greet: {env: [GREET_KEY], on_error: deny}}\n")
+    gateway.environ["GREET_KEY"] = "loud"
+    put(greet, {"HOOK.yaml": MANIFEST.replace("events:", "intercepts:").replace("agent:end", "message:sending")})
+    put(
+        greet,
+        {"handler.py": "import os\n\n\ndef handle(name, context):\n    print('the key is', os.environ['GREET_KEY'])\n"},
+    )
+    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
+    gateway.start()
+    assert gateway.cli("hooks", "fire", "greet", "message:sending").returncode == 0
+    assert "the key is loud" in gateway.cli("hooks", "logs", "greet").stdout
+
+
 @pytest.mark.row("T25")
 def test_what_was_changed_since_does_not_run(gateway: GatewayProcess, greet: Path) -> None:
     gateway.cli("hooks", "install", str(greet), "--yes")

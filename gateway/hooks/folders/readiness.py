@@ -36,6 +36,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     may be started."""
     if not version.is_ready:
         return version
+    written = version.manifest  # what the owner's settings add was agreed to by who wrote them
     version = _apply_settings(version, services)
     if off := why_not_enabled(version, services.settings, switches):
         return replace(version, state="disabled", reason=off, denied=None)
@@ -68,7 +69,8 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     state, reason = _check_needs(version, manifest, services, is_trusted)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
     denied = version.denied if state != "pending" or switches.find_trusted(version.name) else None
-    if state == "registered" and installed and (excess := "; ".join(list_missing_grants(manifest, installed.grants))):
+    excess = "; ".join(list_missing_grants(written, installed.grants)) if written and installed else ""
+    if state == "registered" and excess:
         what = f"it says more than was agreed to when it was installed ({excess})"
         return replace(version, state="pending", reason=f"{what}; install it again to agree to that")
     return replace(version, state=state, reason=reason, denied=denied)
