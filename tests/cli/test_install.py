@@ -119,6 +119,16 @@ def test_what_the_owners_settings_add_needs_no_yes(gateway: GatewayProcess, gree
     assert "the key is loud" in gateway.cli("hooks", "logs", "greet").stdout
 
 
+def test_what_was_not_agreed_to_is_not_fired(gateway: GatewayProcess, greet: Path) -> None:
+    put(greet, {"HOOK.yaml": "name: greet\nintercepts: [message:sending]\non_error: deny\n"})
+    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
+    agreed = gateway.home.hooks_lock.read_text()
+    gateway.home.hooks_lock.write_text(agreed.replace('"deny"', '"skip"'))
+    gateway.start()
+    fired = gateway.cli("hooks", "fire", "greet", "message:sending")
+    assert (fired.returncode, "greet is pending: it says more than was agreed to" in fired.stderr) == (1, True)
+
+
 @pytest.mark.row("T25")
 def test_what_was_changed_since_does_not_run(gateway: GatewayProcess, greet: Path) -> None:
     gateway.cli("hooks", "install", str(greet), "--yes")

@@ -262,7 +262,7 @@ class FolderHooks:
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""
         hook = self._hook(name)
-        if hook.current is None or hook.current.manifest is None or hook.process.state in ("broken", "disabled"):
+        if hook.current is None or hook.current.manifest is None or hook.process.state in {*OFF_STATES, "broken"}:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
         sample = make_event(event, fields)
         is_decision = verb_of(hook.current.manifest, event) == "intercept"
