@@ -10,6 +10,7 @@ import lzma
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -84,6 +85,7 @@ def extract_archive(archive: Path, into: Path) -> None:
         ValueError,
         zipfile.BadZipFile,
         lzma.LZMAError,
+        zlib.error,
         RuntimeError,
         NotImplementedError,
     ) as error:

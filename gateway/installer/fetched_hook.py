@@ -9,7 +9,6 @@ from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.errors import HookError
 from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
 from gateway.hermes.sources import HermesFolderSource
-from gateway.hooks.folders.hook_files import list_hook_files
 from gateway.hooks.folders.installed import HookGrants
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.folders.reach import describe_network
@@ -179,17 +178,6 @@ def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> 
     yield "writes", ", ".join(("a folder of its own for data", *manifest.writes))
     yield "network", describe_network(manifest.net, manifest.url)
     yield "packages", ", ".join(line.partition(" ")[0] for line in packages)
-
-
-def list_text_files(folder: Path) -> dict[str, str | None]:
-    """What is in it, by name; None for what is no text."""
-    found: dict[str, str | None] = {}
-    for name, entry in list_hook_files(folder) if folder.is_dir() else ():
-        try:
-            found[name] = Path(entry.path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            found[name] = None
-    return found
 
 
 def describe_changes(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
 from gateway.hooks.folders.manifest import MANIFEST_FILE
 from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch
 from gateway.logs.text import to_one_line
@@ -88,6 +89,10 @@ def _read(folder: Path, offered: str, work: Path) -> Skill:
 
 def _read_brought(folder: Path) -> list[FetchedHook]:
     found = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+    for one in found:
+        if not HOOK_NAME.match(one.name):
+            what = f"{to_one_line(one.name)!r} is no name for a hook that a skill brings"
+            raise HookError(f"{what}\nit takes lower-case letters, digits, '-' and '_', at most 61 of them")
     hooks = [read_hook(one) for one in found]
     for hook in hooks:
         if hook.manifest.requires.python:

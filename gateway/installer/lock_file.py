@@ -106,9 +106,10 @@ def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
     Folders that are named no more go with `remove_unused`.
 
     Raises:
-        HookError: something of it changed meanwhile; all is as it was.
+        HookError: something of it changed meanwhile, or two skills bring hooks of one name; all is as it was.
         OSError: the disk is full; likewise.
     """
+    _check_brought_names(home, change)
     moves = [*_lay_out(home, change, work / "staged")]
     entries = {hook.name: _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}") for hook in change.hooks}
     skills = {skill.name: _make_skill_entry(skill) for skill in change.skills}
@@ -121,6 +122,18 @@ def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
                 _move(staged, target, undo)
         _write(home, entries, skills, change)
         undo.pop_all()
+
+
+def _check_brought_names(home: Home, change: InstalledChange) -> None:
+    """One alone of two would run, and the conversations that have the other one's skill would lack a guard."""
+    replaced = {*change.gone_skills, *(skill.name for skill in change.skills)}
+    others = {name: skill for name, skill in read_installed_skills(home).items() if name not in replaced}
+    owners = {hook: name for name, skill in others.items() for hook in skill.hooks}
+    for skill in change.skills:
+        for hook in skill.hooks:
+            if (owner := owners.setdefault(hook.name, skill.name)) != skill.name:
+                what = f"the skill {skill.name} brings a hook {hook.name}, and so does {owner}: one alone would run"
+                raise HookError(f"{what}\nremove that one first: hermes-gateway skills remove {owner}")
 
 
 def _lay_out(home: Home, change: InstalledChange, place: Path) -> Iterator[tuple[Path | None, Path]]:

@@ -136,6 +136,8 @@ def install_packages(locked: Sequence[str], place: Path, near: Path | None = Non
         options = ("-q", WHEELS_ALONE, "--no-deps", "--require-hashes", *(() if tool.is_uv else ("--no-compile",)))
         names = [line.partition(" ")[0] for line in locked]
         _run((*tool.bounded_words, *options, *beside, "--target", str(place), "-r", file.name), names)
+    for made in [*place.rglob("__pycache__")]:  # no backup keeps what Python makes anew
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:

@@ -105,30 +105,6 @@ def test_an_installed_hook_runs_held_to_what_it_says(gateway: GatewayProcess, gr
     assert (found["origin"], found["restricted"]) == ("installed", "it was installed")
 
 
-def test_what_the_owners_settings_add_needs_no_yes(gateway: GatewayProcess, greet: Path) -> None:
-    gateway.configure("hooks: {greet: {env: [GREET_KEY], on_error: deny}}\n")
-    gateway.environ["GREET_KEY"] = "loud"
-    put(greet, {"HOOK.yaml": MANIFEST.replace("events:", "intercepts:").replace("agent:end", "message:sending")})
-    put(
-        greet,
-        {"handler.py": "import os\n\n\ndef handle(name, context):\n    print('the key is', os.environ['GREET_KEY'])\n"},
-    )
-    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
-    gateway.start()
-    assert gateway.cli("hooks", "fire", "greet", "message:sending").returncode == 0
-    assert "the key is loud" in gateway.cli("hooks", "logs", "greet").stdout
-
-
-def test_what_was_not_agreed_to_is_not_fired(gateway: GatewayProcess, greet: Path) -> None:
-    put(greet, {"HOOK.yaml": "name: greet\nintercepts: [message:sending]\non_error: deny\n"})
-    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
-    agreed = gateway.home.hooks_lock.read_text()
-    gateway.home.hooks_lock.write_text(agreed.replace('"deny"', '"skip"'))
-    gateway.start()
-    fired = gateway.cli("hooks", "fire", "greet", "message:sending")
-    assert (fired.returncode, "greet is pending: it says more than was agreed to" in fired.stderr) == (1, True)
-
-
 @pytest.mark.row("T25")
 def test_what_was_changed_since_does_not_run(gateway: GatewayProcess, greet: Path) -> None:
     gateway.cli("hooks", "install", str(greet), "--yes")
@@ -200,7 +176,8 @@ def test_packages_are_pinned_and_nothing_of_them_runs(gateway: GatewayProcess, t
     points = "[hermes_gateway.hooks]\ngreet = greetings.greet\n"
     wheels = tmp_path / "wheels"
     make_wheel(wheels, "greetings", files, ["wordlist>=1"], points)
-    make_wheel(wheels, "wordlist", {"wordlist/__init__.py": "HELLO = 'hello'\n"}, version="1.2")
+    stale = {"wordlist/__pycache__/__init__.cpython-311.pyc": "made by somebody else"}
+    make_wheel(wheels, "wordlist", {"wordlist/__init__.py": "HELLO = 'hello'\n", **stale}, version="1.2")
     uv = shutil.which("uv", path=f"{gateway.environ['PATH']}:{ROOT / '.uv' / 'bin'}")  # made the tests' environment
     assert uv
     path = f"{Path(uv).parent}:{gateway.environ['PATH']}" if tool == "uv" else "/usr/bin:/bin"
@@ -219,10 +196,14 @@ def test_packages_are_pinned_and_nothing_of_them_runs(gateway: GatewayProcess, t
     assert [line.partition(" ")[0] for line in locked] == ["greetings==1.0", "wordlist==1.2"]
     assert all("--hash=sha256:" in line for line in locked)
     assert "hello" in gateway.cli("hooks", "test", "greet").stdout
+    assert not [*gateway.home.installed_hooks.rglob("__pycache__")]  # which no backup keeps
 
     frozen = tmp_path / "frozen.json"
     frozen.write_text(gateway.cli("hooks", "freeze").stdout)
     make_wheel(wheels, "wordlist", {"wordlist/__init__.py": "HELLO = 'other'\n"}, version="1.2")
+    changed = gateway.cli("hooks", "update", "--yes")
+    assert (changed.returncode, "asks for more: packages: wordlist==1.2" in changed.stdout) == (1, True), changed.stderr
+    assert lock_of(gateway)["greet"]["packages"] == locked
     gateway.cli("hooks", "remove", "greet")
     other = gateway.cli("hooks", "sync", str(frozen), "--yes")
     assert (other.returncode, lock_of(gateway)) == (1, {}), other.stderr

@@ -93,6 +93,17 @@ def test_its_hook_is_held_to_what_it_says(gateway: GatewayProcess, coffee: Path)
 
 
 @pytest.mark.row("T25")
+def test_no_skill_brings_a_hook_in_place_of_another_skills(gateway: GatewayProcess, coffee: Path) -> None:
+    assert gateway.cli("skills", "install", str(coffee), "--yes").returncode == 0
+    before = gateway.home.hooks_lock.read_bytes()
+    tea = put(coffee.parent / "tea", {**COFFEE, "SKILL.md": TEXT.replace("coffee", "tea")})
+    refused = gateway.cli("skills", "install", str(tea), "--yes")
+    assert (refused.returncode, "tea brings a hook loud, and so does coffee" in refused.stderr) == (1, True)
+    assert gateway.home.hooks_lock.read_bytes() == before
+    assert gateway.cli("skills", "remove", "coffee").returncode == 0
+    assert gateway.cli("skills", "install", str(tea), "--yes").returncode == 0
+
+
 @pytest.mark.parametrize("name", ["SKILL.md", "hooks/loud/handler.py"])
 def test_what_was_changed_since_is_not_learnt(gateway: GatewayProcess, coffee: Path, name: str) -> None:
     gateway.cli("skills", "install", str(coffee), "--yes")
@@ -217,6 +228,7 @@ HOSTILE = {
     "odd name": ({"SKILL.md": TEXT.replace("name: coffee", "name: ../../x")}, "is no name for a skill"),
     "no words": ({"SKILL.md": "Grind it.\n"}, "has no front matter"),
     "a broken hook": ({**COFFEE, "hooks/loud/HOOK.yaml": "events: ["}, "would not run"),
+    "a name like another one": ({**COFFEE, "hooks/boot-md /HOOK.yaml": GUARD}, "'boot-md ' is no name for a hook"),
     "no hook": ({**COFFEE, "hooks/odd/README": "x"}, "is no hook"),
     "packages": ({**COFFEE, "hooks/loud/HOOK.yaml": f"{GUARD}requires: {{python: [x]}}\n"}, "needs packages"),
     "leads out": ({"SKILL.md": TEXT, "../../out": "x"}, "leads out of its folder"),

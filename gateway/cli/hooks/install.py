@@ -56,8 +56,8 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return read_installed(self.home)
 
     def compare(self, before: InstalledHook, now: FetchedHook) -> HookUpdate:
-        known = {name_of(line) for line in before.packages}
-        added = [line.partition(" ")[0] for line in now.packages if name_of(line) not in known]
+        # What is in them is shown to nobody, so another version, or another file of the same, wants a yes, too.
+        added = [line.partition(" ")[0] for line in now.packages if line not in before.packages]
         packages = [f"packages: {', '.join(added)}"] if added else []
         is_new = (before.digest, before.packages) != (now.digest, now.packages)
         folder = self.home.own_folder / before.path
@@ -143,8 +143,3 @@ def notify_gateway(home: Home, name: str) -> bool:
         reason = f": {found['reason']}" if found["reason"] else ""
         print_note(f"{found['name']} is {found['state']}{reason}")
     return True
-
-
-def name_of(line: str) -> str:
-    """Of which package a line of the lock is."""
-    return line.partition("==")[0]

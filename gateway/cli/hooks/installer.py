@@ -4,14 +4,14 @@ All of it works without the gateway; one that runs is told, and has it live at o
 """
 
 import argparse
-import difflib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
+from gateway.cli.hooks.differences import describe_differences, read_contents
 from gateway.cli.layout import get_columns
 from gateway.cli.output import (
     ask_person,
@@ -26,7 +26,7 @@ from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill
 from gateway.hooks.folders.trusted_copy import has_digest
-from gateway.installer.fetched_hook import FetchedHook, list_text_files
+from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.index_file import Kind
 from gateway.installer.indexes import find_listed, is_listed_name, is_own_index, make_listed_source
@@ -302,7 +302,7 @@ def show_missing_grants(more: Sequence[str]) -> None:
 
 def show_differences(before: Path, now: Path, command: str) -> None:
     """How the files of two folders differ: on a terminal as far as a person reads that; `command` shows all of it."""
-    lines = [*describe_differences(list_text_files(before), list_text_files(now))]
+    lines = [*describe_differences(read_contents(before), read_contents(now))]
     shown = lines if get_columns(sys.stdout) is None else [to_one_line(line, MAX_LINE) for line in lines[:MAX_DIFF]]
     for line in shown:
         print(escape_text(line))
@@ -311,15 +311,3 @@ def show_differences(before: Path, now: Path, command: str) -> None:
         cut = f"{format_count(left, 'line')} of the difference {'is' if left == 1 else 'are'}"
         what = cut if left else "the end of long lines is"
         print_note(f"{what} not shown; to read all of it: {command} --check | less")
-
-
-def describe_differences(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[str]:
-    """The difference, file by file, as programmers read it."""
-    for name in sorted({*before, *now}):
-        then, there = before.get(name, ""), now.get(name, "")
-        if then is None or there is None:
-            what = "differs" if name in before and name in now else "is new or gone"
-            yield to_one_line(f"{name} is no text, and {what}")
-        elif then != there:
-            lines = difflib.unified_diff(then.splitlines(), there.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
-            yield from (to_one_line(line, len(line)) for line in lines)
