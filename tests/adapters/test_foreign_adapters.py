@@ -160,7 +160,7 @@ def test_nothing_of_one_that_is_not_enabled_is_loaded(aviary: Aviary, tmp_path: 
     files = {"settings.py": f"open({str(trace)!r}, 'w').close()\n{SETTINGS}"}
     aviary.settle(files, "{nest: tree, home_channel: O1}")
     assert aviary.cli("config", "check").returncode == 0
-    assert "from " in aviary.cli("setup", "--help").stdout
+    assert "it runs inside the gateway" in aviary.cli("setup", "--help").stdout
     aviary.start()
     assert aviary.why_off("owl") == "switched off"
     aviary.stop()

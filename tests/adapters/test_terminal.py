@@ -62,7 +62,7 @@ def test_what_waited_too_long_while_nobody_ran_is_not_answered_but_told_so(gatew
         line.start("chat.say", {"text": "slow", "session": "main", "id": "a"})
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
         line.start("chat.say", {"text": "/title late", "session": "main", "id": "b"})
-        gateway.until(lambda: gateway.say("/queue")["reply"].startswith("1 messages wait"))
+        gateway.until(lambda: gateway.say("/queue")["reply"].startswith("Waiting in this session: 1 message;"))
         gateway.kill()
     killed = time.monotonic()
     gateway.until(lambda: time.monotonic() - killed > 1.1)

@@ -60,7 +60,7 @@ def test_no_verb_fails_inside_the_gateway_whatever_it_is_given(tmp_path: Path) -
 def build_verbs_of_nobody() -> dict[str, Any]:
     """What each verb takes; none is asked."""
 
-    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None), activity=None)
+    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None, show=None), activity=None)
     return {name: verb.params for name, verb in build_verbs(nobody).items()}  # type: ignore[arg-type]
 
 
