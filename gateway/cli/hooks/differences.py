@@ -1,6 +1,7 @@
 """What differs between two folders of a hook or a skill, line by line: nothing that differs is left out."""
 
 import difflib
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ def read_contents(folder: Path) -> dict[str, FileText]:
     except (HookError, OSError):
         return {}
     files = {name: FileText(data, bool(mode & stat.S_IXUSR)) for name, (mode, data) in whole.files.items()}
-    return files | {name: FileText(f"a link to {there}".encode()) for name, there in whole.links.items()}
+    return files | {name: FileText(b"a link to " + os.fsencode(there)) for name, there in whole.links.items()}
 
 
 def describe_differences(before: Mapping[str, FileText], now: Mapping[str, FileText]) -> Iterator[str]:
