@@ -78,7 +78,9 @@ class NatsServer:
         except (OSError, ValueError):
             return False
         meta = state.get("meta_cluster")
-        return meta is None or bool(meta.get("leader"))
+        if meta is None:
+            return True
+        return bool(meta.get("leader")) and not any(one.get("offline") for one in meta.get("replicas") or ())
 
     @property
     def url(self) -> str:

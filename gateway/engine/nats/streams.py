@@ -16,6 +16,8 @@ from gateway.errors import EngineError
 
 COPIES = 3
 NO_CLUSTER = 10074
+NO_PLACE = 10005  # not on so many servers: too few of them are there
+PLACE_SECONDS, GLANCE = 5.0, 0.1
 FIXED = {"storage", "retention"}  # what no stream can change once it is there
 NANOSECONDS = 1_000_000_000
 MARK = "hermes-gateway"
@@ -116,11 +118,17 @@ async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any
 
 
 async def _make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return await connection.call(f"STREAM.CREATE.{name}", name=name, **wanted)
-    except ServerRefusal as refusal:
-        if refusal.number != NO_CLUSTER:
-            raise
+    """A server that has just come up is not there for the others yet; so it is waited for a moment."""
+    end = time.monotonic() + PLACE_SECONDS
+    while True:
+        try:
+            return await connection.call(f"STREAM.CREATE.{name}", name=name, **wanted)
+        except ServerRefusal as refusal:
+            if refusal.number == NO_CLUSTER:
+                break
+            if refusal.number != NO_PLACE or time.monotonic() > end:
+                raise
+        await asyncio.sleep(GLANCE)
     return await connection.call(f"STREAM.CREATE.{name}", name=name, **{**wanted, "num_replicas": 1})
 
 
