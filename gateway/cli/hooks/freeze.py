@@ -78,10 +78,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     there, there_skills = read_installed(home), read_installed_skills(home)
     wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
     gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
-    new = {name: one for name, one in wanted.items() if not is_installed(home, one, there.get(name))}
-    new_skills = {
-        name: one for name, one in wanted_skills.items() if not is_installed(home, one, there_skills.get(name))
-    }
+    new, new_skills = select_missing(home, wanted, there), select_missing(home, wanted_skills, there_skills)
     installed, removed = [*new, *new_skills], [*gone, *gone_skills]
     with open_workspace(home) as work:
         with show_progress("fetching what is not here"):
