@@ -81,7 +81,7 @@ def parse_source(text: str) -> HookSource:
         raise HookError(f"{to_one_line(place)} is no archive\n{remedy}")
     path = Path(place).expanduser().resolve()
     if place and path.is_dir():
-        return HookSource("folder", str(path / inner) if inner else str(path))
+        return HookSource("folder", str(_find_inside(path, inner)))
     if path.is_file():
         kind: SourceKind = "package" if path.suffix == WHEEL else "archive"
         return HookSource(kind, str(path), inner=inner)
@@ -109,6 +109,13 @@ def check_login(address: str) -> None:
         what = f"{to_one_line(bare)} was written with a password or a token, which would be kept and shown"
         remedy = CREDENTIALS if address.startswith(GIT_PREFIX) else "fetch it yourself, and give the file"
         raise HookError(f"{what}\nleave it out: {remedy}")
+
+
+def _find_inside(folder: Path, inner: str) -> Path:
+    """HookError: a link leads elsewhere."""
+    if not (found := (folder / inner).resolve()).is_relative_to(folder):
+        raise HookError(f"#{to_one_line(inner)} is a link that leads out of {folder}\nname the folder itself: {found}")
+    return folder / inner
 
 
 def _as_path(place: str) -> str:

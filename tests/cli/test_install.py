@@ -369,6 +369,23 @@ def test_what_is_hostile_is_refused_and_leaves_nothing(
     assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []
 
 
+@pytest.mark.row("T25")
+def test_nothing_outside_of_a_folder_is_taken_along(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
+    """By no link, and by none in the middle of the way that the source names."""
+    tea = put(tmp_path / "tea", {"SKILL.md": "---\nname: tea\ndescription: Tea.\n---\nSteep.\n"})
+    put(tmp_path, {"secret": "of mine"})
+    for folder, verb in ((greet, "hooks"), (tea, "skills")):
+        (folder / "here").symlink_to(".")
+        (folder / "notes").symlink_to("here/../secret")
+        done = gateway.cli(verb, "install", str(folder), "--yes")
+        assert (done.returncode, "leads out of the folder" in done.stderr) == (1, True), done.stderr
+    (tea / "out").symlink_to("../outside")
+    put(tmp_path / "outside", GREET)
+    done = gateway.cli("hooks", "install", f"{tea}#out", "--yes")
+    assert (done.returncode, "#out is a link that leads out of" in done.stderr) == (1, True), done.stderr
+    assert not gateway.home.hooks_lock.exists()
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -478,66 +495,6 @@ def test_what_was_placed_by_hand_is_not_removed(gateway: GatewayProcess) -> None
     done = gateway.cli("hooks", "remove", "greet")
     assert (done.returncode, f"placed by hand: {placed}" in done.stderr) == (1, True)
     assert placed.exists()
-
-
-def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
-    repository = tmp_path / "repository"
-    commit(repository, {"HOOK.yaml": MANIFEST.replace("greet", "wave"), "handler.py": HANDLER})
-    for source in (str(greet), f"git+file://{repository}"):
-        assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
-    frozen = tmp_path / "frozen.json"
-    done = gateway.cli("hooks", "freeze")
-    assert f"! greet comes from {greet} of this machine" in done.stderr
-    frozen.write_text(done.stdout)
-    with GatewayProcess(tmp_path / "other") as other:
-        other.home.root.mkdir(mode=0o700)
-        extra = put(tmp_path / "extra", {**GREET, "HOOK.yaml": MANIFEST.replace("greet", "extra")})
-        other.cli("hooks", "install", str(extra), "--yes")
-        done = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[-1])["removed"] == ["extra"]
-        assert lock_of(other) == lock_of(gateway)
-        file = other.home.own_folder / lock_of(other)["greet"]["path"] / "handler.py"
-        file.chmod(0o600)
-        file.write_text("raise SystemExit('planted')\n")
-        mended = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
-        assert (json.loads(mended.stdout.splitlines()[-1])["installed"], code_of(other)) == (["greet"], HANDLER)
-        put(greet, {"handler.py": HANDLER.replace("hello", "other")})
-        away = put(tmp_path, {"away.json": frozen.read_text().replace(str(greet), "/elsewhere/greet")}) / "away.json"
-        refused = other.cli("hooks", "sync", str(away), "--yes")
-        assert "greet: /elsewhere/greet is not there; it was frozen where it came from there" in refused.stderr
-        assert "install it there from where both find it" in refused.stderr
-        gateway.cli("hooks", "remove", "greet")
-        changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
-        assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
-
-
-@pytest.mark.row("T25")
-@pytest.mark.parametrize(
-    ("kind", "name", "change", "named"),
-    [
-        ("hooks", "../../../hooks", {}, "hooks.../../../hooks: its name"),
-        ("hooks", "{outside}", {}, ": its name"),
-        ("skills", "../../../hooks", {}, "skills.../../../hooks: its name"),
-        ("hooks", "greet", {"path": "../hooks/greet"}, "hooks.greet: its path"),
-        ("hooks", "greet", {"digest": "folder:00"}, "hooks.greet: its digest"),
-        ("hooks", "greet", {"packages": ["x @ https://127.0.0.1:1/x.whl"]}, "hooks.greet: its packages"),
-    ],
-)
-def test_what_a_frozen_file_names_stays_in_its_place(
-    gateway: GatewayProcess, tmp_path: Path, kind: str, name: str, change: dict[str, Any], named: str
-) -> None:
-    """The file may be a stranger's; what it names is fetched into a folder of that name."""
-    unnamed, outside = put(tmp_path / "no name!", {**GREET, "HOOK.yaml": "events: [agent:end]\n"}), tmp_path / "outside"
-    digest, path = f"folder:{'0' * 64}", f"installed/{name}@{'0' * 12}"
-    entry = {"source": str(unnamed), "digest": digest, "path": path, "grants": {}, **change}
-    frozen = tmp_path / "frozen.json"
-    said = {"hooks": {}, "skills": {}, kind: {name.format(outside=outside): entry}}
-    frozen.write_text(json.dumps({"version": 1, **said}))
-    done = gateway.cli("hooks", "sync", str(frozen), "--yes")
-    assert (done.returncode, str(frozen) in done.stderr, named in done.stderr) == (1, True, True), done.stderr
-    assert [*gateway.home.hooks.rglob("*")] == []
-    assert not outside.exists()
 
 
 @pytest.mark.row("T25")

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gateway.errors import HookError
 from gateway.hooks.folders.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
@@ -23,6 +23,7 @@ from gateway.hooks.folders.sources import HookVersion
 
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000
+MAX_LINKS = 40  # one behind the other, as many as the system follows
 PREFIX = "folder:"  # before the hash of a whole folder; one without it is of the code alone, as it was in 0.1
 KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
 
@@ -127,10 +128,30 @@ def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> 
 def _read_link(folder: Path, name: str) -> str:
     """Where it leads to; only what stays inside the folder is in the copy too."""
     leads_to = str((folder / name).readlink())
-    inside = os.path.normpath(Path(name).parent / leads_to)  # by the words alone: nothing is followed
-    if leads_to.startswith("/") or Path(inside).parts[:1] == (os.pardir,):
-        raise HookError(f"{folder.name}/{name} leads out of the folder: {leads_to}; put the file itself there")
+    if not _stays_inside(folder, name):
+        what = f"{folder.name}/{name} leads out of the folder, or in a circle: {leads_to}"
+        raise HookError(f"{what}; put the file itself there")
     return leads_to
+
+
+def _stays_inside(folder: Path, name: str) -> bool:
+    """Followed step by step, through every link on the way: one that leads back in leads elsewhere in a copy."""
+    reached, ahead, links = PurePosixPath(), [*reversed(PurePosixPath(name).parts)], 0
+    while ahead:
+        part = ahead.pop()
+        if part == os.pardir:
+            if not reached.parts:
+                return False
+            reached = reached.parent
+        elif (folder / reached / part).is_symlink():
+            leads_to = PurePosixPath((folder / reached / part).readlink())
+            links += 1
+            if leads_to.is_absolute() or links > MAX_LINKS:
+                return False
+            ahead += reversed(leads_to.parts)
+        else:
+            reached /= part
+    return True
 
 
 def _hash(files: Mapping[str, tuple[int, bytes]], links: Mapping[str, str]) -> str:

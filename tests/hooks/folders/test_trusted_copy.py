@@ -94,11 +94,38 @@ async def test_what_was_trusted_while_more_was_hashed_goes_on(home: Home) -> Non
         assert (await service.info("one")).state == "pending"
 
 
-@pytest.mark.parametrize("leads_to", ["/etc/hostname", "../secret", "lib/../../secret"])
-def test_a_link_that_leads_out_is_refused(folder: Path, leads_to: str) -> None:
-    (folder / "link").symlink_to(leads_to)
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"link": "/etc/hostname"},
+        {"link": "../secret"},
+        {"link": "lib/../../secret"},
+        {"here": ".", "link": "here/../secret"},
+        {"here": ".", "lib/back": "../here/..", "link": "lib/back/secret"},
+        {"here": ".", "link": "here/../{name}/handler.py"},  # back in, and in a copy elsewhere
+        {"link": "other", "other": "link"},
+        {"link": "link"},
+        {".git": "/etc", "link": ".git/hostname"},
+    ],
+    ids=lambda links: " ".join(links.values()),
+)
+def test_a_link_that_leads_out_is_refused(folder: Path, links: dict[str, str]) -> None:
+    """Whatever it leads through: links to folders in the middle of the way, too."""
+    (folder / "lib").mkdir(exist_ok=True)
+    (folder.parent / "secret").write_text("secret")
+    for name, leads_to in links.items():
+        (folder / name).symlink_to(leads_to.format(name=folder.name))
     with pytest.raises(HookError, match="leads out of the folder"):
         read_whole_folder(folder)
+
+
+def test_a_link_that_stays_inside_is_kept_through_others(folder: Path) -> None:
+    (folder / "lib").mkdir(exist_ok=True)
+    links = {"here": ".", "lib/up": "../here", "link": "lib/up/lib/../handler.py", "nothing": "lib/nothing"}
+    for name, leads_to in links.items():
+        (folder / name).symlink_to(leads_to)
+    assert read_whole_folder(folder).links == links
 
 
 def test_what_is_no_file_is_refused_and_not_waited_for(folder: Path) -> None:

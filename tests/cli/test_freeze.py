@@ -1,0 +1,85 @@
+"""`hooks freeze` and `hooks sync`: another home made the same, by a file that may be a stranger's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.cli.test_install import code_of, commit, lock_of
+from tests.installer.archives import GREET, HANDLER, MANIFEST, put
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def gateway(tmp_path: Path):
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.home.root.mkdir(mode=0o700)
+        yield gateway
+
+
+@pytest.fixture
+def greet(tmp_path: Path) -> Path:
+    return put(tmp_path / "greet", GREET)
+
+
+def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
+    repository = tmp_path / "repository"
+    commit(repository, {"HOOK.yaml": MANIFEST.replace("greet", "wave"), "handler.py": HANDLER})
+    for source in (str(greet), f"git+file://{repository}"):
+        assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
+    frozen = tmp_path / "frozen.json"
+    done = gateway.cli("hooks", "freeze")
+    assert f"! greet comes from {greet} of this machine" in done.stderr
+    frozen.write_text(done.stdout)
+    with GatewayProcess(tmp_path / "other") as other:
+        other.home.root.mkdir(mode=0o700)
+        extra = put(tmp_path / "extra", {**GREET, "HOOK.yaml": MANIFEST.replace("greet", "extra")})
+        other.cli("hooks", "install", str(extra), "--yes")
+        done = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["removed"] == ["extra"]
+        assert lock_of(other) == lock_of(gateway)
+        file = other.home.own_folder / lock_of(other)["greet"]["path"] / "handler.py"
+        file.chmod(0o600)
+        file.write_text("raise SystemExit('planted')\n")
+        mended = other.cli("hooks", "sync", str(frozen), "--yes", "--json")
+        assert (json.loads(mended.stdout.splitlines()[-1])["installed"], code_of(other)) == (["greet"], HANDLER)
+        put(greet, {"handler.py": HANDLER.replace("hello", "other")})
+        away = put(tmp_path, {"away.json": frozen.read_text().replace(str(greet), "/elsewhere/greet")}) / "away.json"
+        refused = other.cli("hooks", "sync", str(away), "--yes")
+        assert "greet: /elsewhere/greet is not there; it was frozen where it came from there" in refused.stderr
+        assert "install it there from where both find it" in refused.stderr
+        gateway.cli("hooks", "remove", "greet")
+        changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
+        assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "named"),
+    [
+        ("hooks", "../../../hooks", {}, "hooks.../../../hooks: its name"),
+        ("hooks", "{outside}", {}, ": its name"),
+        ("skills", "../../../hooks", {}, "skills.../../../hooks: its name"),
+        ("hooks", "greet", {"path": "../hooks/greet"}, "hooks.greet: its path"),
+        ("hooks", "greet", {"digest": "folder:00"}, "hooks.greet: its digest"),
+        ("hooks", "greet", {"packages": ["x @ https://127.0.0.1:1/x.whl"]}, "hooks.greet: its packages"),
+    ],
+)
+def test_what_a_frozen_file_names_stays_in_its_place(
+    gateway: GatewayProcess, tmp_path: Path, kind: str, name: str, change: dict[str, Any], named: str
+) -> None:
+    """The file may be a stranger's; what it names is fetched into a folder of that name."""
+    unnamed, outside = put(tmp_path / "no name!", {**GREET, "HOOK.yaml": "events: [agent:end]\n"}), tmp_path / "outside"
+    digest, path = f"folder:{'0' * 64}", f"installed/{name}@{'0' * 12}"
+    entry = {"source": str(unnamed), "digest": digest, "path": path, "grants": {}, **change}
+    frozen = tmp_path / "frozen.json"
+    said = {"hooks": {}, "skills": {}, kind: {name.format(outside=outside): entry}}
+    frozen.write_text(json.dumps({"version": 1, **said}))
+    done = gateway.cli("hooks", "sync", str(frozen), "--yes")
+    assert (done.returncode, str(frozen) in done.stderr, named in done.stderr) == (1, True, True), done.stderr
+    assert [*gateway.home.hooks.rglob("*")] == []
+    assert not outside.exists()
