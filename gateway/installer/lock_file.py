@@ -188,8 +188,13 @@ def _make_skill_entry(skill: FetchedSkill) -> InstalledSkill:
 
 def has_all_packages(home: Home, entry: InstalledHook) -> bool:
     """Whether the packages that came with it lie there as they were installed, and how they were is known."""
+    return has_installed_packages(home, entry) and bool(entry.packages_digest or not entry.packages)
+
+
+def has_installed_packages(home: Home, entry: InstalledHook) -> bool:
+    """The same, as far as is known how they were: an earlier version did not write it down."""
     folder = home.installed_hooks / PACKAGES_FOLDER / Path(entry.path).name
-    return has_packages(folder, entry.packages_digest) and bool(entry.packages_digest or not entry.packages)
+    return has_packages(folder, entry.packages_digest) and (folder.is_dir() or not entry.packages)
 
 
 def remove_unused(home: Home) -> None:

@@ -221,6 +221,41 @@ def test_what_came_with_another_installation_of_the_gateway_is_found_in_this_one
         assert other.cli("hooks", "install", "tool-approval", "--yes").returncode == 0
 
 
+@pytest.mark.row("T25")
+def test_a_frozen_file_claims_no_index_that_did_not_give_the_hook(
+    gateway: GatewayProcess, publisher: Publisher, tmp_path: Path
+) -> None:
+    """By it all updates would come, and whoever is asked would trust it."""
+    address = add(gateway, publisher)
+    gateway.cli("hooks", "install", "greet", "--yes")
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    with GatewayProcess(tmp_path / "other") as other:
+        other.home.root.mkdir(mode=0o700)
+
+        def sync() -> tuple[str, str]:
+            done = other.cli("hooks", "sync", str(frozen), "--yes")
+            assert done.returncode == 0, done.stderr
+            return lock_of(other)["greet"].get("index", ""), done.stdout + done.stderr
+
+        for _ in range(2):  # the same file again changes nothing
+            index, said = sync()
+            assert (index, f"the file says it came by {address}, which was not added here" in said) == ("", True), said
+        assert (f"first add it: hermes-gateway hooks index add {address}" in said, "all is as" in said) == (True, True)
+        add(other, publisher)
+        index, said = sync()
+        assert (index, f"listed by   {address}" in said, "! greet" in said) == (address, True, False), said
+        assert "all is as it was frozen" in sync()[1]
+        other.cli("hooks", "remove", "greet")
+        publisher.publish("wave")
+        publisher.rewrite(hooks={})
+        index, said = sync()
+        assert (index, f"{address}, which does not list this version: it is from" in said) == ("", True), said
+        other.cli("hooks", "remove", "greet")
+        spoil(publisher, "signed by another")
+        refused = other.cli("hooks", "sync", str(frozen), "--yes")
+        assert (refused.returncode, address in refused.stderr, lock_of(other)) == (1, True, {}), refused.stderr
+
+
 def test_of_two_that_differ_neither_is_chosen(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
     other = Publisher(tmp_path / "other", gateway)
     other.publish("greet", {"handler.py": HANDLER.replace("hello", "other")})

@@ -366,6 +366,10 @@ def test_a_hook_runs_with_the_packages_that_were_installed_for_it(
     gateway.home.hooks_lock.write_text(json.dumps(lock))
     gateway.cli("hooks", "reload", "greet")
     assert gateway.call("hooks.info", {"name": "greet"})["state"] == "loaded"
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    registry = (place.folder / "simple").rename(tmp_path / "away")  # what is there needs no source
+    assert "all is as it was frozen" in gateway.cli("hooks", "sync", str(frozen), "--yes").stderr
+    registry.rename(place.folder / "simple")
     assert gateway.cli("hooks", "install", source, "--yes").returncode == 0
     assert lock_of(gateway)["greet"]["packages_digest"] == digest
 

@@ -2,10 +2,10 @@
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -29,12 +29,19 @@ from gateway.hooks.folders.trusted_copy import PREFIX, has_digest
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
-from gateway.installer.index_file import Kind
-from gateway.installer.indexes import find_listed, is_own_index, make_listed_source
+from gateway.installer.index_file import Kind, ListedHook, ListedSkill
+from gateway.installer.indexes import (
+    IndexRecord,
+    find_listed,
+    is_own_index,
+    list_indexes,
+    load_index,
+    make_listed_source,
+)
 from gateway.installer.lock_file import (
     InstalledChange,
     change_installed,
-    has_all_packages,
+    has_installed_packages,
     open_workspace,
     read_installed,
     read_installed_skills,
@@ -78,14 +85,19 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     there, there_skills = read_installed(home), read_installed_skills(home)
     wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
     gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
-    new, new_skills = select_missing(home, wanted, there), select_missing(home, wanted_skills, there_skills)
-    installed, removed = [*new, *new_skills], [*gone, *gone_skills]
+    removed = [*gone, *gone_skills]
     with open_workspace(home) as work:
         with show_progress("fetching what is not here"):
-            hooks = [fetch_frozen(name, one, home, work) for name, one in new.items()]
-            skills = [fetch_frozen_skill(name, one, home, work) for name, one in new_skills.items()]
+            new = [*list_missing("hook", wanted, there, home, work)]
+            new_skills = [*list_missing("skill", wanted_skills, there_skills, home, work)]
+            hooks = [fetch_frozen(one, work) for one in new]
+            skills = [fetch_frozen_skill(one, work) for one in new_skills]
+        missing: list[MissingEntry[InstalledHook] | MissingEntry[InstalledSkill]] = [*new, *new_skills]
+        installed = [one.name for one in missing]
         if not args.json:
             show_changes(hooks, skills, removed)
+        for doubt in filter(None, (one.doubt for one in missing)):
+            print_note(f"! {doubt}")
         if not (installed or removed):
             print_note("all is as it was frozen")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
@@ -152,35 +164,86 @@ def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledH
             raise HookError(f"{wrong}\nhave the file written anew, where the hooks are: hermes-gateway hooks freeze")
 
 
-def select_missing(home: Home, wanted: Mapping[str, Entry], there: Mapping[str, Entry]) -> Mapping[str, Entry]:
-    return {name: one for name, one in wanted.items() if not is_installed(home, one, there.get(name))}
+@dataclass(frozen=True, slots=True)
+class MissingEntry(Generic[Entry]):
+    """What is not installed as it was frozen. `doubt`: why the index counts for nothing that the file names."""
+
+    name: str
+    entry: Entry
+    doubt: str = ""
+
+
+def list_missing(
+    kind: Kind, wanted: Mapping[str, Entry], there: Mapping[str, Entry], home: Home, work: Path
+) -> Iterator[MissingEntry[Entry]]:
+    for name, frozen in wanted.items():
+        if is_installed(home, frozen, there.get(name)):
+            continue
+        own = find_place(work, kind, name)
+        own.mkdir(mode=0o700, parents=True)
+        missing = check_index(kind, name, frozen, home, own)
+        if not is_installed(home, missing.entry, there.get(name)):
+            yield missing
+        elif missing.doubt:
+            print_note(f"! {missing.doubt}")
+
+
+def find_place(work: Path, kind: Kind, name: str) -> Path:
+    """For what is fetched of one of them."""
+    return work / f"{kind}s" / name
 
 
 def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
     """Whether just that is installed, and lies there as it was installed."""
     if there is None or not has_digest(home.own_folder / there.path, there.digest):
         return False
-    if isinstance(there, InstalledHook) and not has_all_packages(home, there):
+    if isinstance(there, InstalledHook) and not has_installed_packages(home, there):
         return False
     if isinstance(wanted, InstalledHook) and isinstance(there, InstalledHook) and wanted.packages != there.packages:
         return False
-    if is_own_index(home, wanted.index) and is_own_index(home, there.index):  # it lies elsewhere on each machine
+    both_ours = is_own_index(home, wanted.index) and is_own_index(home, there.index)
+    if both_ours or (wanted.index and wanted.index == there.index):  # where it lies, the index says
         return wanted.digest == there.digest
     return (wanted.digest, wanted.source, wanted.index) == (there.digest, there.source, there.index)
 
 
-def find_frozen(kind: Kind, name: str, frozen: Entry, home: Home, work: Path) -> tuple[HookSource, Entry]:
-    """Where it is to be had here, and the entry that says so.
+def check_index(kind: Kind, name: str, frozen: Entry, home: Home, work: Path) -> MissingEntry[Entry]:
+    """With the index by which it came, if that says so itself: updates come by it, and the file may be a stranger's.
+
+    Raises:
+        HookError: that index does not count now.
+    """
+    if is_own_index(home, frozen.index):
+        known, listed = find_listed(kind, name, home, work, get_process_environment(), frozen.index)
+        return MissingEntry(name, set_origin(frozen, known, listed))
+    if not frozen.index:
+        return MissingEntry(name, frozen)
+    added = [one for one in list_indexes(home) if one.address == frozen.index]
+    for record in added:
+        known, index = load_index(home, record, work, get_process_environment())
+        listed_now = index.of(kind).get(name)
+        if listed_now and listed_now.digest == frozen.digest:
+            return MissingEntry(name, set_origin(frozen, known, listed_now))
+    where = to_one_line(frozen.index)
+    what = "does not list this version" if added else "was not added here"
+    doubt = f"{name}: the file says it came by {where}, which {what}: it is from {to_one_line(frozen.source)}, and so"
+    remedy = "" if added else f"\nif it is meant, first add it: hermes-gateway hooks index add {where} --key KEY"
+    return MissingEntry(name, msgspec.structs.replace(frozen, index=""), f"{doubt} are its updates{remedy}")
+
+
+def set_origin(frozen: Entry, known: IndexRecord, listed: ListedHook | ListedSkill) -> Entry:
+    """As this index gives it."""
+    return msgspec.structs.replace(frozen, source=str(make_listed_source(known, listed)), index=known.address)
+
+
+def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource:
+    """Where it is to be had here.
 
     Raises:
         HookError: it lay on the machine on which it was frozen.
     """
-    if is_own_index(home, frozen.index):
-        known, listed = find_listed(kind, name, home, work, get_process_environment(), frozen.index)
-        source = make_listed_source(known, listed)
-        return source, msgspec.structs.replace(frozen, source=str(source), index=known.address)
     try:
-        return limit_to_commit(parse_source(frozen.source), frozen.commit), frozen
+        return limit_to_commit(parse_source(frozen.source), frozen.commit)
     except HookError as error:
         if not frozen.source.startswith(LOCAL):
             raise
@@ -189,11 +252,10 @@ def find_frozen(kind: Kind, name: str, frozen: Entry, home: Home, work: Path) ->
         raise HookError(f"{what}; nothing was changed\n{remedy}") from None
 
 
-def fetch_frozen(name: str, frozen: InstalledHook, home: Home, work: Path) -> FetchedHook:
+def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHook:
     """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
-    own = work / "hooks" / name
-    own.mkdir(mode=0o700, parents=True)
-    source, frozen = find_frozen("hook", name, frozen, home, own)
+    name, frozen = missing.name, missing.entry
+    own, source = find_place(work, "hook", name), find_source(name, frozen)
     hook = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
     if (hook.name, hook.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
@@ -202,11 +264,10 @@ def fetch_frozen(name: str, frozen: InstalledHook, home: Home, work: Path) -> Fe
     return replace(hook, index=frozen.index)
 
 
-def fetch_frozen_skill(name: str, frozen: InstalledSkill, home: Home, work: Path) -> FetchedSkill:
+def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> FetchedSkill:
     """HookError: what lies there now is not what was frozen."""
-    own = work / "skills" / name
-    own.mkdir(mode=0o700, parents=True)
-    source, frozen = find_frozen("skill", name, frozen, home, own)
+    name, frozen = missing.name, missing.entry
+    own, source = find_place(work, "skill", name), find_source(name, frozen)
     skill = fetch_skill(source, own, get_process_environment(), frozen.source)
     if (skill.name, skill.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")

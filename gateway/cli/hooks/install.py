@@ -116,8 +116,9 @@ def show_request(hook: FetchedHook) -> None:
     commit = (("commit", hook.commit),) if hook.commit else ()
     told = describe_request(hook.name, manifest, hook.packages)
     source = (("from", hook.source),) if hook.source else ()  # one that a skill brings comes with it
+    index = (("listed by", hook.index),) if hook.index else ()
     asked = ((label, text) for label, text in told if text)
-    show_fields((*source, *commit, ("what", what), *asked), is_whole=True)
+    show_fields((*source, *index, *commit, ("what", what), *asked), is_whole=True)
     for finding in hook.version.findings:
         print_lines(to_one_line(f"! {finding}"), "", "yellow")
 

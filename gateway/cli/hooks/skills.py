@@ -186,7 +186,8 @@ def show_skill(skill: FetchedSkill) -> None:
     what = f"{format_count(skill.files, 'file')}, {size}, {digest}"
     commit = (("commit", skill.commit),) if skill.commit else ()
     brings = ", ".join(hook.name for hook in skill.hooks) or "no hooks: words and files for the agent alone"
-    show_fields((("from", skill.source), *commit, ("what", what), ("brings", brings)), is_whole=True)
+    index = (("listed by", skill.index),) if skill.index else ()
+    show_fields((("from", skill.source), *index, *commit, ("what", what), ("brings", brings)), is_whole=True)
     for hook in skill.hooks:
         show_request(hook)
 
