@@ -32,7 +32,7 @@ async def engine() -> AsyncIterator[MemoryEngine]:
 async def started(engine: MemoryEngine, given: AccessRules) -> AccessControl:
     """A gateway's access after a start on this journal."""
     access = AccessControl(given, Pairings(engine))
-    await access.pairings.load()
+    await access.pairings.last.load()
     await access.apply_rules(given)
     return access
 

@@ -151,7 +151,7 @@ async def test_who_was_let_in_and_who_asks_is_known_after_a_restart(
     await pairings.approve(await pairings.invite(asked("3")), BY)
     code = await pairings.invite(asked("4"))
     again = Pairings(engine, clock)
-    await again.load()
+    await again.last.load()
     assert again.find_role("net", "3") == "user"
     assert (await again.approve(code, BY)).user_id == "4"
 

@@ -5,7 +5,7 @@ The check is made in memory, before anything of a stranger's is journalled, and 
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from gateway.access.message_rate import MessageRate
@@ -15,6 +15,7 @@ from gateway.access.rules import AccessRules
 from gateway.agent import Tool
 from gateway.errors import AccessError, EngineError
 from gateway.messages import Message, address_of
+from gateway.records import PairingUser
 from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)
@@ -43,15 +44,27 @@ class AccessControl:
         self.rules = rules
         self.pairings = pairings
         self._find_program_role = find_program_role
-        self.owners: Mapping[str, str] = {}  # by platform, who is alone in its lists and so the owner
+        self._owners: Mapping[str, str] = {}
+        self._owners_kept: Sequence[PairingUser] = ()  # from which those follow
         self.message_rate = MessageRate(clock)
+
+    @property
+    def owners(self) -> Mapping[str, str]:
+        """By platform, who is alone in its lists and so the owner, or was when that was kept, by whichever gateway."""
+        if self.pairings.owners != self._owners_kept:
+            self._infer_owners()
+        return self._owners
+
+    def _infer_owners(self) -> None:
+        self._owners_kept = self.pairings.owners
+        kept = {one.platform: one.user_id for one in self._owners_kept}
+        self._owners = infer_owners(self.rules, self.pairings.people, kept)
 
     async def apply_rules(self, rules: AccessRules) -> None:
         """Go by these rules from now on. Whoever they make the owner is kept as that, also across restarts."""
-        before, self.rules = self.owners, rules
-        kept = {one.platform: one.user_id for one in self.pairings.owners}
-        self.owners = infer_owners(rules, self.pairings.people, kept)
-        if self.owners != kept:
+        before, self.rules = self._owners, rules
+        self._infer_owners()
+        if self._owners != {one.platform: one.user_id for one in self.pairings.owners}:
             try:
                 await self.pairings.keep_owners(self.owners)
             except (AccessError, EngineError) as error:

@@ -30,10 +30,11 @@ CODE_LENGTH = 8
 
 
 class Pairings:
-    """The people who were let in, and those who have asked. `load` before anybody is looked up."""
+    """The people who were let in, and those who have asked. `last` is loaded before anybody is looked up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self._journal = PairingJournal(engine, clock)
+        self.last = self._journal.last
         self.invitations = Invitations(self._journal)
 
     @property
@@ -54,9 +55,6 @@ class Pairings:
         """Returns as what somebody was let in; None: they were not."""
         found = (one.role for one in self.people if (one.served_as, one.user_id) == (served_as, user_id))
         return next(found, None)
-
-    async def load(self) -> None:
-        await self._journal.load()
 
     async def invite(self, message: Message) -> str:
         """A code for the sender; empty: this is no direct message, or it is too soon, or too many ask."""
@@ -170,6 +168,8 @@ class Pairings:
 
     async def keep_owners(self, owners: Mapping[str, str]) -> None:
         """Write down who is the owner, by platform, where no rule says it."""
-        async with self._journal.changing():
+        async with self._journal.changing() as kept:
+            if {one.platform: one.user_id for one in kept.owners} == owners:
+                return  # another gateway was faster
             now = self._journal.clock()
             await self._journal.write(owners=tuple(PairingUser(*one, at=now, role="owner") for one in owners.items()))

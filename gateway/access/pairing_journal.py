@@ -9,8 +9,9 @@ import anyio
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
-from gateway.engine import Engine, NewRecord
+from gateway.engine import Engine
 from gateway.errors import AccessError, Conflict
+from gateway.journal_follower import LastRecord
 from gateway.records import PairingInvitation, PairingUser
 
 CODE_LIFETIME = 3600.0
@@ -25,10 +26,13 @@ class PairingJournal:
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        self.kept = records.PairingState()
+        self.last = LastRecord(engine, record_subjects.ACCESS_SUBJECT, records.PairingState())
         self._engine = engine
         self._lock = anyio.Lock()
-        self._seq = 0
+
+    @property
+    def kept(self) -> records.PairingState:
+        return self.last.value
 
     @property
     def asking(self) -> tuple[PairingUser, ...]:
@@ -45,16 +49,11 @@ class PairingJournal:
         """When what begins now is over, by the same clock."""
         return self._engine.clock.latest_possible() + lifetime
 
-    async def load(self) -> None:
-        seq, kept = await records.read_last(self._engine, record_subjects.ACCESS_SUBJECT, records.PairingState)
-        if kept:
-            self.kept, self._seq = kept, seq
-
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[records.PairingState]:
         """As it is now; nobody else here changes it while inside."""
         async with self._lock:
-            await self.load()
+            await self.last.load()
             yield self.kept
 
     async def write(self, **changes: Any) -> None:
@@ -64,15 +63,10 @@ class PairingJournal:
             AccessError: somebody else was faster.
         """
         current = replace(self.kept, asking=self.asking, invitations=self.invitations, at=self.clock())
-        kept = replace(current, **changes)
-        put = NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept), expect=self._seq)
         try:
-            self._seq = (await self._engine.append(put))[0]
+            await self.last.replace(replace(current, **changes))
         except Conflict:
-            await self.load()
             raise AccessError("somebody else changed this at the same moment; try again") from None
-        self.kept = kept
-        await self._engine.purge(record_subjects.ACCESS_SUBJECT, self._seq - 1)
 
     def find_wrong(self, by: str) -> Mapping[str, tuple[float, ...]]:
         """When wrong codes were tried in the last hour, by whom.

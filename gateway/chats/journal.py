@@ -5,13 +5,15 @@ from collections.abc import Mapping
 import anyio
 
 from gateway import record_subjects, records
-from gateway.engine import Engine, NewRecord
+from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import Conflict, SessionError
 from gateway.messages import Address
 
 
 class ChatJournal:
     """Keeps it. `load` before anything is looked up, and after somebody else may have changed it."""
+
+    patterns = (record_subjects.CHAT_SUBJECTS,)
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -20,9 +22,24 @@ class ChatJournal:
         self.news = anyio.Event()  # set, and another one, when something was changed
 
     async def load(self) -> None:
-        self.chats, self._seqs = {}, {}
+        before, found = dict(self._seqs), set[str]()
         async for record, kept in records.read_all(self._engine, record_subjects.CHAT_SUBJECTS, records.ChatRuleRecord):
-            self.chats[kept.chat], self._seqs[kept.chat] = kept.values, record.seq
+            found.add(kept.chat)
+            self._note(record.seq, kept)
+        for chat in before.keys() - found:
+            if self._seqs[chat] == before[chat]:
+                del self.chats[chat], self._seqs[chat]
+
+    async def take(self, record: Record) -> None:
+        kept = records.decode(record.data)
+        if isinstance(kept, records.ChatRuleRecord):
+            self._note(record.seq, kept)
+
+    def _note(self, seq: int, kept: records.ChatRuleRecord) -> None:
+        if seq > self._seqs.get(kept.chat, 0):
+            self.chats[kept.chat], self._seqs[kept.chat] = kept.values, seq
+            self.news.set()
+            self.news = anyio.Event()
 
     async def write(self, chat: str, values: Mapping[str, str], person: str = "") -> None:
         """What holds there from now on; nothing: as elsewhere. `person` is whose direct chat it is.
@@ -38,10 +55,8 @@ class ChatJournal:
         except Conflict:
             await self.load()
             raise SessionError("somebody else changed this at the same moment; try again") from None
-        self.chats[chat], self._seqs[chat] = kept.values, seq
+        self._note(seq, kept)
         await self._engine.purge(subject, seq - 1)
-        self.news.set()
-        self.news = anyio.Event()
 
 
 def list_keys(address: Address) -> list[str]:

@@ -90,6 +90,7 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.journal_follower import JournalFollower, RecordCopy
 from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text, write_decisions
 from gateway.logs.lines import bind_context
 from gateway.message_pieces import MessageName
@@ -411,11 +412,9 @@ async def open_gateway(
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
-        await gateway.access.pairings.load()  # until then only the rules count
-        await gateway.chats.kept.load()
+        facts = JournalFollower(engine, *list_copies(gateway))
+        await facts.load()  # until then only the rules count
         await gateway.heard.load()
-        await gateway.keys.load()
-        await gateway.logins.load()
         await gateway.usage.load()
         await gateway.find_owners()
         await move_received_files(engine, home.files)
@@ -425,7 +424,7 @@ async def open_gateway(
             refused = partial(write_refusal, gateway.activity)
             control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
             gateway.web = GatewayWeb(gateway, control.verbs) if configuration.settings.web.enabled else None
-            for part in build_parts(gateway, control):
+            for part in (Part("facts", facts.run), *build_parts(gateway, control)):
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             for platform in gateway.platforms:
@@ -439,6 +438,11 @@ async def open_gateway(
                 with anyio.CancelScope(shield=True):
                     await gateway.drain()
                 tasks.cancel_scope.cancel()
+
+
+def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
+    """What is known of the journal in memory, and follows it."""
+    yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
 
 
 def build_adapter_context(gateway: Gateway) -> AdapterContext:
@@ -560,7 +564,7 @@ def find_agent(gateway: Gateway, place: Mapping[str, str]) -> Agent:
     return gateway.plugins.extend_agent(gateway.agents.find(place.get("agent", ""), rules["agent"].value))
 
 
-def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
+async def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
     """A link that goes over a chat network, and so only one to what is encrypted. Raises AccessError."""
     web = gateway.settings.web
     if not web.url.lower().startswith("https:"):
@@ -569,7 +573,7 @@ def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
         raise AccessError(f"the proxy of the page says who you are; go to {web.url}")
     if gateway.web is None or not gateway.web.port.url:
         raise AccessError("the port is not open")
-    return make_page_link(web.url, gateway.logins.open_link(role, person))
+    return make_page_link(web.url, await gateway.logins.open_link(role, person))
 
 
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:

@@ -63,7 +63,7 @@ async def _open_page(gateway: Gateway, _params: NoParams) -> Any:
         raise AccessError(f"there is no page: {why}")
     # Where a proxy says who somebody is, no link is good behind it: this one leads past it.
     url = web.port.local_url if settings.identity or not settings.url else settings.url
-    link = make_page_link(url, gateway.logins.open_link())
+    link = make_page_link(url, await gateway.logins.open_link())
     return {"url": link, "seconds": LINK_SECONDS}
 
 

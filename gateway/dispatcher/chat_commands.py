@@ -125,7 +125,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
         raise AccessError(NOT_FOR_USERS)
     if _is_hooked(context, command):
         raise AccessError("a hook has a say in that: write /open to the bot")
-    link = context.reports.open_page(role, message.sender)
+    link = await context.reports.open_page(role, message.sender)
     await write_activity(context, message, ActivityRecord(what="/open"))
     return link
 
@@ -387,7 +387,7 @@ async def open_page(call: CommandCall) -> CommandResult:
     if rank_of(call.role) < rank_of("operator"):
         return CommandResult(NOT_FOR_USERS)
     try:
-        link = call.context.reports.open_page(call.role, person)
+        link = await call.context.reports.open_page(call.role, person)
     except AccessError as error:
         return CommandResult(f"There is no link: {error}.")
     return CommandResult(LINK.format(link=link, role=call.role), activity=ActivityRecord(what="/open"))

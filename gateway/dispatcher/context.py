@@ -81,7 +81,7 @@ class GatewayReports:
     restart: Callable[[], None]
     about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
-    open_page: Callable[[Role, str], str]
+    open_page: Callable[[Role, str], Awaitable[str]]
     ways_in: Callable[[], Sequence[tuple[str, str]]] = tuple
 
 

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Engine
-from gateway.errors import EngineError
-from gateway.records import Login
+from gateway.errors import Conflict, EngineError
+from gateway.journal_follower import LastRecord
+from gateway.records import Login, LoginLink
 from gateway.roles import Role
 from gateway.web.program_keys import mark_of
 
@@ -31,48 +32,58 @@ MOST_LINKS = 16  # of one person
 MOST_OF_ONE = 100  # logins of one person
 MOST_LOGINS = 1000
 LOGIN_SECONDS = 30 * 86400
+MOST_APART = 5.0  # seconds by which the clocks of two gateways differ
 NOTED_EVERY = 3600.0  # when it was last used is written down so often
 SECRET_BYTES = 32
 NAMED = "named "  # begins the mark of whom a proxy names: no secret has such a one
 
 
 class Logins:
-    """Those who are let in, and the links that are open. `load` before anybody is looked up."""
+    """Those who are let in, and the links that are open. `last` is loaded before anybody is looked up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
-        self._engine = engine
+        self.last = LastRecord(engine, record_subjects.LOGIN_SUBJECT, records.LoginState(), self._cut_off)
         self._clock = clock
         self._lock = anyio.Lock()
-        self._seq = 0
-        self._links: dict[str, tuple[float, Role, str]] = {}  # until when, and as whom
         self._watchers: set[anyio.CancelScope] = set()
-        self.logins: tuple[Login, ...] = ()
 
-    async def load(self) -> None:
-        seq, kept = await records.read_last(self._engine, record_subjects.LOGIN_SUBJECT, records.LoginState)
-        self._seq, self.logins = seq, kept.logins if kept else ()
+    @property
+    def logins(self) -> tuple[Login, ...]:
+        return self.last.value.logins
 
-    def open_link(self, role: Role = "owner", person: str = "owner") -> str:
-        """A code that lets its first user in, as this person and with this role; of one person a few are good."""
-        code, now = secrets.token_urlsafe(SECRET_BYTES), self._clock()
-        self._links = {mark: link for mark, link in self._links.items() if link[0] > now}
-        theirs = [mark for mark, link in self._links.items() if link[2] == person]
-        for mark in theirs[: max(0, len(theirs) + 1 - MOST_LINKS)]:
-            del self._links[mark]
-        self._links[mark_of(code)] = now + LINK_SECONDS, role, person
+    async def open_link(self, role: Role = "owner", person: str = "owner") -> str:
+        """A code that lets its first user in, as this person and with this role; of one person a few are good.
+
+        Raises EngineError where it cannot be written.
+        """
+        code = secrets.token_urlsafe(SECRET_BYTES)
+
+        def add(kept: records.LoginState) -> records.LoginState:
+            now = self._clock()
+            links = [one for one in kept.links if one.until > now]
+            theirs = [one for one in links if one.person == person]
+            gone = theirs[: max(0, len(theirs) + 1 - MOST_LINKS)]
+            link = LoginLink(mark_of(code), now + LINK_SECONDS, role, person)
+            return replace(kept, links=(*(one for one in links if one not in gone), link))
+
+        await self._change(add)
         return code
 
     async def redeem(self, code: str) -> str:
         """The secret of a new login for a code that is good; "" for any other. Nobody can use it again."""
-        until, role, person = self._links.pop(mark_of(code), (0.0, "guest", ""))
-        now = self._clock()
-        if not 0 <= until - now <= LINK_SECONDS:
-            return ""
-        secret = secrets.token_urlsafe(SECRET_BYTES)
-        login = Login(mark_of(secret), role, now, now, person)
-        async with self._lock:
-            await self._keep(make_room((*self._list_lasting(), login)))
-        return secret
+        mark, secret = mark_of(code), secrets.token_urlsafe(SECRET_BYTES)
+
+        def use(kept: records.LoginState) -> records.LoginState:
+            now = self._clock()
+            link = next((one for one in kept.links if secrets.compare_digest(one.mark, mark)), None)
+            left = tuple(one for one in kept.links if one is not link)
+            if link is None or not 0 <= link.until - now <= LINK_SECONDS + MOST_APART:
+                return replace(kept, links=left)
+            login = Login(mark_of(secret), link.role, now, now, link.person)
+            return replace(kept, links=left, logins=make_room((*self._list_lasting(), login)))
+
+        await self._change(use)
+        return secret if any(one.mark == mark_of(secret) for one in self.logins) else ""
 
     async def find(self, secret: str) -> Login | None:
         """Whose login it is; None: nobody's, or it has ended. It was used now."""
@@ -83,34 +94,43 @@ class Logins:
         mark, now = f"{NAMED}{name}", self._clock()
         if await self._use(mark):
             return False
-        async with self._lock:
-            is_new = all(one.mark != mark for one in self._list_lasting())
-            if is_new:
-                try:
-                    await self._keep(make_room((*self._list_lasting(), Login(mark, role, now, now, name))))
-                except EngineError:  # nor is anything recorded then
-                    return False
-            return is_new
+        is_new = False
+
+        def add(kept: records.LoginState) -> records.LoginState:
+            nonlocal is_new
+            lasting = self._list_lasting()
+            is_new = all(one.mark != mark for one in lasting)
+            added = (Login(mark, role, now, now, name),) if is_new else ()
+            return replace(kept, logins=make_room((*lasting, *added)))
+
+        try:
+            await self._change(add)
+        except EngineError:  # nor is anything recorded then
+            return False
+        return is_new
 
     async def _use(self, mark: str) -> Login | None:
         found = next((one for one in self._list_lasting() if secrets.compare_digest(one.mark, mark)), None)
         if found and self._clock() - found.used > NOTED_EVERY:
-            async with self._lock:
-                used = replace(found, used=self._clock())
-                with suppress(EngineError):  # a journal that is ill can be looked at all the same
-                    await self._keep(tuple(used if one.mark == mark else one for one in self.logins))
+            used = replace(found, used=self._clock())
+            with suppress(EngineError):  # a journal that is ill can be looked at all the same
+                await self._change(
+                    lambda kept: replace(kept, logins=tuple(used if one.mark == mark else one for one in kept.logins))
+                )
         return found
 
     async def end(self, login: Login | None = None) -> int:
         """This one, or all: how many there were. Links that are open are good no more, and who watches is cut off."""
-        async with self._lock:
-            kept = tuple(one for one in self._list_lasting() if login and one.mark != login.mark)
-            gone = [one for one in self._list_lasting() if one not in kept]
-            await self._keep(kept)
-        if login is None:
-            self._links.clear()
-        for watcher in list(self._watchers):
-            watcher.cancel()  # whoever is still let in comes back by itself
+        before: tuple[Login, ...] = ()
+
+        def remove(kept: records.LoginState) -> records.LoginState:
+            nonlocal before
+            before = self._list_lasting()
+            left = tuple(one for one in before if login and one.mark != login.mark)
+            return replace(kept, logins=left, links=kept.links if login else ())
+
+        await self._change(remove)
+        gone = [one for one in before if login is None or one.mark == login.mark]
         return sum(not one.mark.startswith(NAMED) for one in gone)
 
     def watch(self) -> anyio.CancelScope:
@@ -126,11 +146,22 @@ class Logins:
         now = self._clock()
         return tuple(one for one in self.logins if now - one.used < LOGIN_SECONDS)
 
-    async def _keep(self, logins: tuple[Login, ...]) -> None:
-        """Raises EngineError where it cannot be written: then nobody is let in."""
-        state = records.LoginState(logins=logins, at=self._clock())
-        self._seq = await records.replace_last(self._engine, record_subjects.LOGIN_SUBJECT, state, self._seq)
-        self.logins = logins
+    def _cut_off(self, before: records.LoginState, now: records.LoginState) -> None:
+        """Whoever watches, where a login has ended; whoever is still let in comes back by itself."""
+        if {one.mark for one in before.logins} - {one.mark for one in now.logins}:
+            for watcher in list(self._watchers):
+                watcher.cancel()
+
+    async def _change(self, change: Callable[[records.LoginState], records.LoginState]) -> None:
+        """Once more where another gateway was faster.
+
+        Raises EngineError where it cannot be written: then nobody is let in.
+        """
+        async with self._lock:
+            while (changed := change(self.last.value)) != self.last.value:
+                with suppress(Conflict):
+                    await self.last.replace(replace(changed, at=self._clock()))
+                    return
 
 
 def make_room(logins: tuple[Login, ...]) -> tuple[Login, ...]:

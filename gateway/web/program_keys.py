@@ -16,6 +16,7 @@ from gateway import record_subjects, records
 from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
 from gateway.engine import Engine
 from gateway.errors import AccessError, Conflict
+from gateway.journal_follower import LastRecord
 from gateway.records import ProgramKey
 
 KeyRole: TypeAlias = Literal["user", "operator"]
@@ -26,18 +27,20 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
 class ProgramKeys:
-    """The keys that there are. `load` before any is looked up."""
+    """The keys that there are. `last` is loaded before any is looked up."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.last = LastRecord(engine, record_subjects.KEYS_SUBJECT, records.ProgramKeyState(), self._note_change)
         self._lock = anyio.Lock()
-        self._seq = 0
         self._changed = anyio.Event()
-        self.keys: tuple[ProgramKey, ...] = ()
 
-    async def load(self) -> None:
-        seq, kept = await records.read_last(self._engine, record_subjects.KEYS_SUBJECT, records.ProgramKeyState)
-        self._seq, self.keys = seq, kept.keys if kept else ()
+    @property
+    def keys(self) -> tuple[ProgramKey, ...]:
+        return self.last.value.keys
+
+    def _note_change(self, _before: records.ProgramKeyState, _now: records.ProgramKeyState) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
     def find(self, key: str) -> ProgramKey | None:
         """Whose key this is; None: nobody's. It takes as long for one as for the other."""
@@ -86,15 +89,10 @@ class ProgramKeys:
         return gone
 
     async def _keep(self, keys: tuple[ProgramKey, ...]) -> None:
-        state = records.ProgramKeyState(keys=keys, at=time.time())
         try:
-            self._seq = await records.replace_last(self._engine, record_subjects.KEYS_SUBJECT, state, self._seq)
+            await self.last.replace(records.ProgramKeyState(keys=keys, at=time.time()))
         except Conflict:
-            await self.load()
             raise AccessError("somebody else changed the keys at the same moment; try again") from None
-        self.keys = keys
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def mark_of(key: str) -> str:

@@ -177,7 +177,7 @@ async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> N
 async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     assert live.gateway.web
     url = live.gateway.web.port.local_url
-    entered = await to_thread.run_sync(visit, url, f"/open?code={live.gateway.logins.open_link('operator')}")
+    entered = await to_thread.run_sync(visit, url, f"/open?code={await live.gateway.logins.open_link('operator')}")
     cookie = entered.headers["set-cookie"].partition(";")[0]
     for name in sorted(SHOWN_VERBS):
         query = urlencode(PARAMS.get(name, {}))

@@ -137,6 +137,10 @@ def make_usage(engine: MemoryEngine) -> UsageJournal:
     return UsageJournal(engine, RunningTotals(time.time))
 
 
+async def open_page(role: str, person: str) -> str:
+    return f"https://page/open?code={role}-{person}"
+
+
 def make_reports(restart: Callable[..., None], about: Any) -> GatewayReports:
     return GatewayReports(
         status=lambda: "all is well",
@@ -149,7 +153,7 @@ def make_reports(restart: Callable[..., None], about: Any) -> GatewayReports:
         restart=restart,
         about=about,
         steer=steer_nothing,
-        open_page=lambda role, person: f"https://page/open?code={role}-{person}",
+        open_page=open_page,
     )
 
 

@@ -129,7 +129,7 @@ def test_the_terminal_is_warned_too(tmp_path: Path) -> None:
 
 async def test_owners_are_warned_and_not_stopped():
     async with chat(TALK) as room:
-        room.house.access.owners = {"net": "7"}
+        await room.house.access.pairings.keep_owners({"net": "7"})
         limit(room, each_person=tokens(10))
         await room.write("talk")
         said = {await room.hear(1), await room.hear(2)}

@@ -35,16 +35,16 @@ class Clock:
 async def test_a_link_lasts_a_minute_and_a_login_a_month_after_its_last_use() -> None:
     engine, clock = MemoryEngine(), Clock()
     logins = Logins(engine, clock)
-    await logins.load()
-    late = logins.open_link()
+    await logins.last.load()
+    late = await logins.open_link()
     clock.now += LINK_SECONDS + 1
     assert await logins.redeem(late) == ""
-    secret = await logins.redeem(logins.open_link())
+    secret = await logins.redeem(await logins.open_link())
     for _ in range(3):
         clock.now += LOGIN_SECONDS - DAY
         assert await logins.find(secret)
     again = Logins(engine, clock)
-    await again.load()
+    await again.last.load()
     assert await again.find(secret)
     clock.now += LOGIN_SECONDS + 1
     assert await again.find(secret) is None
@@ -54,8 +54,8 @@ async def test_a_link_lasts_a_minute_and_a_login_a_month_after_its_last_use() ->
 
 async def test_a_login_has_the_role_of_its_link_and_the_owner_s_where_none_is_said() -> None:
     logins = Logins(MemoryEngine())
-    await logins.load()
-    secrets = [await logins.redeem(logins.open_link()), await logins.redeem(logins.open_link("operator"))]
+    await logins.last.load()
+    secrets = [await logins.redeem(await logins.open_link()), await logins.redeem(await logins.open_link("operator"))]
     found = [await logins.find(secret) for secret in secrets]
     assert [login.role for login in found if login] == ["owner", "operator"]
 
@@ -63,19 +63,19 @@ async def test_a_login_has_the_role_of_its_link_and_the_owner_s_where_none_is_sa
 async def test_a_clock_that_was_set_back_makes_no_link_good_for_longer() -> None:
     clock = Clock()
     logins = Logins(MemoryEngine(), clock)
-    code = logins.open_link()
+    code = await logins.open_link()
     clock.now -= 3600
     assert await logins.redeem(code) == ""
 
 
 async def test_links_and_logins_are_few() -> None:
     logins = Logins(MemoryEngine())
-    await logins.load()
-    codes = [logins.open_link() for _ in range(MOST_LINKS + 1)]
+    await logins.last.load()
+    codes = [await logins.open_link() for _ in range(MOST_LINKS + 1)]
     assert [await logins.redeem(codes[0]), await logins.redeem(codes[0])] == ["", ""]
     secrets = [await logins.redeem(code) for code in codes[1:]]
     for _ in range(MOST_OF_ONE):
-        await logins.redeem(logins.open_link())
+        await logins.redeem(await logins.open_link())
     assert len(logins.logins) == MOST_OF_ONE
     assert await logins.find(secrets[0]) is None, "the oldest goes first"
 
@@ -83,20 +83,20 @@ async def test_links_and_logins_are_few() -> None:
 async def test_whoever_comes_again_and_again_ends_nobody_else_s_login_or_link() -> None:
     engine = MemoryEngine()
     logins = Logins(engine)
-    await logins.load()
-    owner, link = await logins.redeem(logins.open_link()), logins.open_link()
+    await logins.last.load()
+    owner, link = await logins.redeem(await logins.open_link()), await logins.open_link()
     for _ in range(MOST_OF_ONE + 1):
-        await logins.redeem(logins.open_link("operator", "telegram:7"))
+        await logins.redeem(await logins.open_link("operator", "telegram:7"))
     for _ in range(MOST_LINKS + 1):
-        logins.open_link("operator", "telegram:7")
+        await logins.open_link("operator", "telegram:7")
     assert await logins.find(owner)
     assert await logins.redeem(link)
     crowd = [records.Login(f"{number}", "user", 1.0, 9e12, f"net:{number % 20}") for number in range(MOST_LOGINS)]
     few = [records.Login("few", "user", 1.0, 9e12, "net:few")]
     state = records.LoginState(logins=(*few, *crowd))
-    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, state, logins._seq)
-    await logins.load()
-    assert await logins.redeem(logins.open_link())
+    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, state, logins.last._seq)
+    await logins.last.load()
+    assert await logins.redeem(await logins.open_link())
     assert len(logins.logins) == MOST_LOGINS
     assert "few" in {one.mark for one in logins.logins}, "whoever has most of them gives way"
 
@@ -104,12 +104,12 @@ async def test_whoever_comes_again_and_again_ends_nobody_else_s_login_or_link() 
 async def test_whom_a_proxy_names_has_come_once_in_the_time_of_a_login() -> None:
     engine, clock = MemoryEngine(), Clock()
     logins = Logins(engine, clock)
-    await logins.load()
+    await logins.last.load()
     assert [await logins.note_named(one, "user") for one in ("ann", "ann", "ben")] == [True, False, True]
     assert await logins.end() == 0, "there is no login of theirs"
     assert await logins.note_named("ann", "user")
     again = Logins(engine, clock)
-    await again.load()
+    await again.last.load()
     for _ in range(3):
         clock.now += LOGIN_SECONDS - DAY
         assert not await again.note_named("ann", "user")

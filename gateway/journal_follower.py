@@ -1,0 +1,141 @@
+"""What the gateway knows of the journal without asking it: copies in memory, which follow what any gateway appends.
+
+One tail brings the records of all copies, in the order of the journal, our own among them; a copy knows what it has
+seen, so that nothing counts twice. What cannot be followed record by record, because too much came at once or the
+journal was not there, is loaded anew.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import anyio
+import anyio.abc
+
+from gateway import records
+from gateway.backoff import Attempts
+from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Engine, Record, Tail
+from gateway.engine.subjects import compile_patterns
+from gateway.errors import Conflict, EngineError, EngineTooNew
+
+RecordT = TypeVar("RecordT", bound=records.JournalRecord)
+
+log = logging.getLogger(__name__)
+
+
+class RecordCopy(Protocol):
+    """What is known of the records under some patterns."""
+
+    @property
+    def patterns(self) -> Sequence[str]: ...
+
+    async def load(self) -> None:
+        """Know what the journal holds now, whatever was known before."""
+
+    async def take(self, record: Record) -> None:
+        """Know this too, which was appended by somebody; it may be known already."""
+
+
+class JournalFollower:
+    """Has copies follow the journal: `load` first, then `run`."""
+
+    def __init__(self, engine: Engine, *copies: RecordCopy) -> None:
+        self._engine = engine
+        self._copies = [(copy, compile_patterns(copy.patterns)) for copy in copies]
+        self._behind = dict.fromkeys(copies)  # those to be loaded
+        self._dropped = 0
+        self._tail: Tail | None = None
+
+    async def load(self) -> None:
+        """Bring all copies up to what is there, and hear from now on what comes."""
+        self._tail = await self._engine.tail(*(pattern for copy, _ in self._copies for pattern in copy.patterns))
+        await self._catch_up()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled, or the journal is closed."""
+        if self._tail is None:
+            await self.load()
+        assert self._tail is not None
+        task_status.started()
+        async for record in self._tail:
+            if self._tail.dropped > self._dropped:
+                self._dropped = self._tail.dropped
+                self._behind = dict.fromkeys(copy for copy, _ in self._copies)
+            await self._spread(record)
+            await self._catch_up_patiently()
+
+    async def _spread(self, record: Record) -> None:
+        for copy, wants in self._copies:
+            if copy in self._behind or not wants(record.subject):
+                continue
+            try:
+                await copy.take(record)
+            except EngineTooNew as error:
+                log.error("what another gateway changed under %s does not count here: %s", record.subject, error)
+            except EngineError:
+                self._behind[copy] = None
+
+    async def _catch_up_patiently(self) -> None:
+        attempts = Attempts(ILL_JOURNAL_BACKOFF)
+        while self._behind:
+            try:
+                await self._catch_up()
+            except EngineError as error:
+                log.warning("what other gateways changed is not known yet: %s", error)
+                await anyio.sleep(attempts.pause())
+
+    async def _catch_up(self) -> None:
+        for copy in list(self._behind):
+            await copy.load()
+            del self._behind[copy]
+
+
+class LastRecord(Generic[RecordT]):
+    """The record of a subject of which only the last one counts; changed by compare-and-set.
+
+    `on_change` hears what it was and what it is, once for each change, whoever made it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        subject: str,
+        empty: RecordT,
+        on_change: Callable[[RecordT, RecordT], None] = lambda _before, _now: None,
+    ) -> None:
+        self.value = empty
+        self._engine = engine
+        self._subject = subject
+        self._on_change = on_change
+        self._seq = 0
+
+    @property
+    def patterns(self) -> Sequence[str]:
+        return (self._subject,)
+
+    async def load(self) -> None:
+        self._note(*await records.read_last(self._engine, self._subject, type(self.value)))
+
+    async def take(self, record: Record) -> None:
+        kept = records.decode(record.data)
+        self._note(record.seq, kept if isinstance(kept, type(self.value)) else None)
+
+    async def replace(self, value: RecordT) -> None:
+        """This counts from now on.
+
+        Raises:
+            Conflict: somebody else has changed it; their change is known now.
+        """
+        try:
+            seq = await records.replace_last(self._engine, self._subject, value, self._seq)
+        except Conflict:
+            await self.load()
+            raise
+        self._note(seq, value)
+
+    def _note(self, seq: int, value: RecordT | None) -> None:
+        if seq > self._seq:  # else it is known: the tail may have brought it before the append was answered
+            self._seq = seq
+            if value is not None:
+                before, self.value = self.value, value
+                self._on_change(before, value)
