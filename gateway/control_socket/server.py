@@ -87,14 +87,11 @@ class ControlServer:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
         try:
             async with await anyio.create_unix_listener(self.path, mode=0o600) as accepting:
-                listener = CallerListener(accepting, self._refuse)
+                listener = CallerListener(accepting, make_refusal)
                 task_status.started()
                 await listener.serve(self._connection)
         finally:
             self.path.unlink(missing_ok=True)
-
-    async def _refuse(self, stream: anyio.abc.SocketStream, why: str) -> None:
-        await ControlConnection(stream).fail(None, TOO_MANY_REQUESTS, why)
 
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
         caller = ControlConnection(stream)
@@ -220,15 +217,28 @@ class ControlConnection:
         self._lock = anyio.Lock(fast_acquire=True)
 
     async def say(self, message: dict[str, Any]) -> None:
-        data = encode_message({"jsonrpc": "2.0"} | message) + b"\n"
+        data = encode_line(message)
         async with self._lock:
             await self._stream.send(data)
 
     async def fail(self, request: int | None, code: int, message: str) -> None:
-        await self.say({"id": request, "error": {"code": code, "message": message}})
+        await self.say(make_error(request, code, message))
 
     async def notify(self, request: int, method: str, params: Any) -> None:
         await self.say({"method": method, "params": params, "request": request})
+
+
+def make_refusal(why: str) -> bytes:
+    """For a caller that is not let in."""
+    return encode_line(make_error(None, TOO_MANY_REQUESTS, why))
+
+
+def make_error(request: int | None, code: int, message: str) -> dict[str, Any]:
+    return {"id": request, "error": {"code": code, "message": message}}
+
+
+def encode_line(message: dict[str, Any]) -> bytes:
+    return encode_message({"jsonrpc": "2.0"} | message) + b"\n"
 
 
 def encode_message(message: Any) -> bytes:
