@@ -5,21 +5,9 @@ from pathlib import Path
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.installer.archives import GREET, MANIFEST, put
+from tests.installer.archives import MANIFEST, put
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def gateway(tmp_path: Path):
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
-def greet(tmp_path: Path) -> Path:
-    return put(tmp_path / "greet", GREET)
 
 
 def test_what_the_owners_settings_add_needs_no_yes(gateway: GatewayProcess, greet: Path) -> None:

@@ -18,14 +18,6 @@ pytestmark = pytest.mark.process
 ONE = ("info", "enable", "disable", "reload", "reset", "trust")
 
 
-@pytest.fixture
-def gateway(tmp_path: Path) -> GatewayProcess:
-    """A home; nothing runs in it."""
-    gateway = GatewayProcess(tmp_path / "home")
-    gateway.home.root.mkdir(mode=0o700)
-    return gateway
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -48,13 +48,6 @@ class Publisher:
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
 def publisher(tmp_path: Path, gateway: GatewayProcess) -> Publisher:
     publisher = Publisher(tmp_path / "offered", gateway)
     publisher.publish()

@@ -21,18 +21,6 @@ ROOT = Path(__file__).parents[2]
 AUTHOR = ("-c", "user.name=x", "-c", "user.email=x@example.org")
 
 
-@pytest.fixture
-def gateway(tmp_path: Path):
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
-def greet(tmp_path: Path) -> Path:
-    return put(tmp_path / "greet", GREET)
-
-
 def git(folder: Path, *words: str) -> str:
     done = subprocess.run(["git", *AUTHOR, *words], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()

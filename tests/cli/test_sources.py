@@ -51,13 +51,6 @@ class Place:
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
 def place(tmp_path: Path, gateway: GatewayProcess) -> Iterator[Place]:
     folder = tmp_path / "offered"
     folder.mkdir()

@@ -4,30 +4,24 @@ The servers' clock goes on by itself, so nothing here grows old; and what they s
 than what was done, so that is waited for.
 """
 
-import asyncio
 import uuid
-from collections.abc import Awaitable
 from typing import Any
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from gateway.engine import ConsumerSpec, NewRecord, Record
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.conftest import LastingRight
+from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECTS, JournalPair
 from tests.spine import until
 
-SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])
-READ = st.sampled_from(["a.*", "b.>", "*.1", ">", "c", "a.1", "b.1.*"])
 CONSUMERS = {"one": ("a.*", "b.1.x"), "two": (">",)}
-NAMES = st.sampled_from(sorted(CONSUMERS))
-IDS = st.one_of(st.none(), st.sampled_from(["m1", "m2", "m3"]))
-EXPECTED = st.one_of(st.none(), st.integers(0, 12))
 
 
 def make_put(subject: str, data: bytes, msg_id: str | None, expect: int | None) -> NewRecord:
@@ -41,30 +35,17 @@ LIMIT = 900  # seconds; the servers write each word to the disk, and there are s
 TOLD_SECONDS = 10.0  # by when a server has told of what was done
 
 
-def shown(outcome: Any) -> Any:
-    """What is the same on both: each has its own clock."""
-    if isinstance(outcome, list):
-        return [shown(one) for one in outcome]
-    if isinstance(outcome, Record):
-        return (outcome.seq, outcome.subject, outcome.data)
-    return outcome
-
-
-class ServerJournals(RuleBasedStateMachine):
-    """The same done to both."""
+class ServerJournals(JournalPair):
+    """Each has its own clock."""
 
     server: str
     is_alone: bool  # then what it wrote lately is read from memory
+    later = 400.0
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(MemoryEngine())
         self.url = f"{self.server}/t{uuid.uuid4().hex[:12]}"
-        self.runner = asyncio.Runner()
-        self.model = MemoryEngine()
         self.engine = self.open()
-        self.deliveries: list[tuple[str, Any, Any]] = []
-        self.consumers: dict[str, tuple[Any, Any]] = {}
-        self.specs: dict[str, ConsumerSpec] = {}
         self.is_purged = False  # a server may count what it had not handed out, until it comes there
         self.given_back: set[tuple[str, int]] = set()  # a purge makes a server forget that these are to come at once
 
@@ -74,49 +55,26 @@ class ServerJournals(RuleBasedStateMachine):
             engine.work_alone(LastingRight())
         return engine
 
-    def run(self, awaitable: Awaitable[Any]) -> Any:
-        async def main() -> Any:
-            return await awaitable
-
-        return self.runner.run(main())
-
-    def outcome(self, awaitable: Awaitable[Any]) -> Any:
-        try:
-            return shown(self.run(awaitable))
-        except EngineError as error:
-            return type(error)
-
-    def both(self, name: str, *args: Any) -> Any:
-        """Call both, and see that the same came of it."""
-        outcomes = [self.outcome(getattr(engine, name)(*args)) for engine in (self.engine, self.model)]
-        assert outcomes[0] == outcomes[1], name
-        return outcomes[0]
+    def shown(self, outcome: Any) -> Any:
+        if isinstance(outcome, list):
+            return [self.shown(one) for one in outcome]
+        if isinstance(outcome, Record):
+            return (outcome.seq, outcome.subject, outcome.data)
+        return outcome
 
     @rule(puts=st.lists(PUTS, min_size=1, max_size=3))
     def append(self, puts: list[NewRecord]) -> None:
         self.both("append", *puts)
 
-    @rule(subject=SUBJECTS, data=st.binary(max_size=3))
-    def follow(self, subject: str, data: bytes) -> None:
-        """An append that knows what was last."""
-        last = self.both("last", subject)
-        self.both("append", NewRecord(subject, data, expect=last[0] if last else 0))
-
-    @rule(pattern=READ, after=st.integers(0, 10), limit=st.integers(0, 5))
-    def read(self, pattern: str, after: int, limit: int) -> None:
-        self.both("read", pattern, after, limit)
-
     @precondition(lambda self: not self.given_back)
-    @rule(pattern=READ, upto=st.one_of(st.none(), st.integers(0, 20)), after=st.integers(0, 10))
+    @rule(pattern=PATTERNS, upto=st.one_of(st.none(), st.integers(0, 20)), after=st.integers(0, 10))
     def purge(self, pattern: str, upto: int | None, after: int) -> None:
         self.both("purge", pattern, upto, after)
         self.is_purged = True
 
     @rule(name=NAMES, most=st.integers(1, 4), new_only=st.booleans())
     def consumer(self, name: str, most: int, new_only: bool) -> None:
-        spec = ConsumerSpec(name, CONSUMERS[name], ack_wait=300, max_inflight=most, new_only=new_only)
-        self.specs[name] = spec
-        self.consumers[name] = (self.run(self.engine.consumer(spec)), self.run(self.model.consumer(spec)))
+        self.open_consumer(ConsumerSpec(name, CONSUMERS[name], ack_wait=300, max_inflight=most, new_only=new_only))
 
     @rule(name=NAMES)
     def forget(self, name: str) -> None:
@@ -149,24 +107,16 @@ class ServerJournals(RuleBasedStateMachine):
                 found += await consumer.fetch(count - len(found), 1)
         return found
 
-    @precondition(lambda self: self.deliveries)
-    @rule(data=st.data(), verb=st.sampled_from(["ack", "nak", "progress", "later"]))
-    def answer(self, data: st.DataObject, verb: str) -> None:
-        name, *both = self.deliveries[data.draw(st.integers(0, len(self.deliveries) - 1))]
+    def note_answer(self, name: str, record: Record, verb: str) -> None:
         if verb == "nak":
-            self.given_back.add((name, both[0].record.seq))
-        for delivery in both:
-            self.run(delivery.nak(400) if verb == "later" else getattr(delivery, verb)())
+            self.given_back.add((name, record.seq))
 
     @rule()
     def restart(self) -> None:
         """What was handed out stays out, as where another gateway goes on."""
         self.run(self.engine.close())
         self.engine = self.open()
-        self.deliveries.clear()
-        for name in self.run(self.model.consumers()):
-            self.consumers[name] = (self.run(self.engine.consumer(self.specs[name])), self.consumers[name][1])
-        self.consumers = {name: both for name, both in self.consumers.items() if not both[1].is_forgotten}
+        self.take_up_consumers()
 
     @rule()
     def count(self) -> None:
@@ -184,14 +134,6 @@ class ServerJournals(RuleBasedStateMachine):
 
         await until(is_same, f"{depth} before {name}", TOLD_SECONDS)
         assert {one.seq for one in owed} <= {one.seq for one in await self.engine.list_owed(name, float("inf"))}
-
-    @invariant()
-    def the_same_is_there(self) -> None:
-        self.both("read", ">", 0, 1000)
-
-    def teardown(self) -> None:
-        self.run(self.engine.close())
-        self.runner.close()
 
 
 @pytest.mark.timeout(LIMIT)

@@ -38,13 +38,6 @@ OWN_MOUNTS = ["unshare", "--mount", "sh", "-ec"]
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
 def many(tmp_path: Path, gateway: GatewayProcess) -> Path:
     """What was frozen in another home: the hook `skill-coffee` and the skill `coffee`, and a large one."""
     manifest = "name: skill-coffee\nevents: [agent:end]\n"
