@@ -1,4 +1,5 @@
-"""What a newer version of a hook asks for beyond the installed one, in those keys of HOOK.yaml that no grant holds.
+"""What a newer version of a hook asks for beyond the installed one, in those keys of HOOK.yaml that no grant holds; and
+what it guards less.
 
 What was agreed to stands in `hooks.lock`, and is compared with that. All else is compared with the manifest that is
 installed; a key of which nothing stands here counts, so that one that is new is never taken unseen.
@@ -10,6 +11,7 @@ from typing import Any
 
 from gateway.hooks.folders.manifest import Manifest, read_manifest
 from gateway.hooks.folders.manifest_keys import ManifestKeys
+from gateway.hooks.patterns import EventSelector, is_exact
 
 GRANTED = frozenset(
     {"events", "intercepts", "uses", "env", "secret_env", "schedule", "webhook", "reads", "writes", "net", "url"}
@@ -38,6 +40,30 @@ def _compare(before: Manifest, now: Manifest) -> Iterator[str]:
             continue
         if key not in _ASKS_NO_MORE or not _ASKS_NO_MORE[key](then, there):
             yield f"{key}: {describe_filter(there) or 'any' if key == 'when' else _describe(there)}"
+
+
+def list_missing_guards(before: Path, now: Path, name: str) -> Iterator[str]:
+    """What it decided on and decides on no more, or less surely: in words, by the folders of both versions."""
+    installed, newer = (read_manifest(folder, name).manifest for folder in (before, now))
+    if installed and newer and installed.intercepts and installed.enabled:
+        yield from _compare_guards(installed, newer)
+
+
+def _compare_guards(before: Manifest, now: Manifest) -> Iterator[str]:
+    left = EventSelector(now.intercepts)
+    kept = {event for event in before.intercepts if event in now.intercepts or (is_exact(event) and event in left)}
+    if lost := [event for event in before.intercepts if event not in kept]:
+        yield f"decides no more on {', '.join(lost)}"
+    if not now.enabled:
+        yield "is switched off: enabled: false"
+    if not (kept and now.enabled):
+        return
+    if not _is_within(now.when, before.when):
+        yield f"decides only when {describe_filter(now.when)}"
+    if before.on_error == "deny" != now.on_error:
+        yield f"denies nothing where it fails: on_error: {now.on_error}"
+    if now.on_error != "deny" and now.timeout and now.timeout < (before.timeout or before.decide_limit):
+        yield f"is passed over after {now.timeout:g} s: timeout"
 
 
 def describe_filter(when: Mapping[str, Any]) -> str:

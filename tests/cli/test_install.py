@@ -261,6 +261,21 @@ def test_an_update_that_asks_for_more_is_never_taken_unattended(
     assert (again.returncode, gateway.home.hooks_lock.read_text()) == (1, before)
 
 
+@pytest.mark.row("T25")
+def test_an_update_that_guards_less_is_never_taken_unattended(gateway: GatewayProcess, greet: Path) -> None:
+    put(greet, {"HOOK.yaml": f"{MANIFEST}intercepts: [tool:before]\non_error: deny\n"})
+    gateway.cli("hooks", "install", str(greet), "--yes")
+    before = gateway.home.hooks_lock.read_text()
+    put(greet, {"HOOK.yaml": f"{MANIFEST}intercepts: [tool:before]\n"})
+    for words in (("update", "--yes"), ("install", str(greet), "--yes")):
+        done = gateway.cli("hooks", *words)
+        assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, before), done.stdout
+        assert "greet guards less, and nobody is asked" in done.stderr
+        said = "  guards less: denies nothing where it fails: on_error: skip\n"
+        assert done.stdout.index(said) < done.stdout.index("--- a/HOOK.yaml")
+    assert said.strip() in gateway.cli("hooks", "outdated").stdout
+
+
 def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path) -> None:
     far = put(tmp_path / "far", {"HOOK.yaml": "events: [agent:end]\nurl: https://hooks.example.org:8443/told\n"})
     done = gateway.cli("hooks", "install", str(far), "--yes")

@@ -168,10 +168,30 @@ def test_a_guard_that_an_update_brings_no_more_is_named(gateway: GatewayProcess,
     shutil.rmtree(coffee / "hooks" / "quiet")
     put(coffee, {"hooks/loud/HOOK.yaml": GUARD.replace("intercepts: [llm:after]", "events: [agent:end]")})
     told = gateway.cli("skills", "update", "--check").stdout.splitlines()
-    assert "  brings no more: guard, which decided on tool:before" in told
-    assert "  brings no more: quiet" in told
-    assert "  decides no more: loud, on llm:after" in told
-    assert told.index("  asks for more: loud: events: agent:end") == 1
+    assert told[1:5] == [
+        "  asks for more: loud: events: agent:end",
+        "  guards less: guard: it is brought no more, and decided on tool:before",
+        "  guards less: loud: decides no more on llm:after",
+        "  brings no more: quiet",
+    ]
+    put(coffee, {"hooks/loud/HOOK.yaml": GUARD})
+    done = gateway.cli("skills", "update", "--yes")
+    assert (done.returncode, "coffee guards less, and nobody is asked" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.row("T25")
+def test_a_skill_that_was_changed_here_is_not_updated_unseen(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """Nobody knows what it said, and a moved tag is shown."""
+    tea = TEXT.replace("coffee", "tea")
+    then = commit(tmp_path / "repository", {"SKILL.md": tea})
+    gateway.cli("skills", "install", f"git+file://{tmp_path}/repository", "--yes")
+    now = commit(tmp_path / "repository", {"SKILL.md": f"{tea}Steep it.\n"})
+    assert f"tea  {then[:12]} -> {now[:12]}\n" in gateway.cli("skills", "update", "--check").stdout
+    (file,) = gateway.home.installed_skills.glob("tea@*/tea/SKILL.md")
+    file.chmod(0o600)
+    file.write_text("planted")
+    done = gateway.cli("skills", "update", "--yes")
+    assert (done.returncode, "asks for more: what it asked for so far is not known" in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize("kind", ["archive", "git", "index"])

@@ -7,7 +7,7 @@ import pytest
 from gateway.hooks.folders.installed import list_missing_grants
 from gateway.hooks.folders.manifest_keys import ManifestKeys
 from gateway.installer.fetched_hook import read_hook
-from gateway.installer.manifest_changes import GRANTED, HARMLESS, list_manifest_changes
+from gateway.installer.manifest_changes import GRANTED, HARMLESS, list_manifest_changes, list_missing_guards
 from tests.installer.archives import HANDLER, put
 
 pytestmark = pytest.mark.row("T25")
@@ -57,12 +57,43 @@ NO_MORE: dict[str, tuple[str, str]] = {
 }
 
 
+GUARD = "intercepts: [tool:before, llm:after]\n"
+# Before, after, and what it guards less; nothing, where it does not.
+LESS_GUARDED: dict[str, tuple[str, str, list[str]]] = {
+    "fewer events": (GUARD, "intercepts: llm:after\n", ["decides no more on tool:before"]),
+    "observes": (GUARD, "events: [tool:before, llm:after]\n", ["decides no more on tool:before, llm:after"]),
+    "narrower": ("intercepts: tool:*\n", "intercepts: tool:?*\n", ["decides no more on tool:*"]),
+    "wider": (GUARD, "intercepts: [tool:*, llm:after]\n", []),
+    "off": (GUARD, f"{GUARD}enabled: false\n", ["is switched off: enabled: false"]),
+    "was off": (f"{GUARD}enabled: false\n", "intercepts: llm:after\n", []),
+    "skipped": (f"{GUARD}on_error: deny\n", GUARD, ["denies nothing where it fails: on_error: skip"]),
+    "denies": (GUARD, f"{GUARD}on_error: deny\n", []),
+    "only when": (
+        f"{GUARD}when: {{platform: [slack, telegram]}}\n",
+        f"{GUARD}when: {{platform: slack}}\n",
+        ["decides only when platform is slack"],
+    ),
+    "whenever": (f"{GUARD}when: {{platform: slack}}\n", GUARD, []),
+    "hurried": (GUARD, f"{GUARD}timeout: 0.001\n", ["is passed over after 0.001 s: timeout"]),
+    "hurried, denies": (f"{GUARD}on_error: deny\n", f"{GUARD}on_error: deny\ntimeout: 1\n", []),
+    "no guard": ("events: [agent:end, tool:before]\n", "events: agent:end\nenabled: false\n", []),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "said"), LESS_GUARDED.values(), ids=LESS_GUARDED)
+def test_what_a_guard_lets_pass_is_said(tmp_path: Path, before: str, now: str, said: list[str]) -> None:
+    then, there = put_versions(tmp_path, before, now)
+    assert [*list_missing_guards(then, there, "greet")] == said
+
+
+def put_versions(tmp_path: Path, *manifests: str) -> list[Path]:
+    files = ({"HOOK.yaml": text, "handler.py": HANDLER} for text in manifests)
+    return [put(tmp_path / str(at) / "greet", version) for at, version in enumerate(files)]
+
+
 def list_more(tmp_path: Path, before: str, now: str) -> list[str]:
     texts = [f"{'' if 'events' in said else 'events: agent:end'}\n{said}" for said in (before, now)]
-    folders = [
-        put(tmp_path / str(at) / "greet", {"HOOK.yaml": text, "handler.py": HANDLER}) for at, text in enumerate(texts)
-    ]
-    installed, newer = map(read_hook, folders)
+    installed, newer = map(read_hook, put_versions(tmp_path, *texts))
     changes = list_manifest_changes(installed.folder, newer.folder, "greet")
     return [*list_missing_grants(newer.manifest, installed.grants), *changes]
 

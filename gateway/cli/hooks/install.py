@@ -13,8 +13,8 @@ from gateway.cli.hooks.installer import (
     run_install,
     run_remove,
     run_update,
+    show_changed_rights,
     show_differences,
-    show_missing_grants,
 )
 from gateway.cli.output import print_data, print_lines, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
@@ -26,7 +26,7 @@ from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, has_all_packages, read_installed, read_installed_skills
-from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes
+from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes, list_missing_guards
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
@@ -64,7 +64,9 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         is_known = has_digest(folder, before.digest)
         changes = list_manifest_changes(folder, now.folder, now.name) if is_known else (UNKNOWN,)
         more = (*list_missing_grants(now.manifest, before.grants), *changes, *packages)
-        return InstalledUpdate(before, now, folder, is_new, is_known and has_all_packages(self.home, before), more)
+        less = tuple(list_missing_guards(folder, now.folder, now.name))
+        is_intact = is_known and has_all_packages(self.home, before)
+        return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
         show_request(found)
@@ -75,7 +77,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         asked = [*describe_request(now.name, now.manifest, now.packages)]
         for line in describe_changes(describe_before(update, self.home), asked):
             print_data(to_one_line(line, len(line)), "  ", "yellow" if line.startswith("+") else "dim")
-        show_missing_grants(update.more)
+        show_changed_rights(update)
         show_differences(update.folder, now.folder, f"hermes-gateway hooks update {now.name}")
 
     def make_addition(self, found: FetchedHook) -> InstalledChange:

@@ -54,7 +54,7 @@ Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
 class InstalledUpdate(Generic[Entry, Fetched]):
     """What there is now, beside what is installed, which is `intact` as long as it lies there as it was installed.
 
-    `more`: what it asks for besides.
+    `more`: what it asks for besides; `less`: what it guards no more.
     """
 
     before: Entry
@@ -63,6 +63,12 @@ class InstalledUpdate(Generic[Entry, Fetched]):
     is_new: bool
     is_intact: bool
     more: tuple[str, ...]
+    less: tuple[str, ...]
+
+    @property
+    def needs_person(self) -> str:
+        """Why it is not taken without somebody who sees it."""
+        return " and ".join(what for what, said in (("asks for more", self.more), ("guards less", self.less)) if said)
 
 
 class Installer(ABC, Generic[Entry, Fetched]):
@@ -92,7 +98,7 @@ class Installer(ABC, Generic[Entry, Fetched]):
 
     @abstractmethod
     def show_update(self, update: InstalledUpdate[Entry, Fetched]) -> None:
-        """What it asks for that it did not, and how its files differ."""
+        """What it asks for that it did not, what it guards no more, and how its files differ."""
 
     @abstractmethod
     def make_addition(self, found: Fetched) -> InstalledChange: ...
@@ -211,7 +217,7 @@ def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
 
 
 def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[Entry, Fetched], work: Path) -> bool:
-    """Show it, ask, and have it installed. What asks for more is never taken without somebody who sees that.
+    """Show it, ask, and have it installed. What asks for more or guards less is never taken unseen.
 
     Whether what is installed is now what there is.
     """
@@ -223,8 +229,8 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
         return True
     if not installer.args.json:
         installer.show_update(update)
-    if update.more and installer.args.yes:
-        what = f"{name} asks for more, and nobody is asked: it stays as it is"
+    if update.needs_person and installer.args.yes:
+        what = f"{name} {update.needs_person}, and nobody is asked: it stays as it is"
         print_note(f"{what}\nhermes-gateway {installer.KIND}s update {name}")
         return False
     if is_taken := ask_person(f"Update {name}?", installer.args.yes):
@@ -295,9 +301,11 @@ def describe_move(update: InstalledUpdate[Entry, Fetched]) -> str:
     return f"{then[:SHORT_COMMIT]} -> {now[:SHORT_COMMIT]}" if then != now else ""
 
 
-def show_missing_grants(more: Sequence[str]) -> None:
-    for one in more:
-        print_data(f"asks for more: {to_one_line(one, len(one))}", "  ", "yellow")
+def show_changed_rights(update: InstalledUpdate[Entry, Fetched]) -> None:
+    """What it asks for besides, and what it guards no more."""
+    for what, said in (("asks for more", update.more), ("guards less", update.less)):
+        for one in said:
+            print_data(f"{what}: {to_one_line(one, len(one))}", "  ", "yellow")
 
 
 def show_differences(before: Path, now: Path, command: str) -> None:

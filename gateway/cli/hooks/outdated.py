@@ -33,17 +33,20 @@ class OutdatedEntry:
     digest: str = ""
     move: str = ""
     more: str = ""
+    less: str = ""
     error: str = ""
 
     def to_fields(self) -> dict[str, str | None]:
         if self.error:
             return {"name": self.name, "error": self.error}
-        return {"name": self.name, "commit": self.commit, "digest": self.digest, "more": self.more}
+        found = {"name": self.name, "commit": self.commit, "digest": self.digest}
+        return {**found, "more": self.more, "less": self.less}
 
     def to_row(self) -> tuple[str, ...]:
         said = apply_program_name(to_one_line("; ".join(self.error.splitlines()), 1000))
         version = self.version or self.digest.partition(":")[2][:SHORT_COMMIT]
-        return (self.name, version, self.move, said or (self.more and f"asks for more: {self.more}"))
+        changed = (self.more and f"asks for more: {self.more}", self.less and f"guards less: {self.less}")
+        return (self.name, version, self.move, said or "; ".join(filter(None, changed)))
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -68,6 +71,5 @@ def find_outdated(installer: Installer[Entry, Fetched]) -> Iterator[OutdatedEntr
                 continue
         if update.is_new:
             now = update.now
-            yield OutdatedEntry(
-                name, now.own_version, now.commit, now.digest, describe_move(update), "; ".join(update.more)
-            )
+            more, less = "; ".join(update.more), "; ".join(update.less)
+            yield OutdatedEntry(name, now.own_version, now.commit, now.digest, describe_move(update), more, less)

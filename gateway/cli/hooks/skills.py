@@ -16,12 +16,13 @@ from gateway.cli.hooks.installer import (
     SHORT_COMMIT,
     InstalledUpdate,
     Installer,
+    describe_move,
     run_install,
     run_remove,
     run_update,
+    show_changed_rights,
     show_differences,
     show_faults,
-    show_missing_grants,
 )
 from gateway.cli.hooks.options import (
     SOURCE_HELP,
@@ -40,7 +41,7 @@ from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
-from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes
+from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes, list_missing_guards
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
@@ -97,17 +98,19 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
     def compare(self, before: InstalledSkill, now: FetchedSkill) -> SkillUpdate:
         folder, is_new = self.home.own_folder / before.path, before.digest != now.digest
         is_intact = has_digest(folder, before.digest)
-        return InstalledUpdate(before, now, folder, is_new, is_intact, tuple(find_missing_grants(folder, before, now)))
+        more = (*(() if is_intact else (UNKNOWN,)), *find_missing_grants(folder, before, now))
+        less = tuple(find_missing_guards(folder, before, now))
+        return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedSkill) -> None:
         show_skill(found)
 
     def show_update(self, update: SkillUpdate) -> None:
         now = update.now
-        print_data(to_one_line(f"{now.name} {now.skill.version}".strip()), "", "bold")
-        show_missing_grants(update.more)
-        for lost in list_missing_guards(update.before, now):
-            print_data(to_one_line(lost, len(lost)), "  ", "yellow")
+        print_data(to_one_line(f"{now.name} {now.skill.version} {describe_move(update)}".strip()), "", "bold")
+        show_changed_rights(update)
+        for name in list_missing_observers(update.before, now):
+            print_data(to_one_line(f"brings no more: {name}"), "  ", "yellow")
         show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
 
     def make_addition(self, found: FetchedSkill) -> InstalledChange:
@@ -132,27 +135,30 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
 def find_missing_grants(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
     """What its hooks ask for besides; a hook that is new asks for all of it. `folder`: of what is installed."""
-    is_known = has_digest(folder, before.digest)
     for hook in now.hooks:
         if known := before.hooks.get(hook.name):
-            installed = folder / BROUGHT_FOLDER / hook.name
-            changes = list_manifest_changes(installed, hook.folder, hook.name) if is_known else (UNKNOWN,)
+            changes = list_manifest_changes(folder / BROUGHT_FOLDER / hook.name, hook.folder, hook.name)
             more = (*list_missing_grants(hook.manifest, known.grants), *changes)
         else:
             more = ("a hook that it did not bring",)
         yield from (f"{hook.name}: {one}" for one in more)
 
 
-def list_missing_guards(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
-    """Hooks that it brings no more, and what those decide on no more that it still brings: a guard may be gone."""
-    left = {hook.name: hook.manifest.intercepts for hook in now.hooks}
+def find_missing_guards(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
+    """What its hooks guard no more; a hook that decided and is gone guards nothing. `folder`: of what is installed."""
+    left = {hook.name: hook for hook in now.hooks}
     for name, known in before.hooks.items():
-        lost = [event for event in known.grants.intercepts if event not in left.get(name, ())]
-        decided = f", which decided on {', '.join(lost)}" if lost else ""
-        if name not in left:
-            yield f"brings no more: {name}{decided}"
-        elif lost:
-            yield f"decides no more: {name}, on {', '.join(lost)}"
+        if hook := left.get(name):
+            lost = list_missing_guards(folder / BROUGHT_FOLDER / name, hook.folder, name)
+            yield from (f"{name}: {one}" for one in lost)
+        elif known.grants.intercepts:
+            yield f"{name}: it is brought no more, and decided on {', '.join(known.grants.intercepts)}"
+
+
+def list_missing_observers(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
+    """Hooks that it brings no more, and that decided nothing."""
+    left = {hook.name for hook in now.hooks}
+    yield from (name for name, known in before.hooks.items() if name not in left and not known.grants.intercepts)
 
 
 def show_skills(args: argparse.Namespace, home: Home) -> None:
