@@ -8,6 +8,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from gateway.errors import HookError
+from gateway.hooks.folders.installed import remove_login
 from gateway.logs.text import to_one_line
 
 PATIENCE = 30.0  # seconds that nothing may come
@@ -44,7 +45,7 @@ def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme == "https" or (parts.scheme == "http" and is_own_host(parts.hostname or "")):
         return
-    raise HookError(f"{to_one_line(address)}: what is installed is fetched over https")
+    raise HookError(f"{to_one_line(remove_login(address))}: what is installed is fetched over https")
 
 
 def is_own_host(host: str) -> bool:
@@ -69,7 +70,8 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         _check_address(address)
         if request.type == "https" and not address.startswith("https:"):
-            raise HookError(f"{to_one_line(request.full_url)} leads to {to_one_line(address)}, which is not https")
+            led = to_one_line(remove_login(address))
+            raise HookError(f"{to_one_line(request.full_url)} leads to {led}, which is not https")
         return super().redirect_request(request, file, code, said, headers, address)
 
 

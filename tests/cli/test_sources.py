@@ -27,6 +27,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.hooks.folders.installed import remove_login
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, git, lock_of
 from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, put
@@ -265,6 +266,7 @@ WITH_TOKENS = [
     ("git+https://s3cret@127.0.0.1:1/greet.git", "git+https://127.0.0.1:1/greet.git"),
     ("git+ssh://git:s3cret@127.0.0.1:1/greet.git", "git+ssh://git@127.0.0.1:1/greet.git"),
     ("https://anna:s3cret@127.0.0.1:1/greet.zip", "https://127.0.0.1:1/greet.zip"),
+    ("https://127.0.0.1:1/greet.zip?ref=v1&sig=s3cret&at=2#x", "https://127.0.0.1:1/greet.zip?ref=v1&at=2#x"),
 ]
 
 
@@ -281,7 +283,24 @@ def test_a_token_in_an_address_is_kept_nowhere_and_never_shown(
     said = [gateway.cli("hooks", verb) for verb in ("freeze", "outdated", "update")]
     said.append(gateway.cli("hooks", "install", str(place.folder / "greet"), "--yes"))
     assert bare in said[0].stdout
+    said.append(gateway.cli("hooks", "index", "add", source, "--key", "x"))
+    assert bare in said[-1].stderr
     assert not [one for one in said if "s3cret" in one.stdout + one.stderr]
+
+
+@pytest.mark.parametrize(
+    ("address", "bare"),
+    [
+        *WITH_TOKENS,
+        ("https://host/greet.zip?token=s3cret", "https://host/greet.zip"),
+        ("https://host/greet.zip?X-Amz-Signature=s3cret;ref=v1", "https://host/greet.zip?ref=v1"),
+        ("git+https://host/greet.git?access%5Ftoken=s3cret#x", "git+https://host/greet.git#x"),
+        ("https://host/greet.zip?author=anna&monkey=1#token=1", "https://host/greet.zip?author=anna&monkey=1#token=1"),
+        ("/srv/what?token=1.zip", "/srv/what?token=1.zip"),
+    ],
+)
+def test_what_is_secret_is_taken_out_of_an_address(address: str, bare: str) -> None:
+    assert remove_login(address) == bare
 
 
 def test_git_says_who_asks_and_how_it_is_told(gateway: GatewayProcess, place: Place, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
@@ -26,6 +27,11 @@ SKILLS_FOLDER = "skills"  # in there
 REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 _WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
+_QUERY = re.compile(r"^((?:git\+)?https?://[^?#]*)\?([^#]*)", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|pwd|signature|credential|authorization|(?:api|access)[-_]?key|(?:^|[-_])(?:sig|key|auth|jwt)$",
+    re.IGNORECASE,
+)
 _SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  # the name says whose account it is
 
 
@@ -200,7 +206,14 @@ def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:
 
 def remove_login(address: str) -> str:
     """Where something lies, without a name and a password or token for it: it is kept, printed and passed on."""
-    return _SSH_PASSWORD.sub(r"\1@", _WEB_CREDENTIALS.sub(r"\1", address))
+    return _SSH_PASSWORD.sub(r"\1@", _QUERY.sub(_remove_secrets, _WEB_CREDENTIALS.sub(r"\1", address)))
+
+
+def _remove_secrets(found: re.Match[str]) -> str:
+    """Of a query what is no password, token or signature by its name."""
+    said = re.split("[&;]", found[2])
+    kept = "&".join(one for one in said if not _SECRET_NAME.search(unquote(one.partition("=")[0])))
+    return found[0] if len(kept) == len(found[2]) else f"{found[1]}?{kept}" if kept else found[1]
 
 
 def _is_same_place(one: Path, other: Path) -> bool:
