@@ -112,6 +112,8 @@ def extract_stream(stream: Readable, into: Path) -> None:
         bounded: Any = CappedReader(stream, MAX_BYTES + MAX_FILES * 4096)
         with tarfile.open(fileobj=bounded, mode="r|") as packed:
             _write(_list_tar(packed), into)
+        while bounded.read(CHUNK):  # behind the last file comes what shows that all of it is as it was packed
+            pass
     except tarfile.TarError as error:
         raise HookError(f"this is no archive: {to_one_line(str(error), 200)}") from None
 

@@ -1,6 +1,7 @@
 """What a stranger's archive may hold: plain files below one folder, so many and so large."""
 
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def test_a_zip_is_laid_out_and_programs_stay_programs(tmp_path: Path, into: Path
     extract_archive(make_zip(tmp_path / "a.zip", files, {"bin/run.sh": 0o100755}), into)
     assert (into / "bin" / "run.sh").stat().st_mode & 0o777 == 0o700
     assert (into / "handler.py").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.row("T25")
+def test_what_was_changed_after_it_was_packed_is_refused(tmp_path: Path, into: Path) -> None:
+    """The sum of all of it stands at the very end, behind the last file."""
+    whole = make_tar(tmp_path / "a.tar.gz", GREET).read_bytes()
+    for changed in (whole[:-8] + bytes(8), whole[:-8]):
+        (tmp_path / "a.tar.gz").write_bytes(changed)
+        with pytest.raises(HookError, match="cannot be unpacked"):
+            extract_archive(tmp_path / "a.tar.gz", Path(tempfile.mkdtemp(dir=into)))
 
 
 HOSTILE_NAMES = ["../out", "a/../../out", "/etc/out", "..\\out", "a\x1b[2Jb", "a/" * 30 + "b", "x" * 300]
