@@ -79,6 +79,7 @@ class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
     attempt: int = 1
     deaths: int = 0
     edits: tuple[int, ...] = ()
+    address: Address | None = None
 
 
 class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):

@@ -152,7 +152,7 @@ class SendJournal:
         if is_end(kept):
             upto = ((self.owed_on, kept.out), (self._subject, self.position.seq))
             settled = [SettledRecords(subject, seq, records.TRAFFIC_TTL) for subject, seq in upto]
-        limit = records.TRAFFIC_TTL if settled else None
+        limit = records.SENT_TTL if settled else None
         put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=limit)
         sequences = await append_until_written(lambda: self._engine.append(put, *owed, settled=settled), self._subject)
         return sequences[0]
