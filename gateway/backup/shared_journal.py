@@ -4,6 +4,7 @@ What is appended meanwhile is in it too: whatever is removed for its sake may ha
 consumer had in its hands it is given once more by whoever goes on with the copy.
 """
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,17 +24,20 @@ USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
 
 
 class JournalServers(NamedTuple):
-    """Where they are, and who asks them."""
+    """Where they are, who asks them, and for how many seconds at most they are to keep what is settled."""
 
     url: str
     user: str = ""
     password: str = ""
+    repeats: float = math.inf
 
 
 def find_servers(configuration: Configuration) -> JournalServers | None:
     """Those that keep the journal; None: it lies in the home."""
-    environ, url = configuration.environ, configuration.settings.engine
-    return JournalServers(url, environ.get(USER, ""), environ.get(PASSWORD, "")) if url else None
+    environ, settings = configuration.environ, configuration.settings
+    if not settings.engine:
+        return None
+    return JournalServers(settings.engine, environ.get(USER, ""), environ.get(PASSWORD, ""), settings.journal.repeats)
 
 
 async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
@@ -46,7 +50,9 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
     load_library("nats")
     from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
 
-    return await open_nats(servers.url, servers.user, servers.password, takes_marked=takes_marked)
+    return await open_nats(
+        servers.url, servers.user, servers.password, repeats=servers.repeats, takes_marked=takes_marked
+    )
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:

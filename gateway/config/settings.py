@@ -455,6 +455,14 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
             "no message is taken any more; 0: no limit"
         ),
     ] = 2_000_000_000
+    repeats: Annotated[
+        Duration,
+        describe(
+            "where NATS servers keep the journal, answered messages and sent replies stay so long, and what a network "
+            "sends again within that time is known; in the journal of a home it is 14 days",
+            ge=3600,
+        ),
+    ] = 172_800.0
 
 
 class BackupSettings(Struct, frozen=True, kw_only=True):

@@ -48,8 +48,10 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 class SettledRecords(msgspec.Struct, frozen=True, gc=False):
     """Records of a subject, up to and with `upto`, that are done: those without a limit have one from now on.
 
-    What is written without `ttl` because somebody still waits for it is limited so, when nobody does any more. It is
-    done in the order in which it was written: those before the first one that has a limit are left as they are.
+    Those that stand there before the append. What is written without `ttl` because somebody still waits for it is
+    limited so, when nobody does any more. It is done in the order in which it was written: those before the first one
+    that has a limit are left as they are. Where servers keep the journal, the limit is reached up to a fourteenth
+    later, or sooner where they are to keep less.
     """
 
     subject: str

@@ -200,6 +200,8 @@ class TestTimeToLive:
         await engine.append(NewRecord("a.x", b"3"), settled=[SettledRecords("a.x", first[1], ttl)])
         await engine.append(settled=[SettledRecords("a.x", first[1], 100 * ttl)])  # the first word counts
         assert [record.data for record in await engine.read(">")] == [b"1", b"2", b"", b"3"]
+        with pytest.raises(Duplicate):
+            await engine.append(NewRecord("a.x", b"again", msg_id="m"))
         await time_of_day.outlast(60)
         assert [record.data for record in await engine.read(">")] == [b"", b"3"]
         await engine.append(NewRecord("a.x", b"4", msg_id="m"))

@@ -11,11 +11,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
+from gateway import record_subjects, records
+from gateway.engine import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
 from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
-from gateway.errors import Conflict, EngineError
+from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.messages import Address, Reply
+from gateway.outbox.send_journal import SendJournal
 from tests.adapters.line import line_to
 from tests.engine.conftest import filled
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
@@ -23,6 +26,8 @@ from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import until
 
 CHAINS = 6
+DAY = 86400.0
+LAST = 1 << 62  # whatever there is
 BUSY_SECONDS = 1.0  # that this machine may do something else
 
 
@@ -361,6 +366,40 @@ async def test_what_is_forgotten_leaves_nothing_behind(nats_server: str) -> None
                     await consumer.fetch(1, 30)
         await one.consumer(ConsumerSpec("c", ("a.*",)))
         assert (len(one._connection.on_return), len(one._connection.client._subs)) == before
+
+
+async def test_what_is_settled_is_noted_in_few_messages_and_goes_when_it_was_to_be_kept_no_longer(
+    nats_server: str,
+) -> None:
+    url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url, repeats=4, window=0.1) as one, await open_nats(url, window=0.1) as two:
+        for number in range(20):
+            (seq,) = await one.append(NewRecord(f"in.{number}", b"words", msg_id=f"m{number}"))
+            await one.append(NewRecord(f"in.{number}", b"newer"), settled=[SettledRecords(f"in.{number}", LAST, DAY)])
+        await two.append(settled=[SettledRecords("in.0", seq, DAY)])
+        with pytest.raises(Duplicate):
+            await one.append(NewRecord("in.7", b"again", msg_id="m7"))
+
+        async def are_gone() -> bool:
+            state = (await one._connection.call(f"STREAM.INFO.{one._names.keys}"))["state"]
+            is_noted = state["messages"] > 2  # besides of who keeps one for a day, and a lease that may not be over
+            return not is_noted and {record.data for record in await one.read("in.*")} == {b"newer"}
+
+        await until(are_gone)
+        await one.append(NewRecord("in.7", b"again", msg_id="m7"))
+
+
+async def test_that_a_reply_was_sent_is_known_for_longer_than_the_reply_is_kept(nats_server: str) -> None:
+    reply = Reply("r", Address("net", "1"), "words")
+    async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
+        (out,) = await engine.append(records.make_reply_put(reply, "key", "", time.time()))
+        journal = SendJournal(engine, record_subjects.place_of(reply.address), time.time)
+        journal.owed_on = record_subjects.reply_subject_of(reply.address, "key")
+        journal.begin(out)
+        await journal.write_sent(reply.id, 0, ("1",), is_last=True)
+        await engine._removals.write()
+        ends = {one.seq: one.until async for one in engine.get_journal().read()}
+        assert (ends[out] or 0) + DAY < (ends[journal.position.seq] or 0)
 
 
 def test_a_pattern_that_another_says_too_is_dropped() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -59,18 +60,25 @@ class ServerState:
 
 
 async def open_nats(
-    url: str, user: str = "", password: str = "", *, window: float = WINDOW_SECONDS, takes_marked: bool = False
+    url: str,
+    user: str = "",
+    password: str = "",
+    *,
+    window: float = WINDOW_SECONDS,
+    repeats: float = math.inf,
+    takes_marked: bool = False,
 ) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
     The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
-    the server knows the ids of messages of all subjects. `takes_marked`: also one that a migration is not through with.
+    the server knows the ids of messages of all subjects; `repeats`: for how long what is settled is kept at most.
+    `takes_marked`: also one that a migration is not through with.
 
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
     servers, name = split_address(url)
-    engine = NatsEngine(await open_connection(servers, user, password), Names(name), window)
+    engine = NatsEngine(await open_connection(servers, user, password), Names(name), window, repeats)
     try:
         await engine.start()
         if not takes_marked:
@@ -94,7 +102,7 @@ def split_address(url: str) -> tuple[str, str]:
 class NatsEngine:
     """Made by `open_nats`."""
 
-    def __init__(self, connection: Connection, names: Names, window: float) -> None:
+    def __init__(self, connection: Connection, names: Names, window: float, repeats: float) -> None:
         self.clock = JournalClock(Clock())
         self._connection = connection
         self._names = names
@@ -104,7 +112,7 @@ class NatsEngine:
         self._writer = RecordWriter(connection, names, self._reader)
         self._leases = Leases(connection, names)
         self._live = LiveSubjects(connection, names, self._reader, time.time)
-        self._removals = Removals(connection, names, self._writer)
+        self._removals = Removals(connection, names, self._writer, self._leases, repeats)
         self._consumers: dict[str, NatsConsumer] = {}
         self._writing: set[asyncio.Task[Any]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -154,8 +162,9 @@ class NatsEngine:
 
     async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
         sequences = await self._writer.append(puts) if puts else []
+        settled = self._removals.limit(settled, sequences[0] - 1 if sequences else self._own.seen)
         self._own.limit(settled)
-        await self._removals.note(settled)
+        self._removals.note(settled)
         return sequences
 
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -327,6 +336,8 @@ class NatsEngine:
             task.cancel()
         if self._writing:
             await asyncio.wait(set(self._writing), timeout=CLOSE_SECONDS)
+        with suppress(EngineError):
+            await self._removals.write()
         await self._connection.close()
         self._live.end()
         for consumer in self._consumers.values():

@@ -60,8 +60,8 @@ class Names:
     def lease(self, key: str) -> str:
         return f"{self.journal}.k.{digest_of(key)}"
 
-    def removal(self, due: int | str, subject: str) -> str:
-        return f"{self.journal}.d.{due}.{subject}"
+    def removal(self, due: int | str, name: str) -> str:
+        return f"{self.journal}.d.{due}.{name}"
 
     def subject_of_stored(self, name: str) -> str:
         """The subject of ours under which the server has a record, or shows it."""
@@ -73,9 +73,8 @@ class Names:
     def subject_of_live(self, name: str) -> str:
         return name[len(self.journal) + 3 :]
 
-    def due_of_removal(self, name: str) -> tuple[int, str]:
-        due, _, subject = name[len(self.journal) + 3 :].partition(".")
-        return int(due), subject
+    def due_of_removal(self, name: str) -> int:
+        return int(name[len(self.journal) + 3 :].partition(".")[0])
 
     def pattern_of_filter(self, where: str) -> str:
         """The pattern of ours that a filter of the server's was made of."""

@@ -1,113 +1,172 @@
 """What is to be removed later: records that were kept until somebody was done with them, and for a while from then on.
 
-The server cannot give a record a limit after the fact. So a note says until which sequence a subject is to be removed,
-and when; notes of one subject that fall due at nearly the same time are one. Every gateway looks for those that are
-due, and it does no harm when two do.
+The server cannot give a record a limit after the fact. So notes say until which sequence a subject is to be removed,
+and when. Each costs the servers memory, so many are one message: those that fall due at nearly the same time, of one
+gateway, which writes the message anew every few seconds until it is full. What a gateway that is killed has not written
+yet is made good by the next note of the subject. Whoever finds one that is due removes what it says, one at a time.
 """
 
 import asyncio
 import base64
+import json
 import logging
 import math
 import time
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from gateway.engine.interface import SettledRecords
 from gateway.engine.nats.connection import NO_MESSAGE, Connection, NoAnswer, ServerRefusal
+from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.record_writer import RecordWriter
 from gateway.errors import EngineError
 
 STEPS = 14  # in which the time of a note is counted
 LOOK_SECONDS = 60.0
-PAGE = 100
-MOST_KNOWN = 10_000
+GATHER_SECONDS = 2.0  # that notes wait for others
+MOST_NOTES = 2000  # in one message
+LEASE, LEASE_SECONDS = "removals", 10.0
 
 log = logging.getLogger(__name__)
 
 
-class Removals:
-    """Those of one journal."""
+@dataclass(slots=True)
+class _Notes:
+    """Of one message: until which sequence which subject is to be removed at its time."""
 
-    def __init__(self, connection: Connection, names: Names, writer: RecordWriter) -> None:
+    where: str
+    upto: dict[str, int] = field(default_factory=dict)
+    is_written: bool = False
+
+
+class Removals:
+    """Those of one journal. `longest`: for how many seconds what is settled is kept at most."""
+
+    def __init__(
+        self, connection: Connection, names: Names, writer: RecordWriter, leases: Leases, longest: float
+    ) -> None:
         self._connection = connection
         self._names = names
         self._writer = writer
-        self._noted = math.inf  # when the first is due of those that came since we looked
+        self._leases = leases
+        self._longest = longest
+        self._id = uuid.uuid4().hex
+        self._notes: dict[int, _Notes] = {}  # by when they are due
+        self._full: list[_Notes] = []
         self._woken = asyncio.Event()
-        self._written: dict[str, int] = {}
-        connection.on_return.append(self._written.clear)
+        connection.on_return.append(self._doubt)
 
-    async def note(self, settled: Sequence[SettledRecords]) -> None:
-        """One that is lost here is made good by the next of its subject."""
+    def limit(self, settled: Sequence[SettledRecords], last: int) -> list[SettledRecords]:
+        """With the time that they have here, and as far as they were there at the sequence `last`."""
+        return [SettledRecords(one.subject, min(one.upto, last), min(one.ttl, self._longest)) for one in settled]
+
+    def note(self, settled: Sequence[SettledRecords]) -> None:
+        """They are removed later."""
         for one in settled:
             step = max(1, int(one.ttl / STEPS))
-            due = math.ceil((time.time() + one.ttl) / step) * step
-            await self._write_down(self._names.removal(due, one.subject), one.upto)
-            if due < self._noted:
-                self._noted = due
+            notes = self._find_notes(math.ceil((time.time() + one.ttl) / step) * step)
+            if one.upto > notes.upto.get(one.subject, 0):
+                notes.upto[one.subject] = one.upto
+                notes.is_written = False
                 self._woken.set()
 
-    async def _write_down(self, where: str, upto: int) -> None:
-        """Once; what is known to be written is forgotten with the connection, and when it has become much."""
-        if self._written.get(where) == upto:
-            return
-        if len(self._written) >= MOST_KNOWN:
-            self._written.clear()
-        with suppress(NoAnswer):
-            await self._connection.publish(where, str(upto).encode())
-            self._written[where] = upto
+    def _find_notes(self, due: int) -> _Notes:
+        notes = self._notes.get(due)
+        if notes and len(notes.upto) >= MOST_NOTES:
+            self._full.append(notes)
+            notes = None
+        if notes is None:
+            notes = self._notes[due] = _Notes(self._names.removal(due, uuid.uuid4().hex))
+        return notes
+
+    def _doubt(self) -> None:
+        """What was sent before the connection was lost may not have come."""
+        for notes in self._notes.values():
+            notes.is_written = False
 
     async def run(self) -> None:
         """Until cancelled."""
-        found = 0.0
+        look = 0.0
         while True:
-            self._woken.clear()
-            due = min(found, self._noted)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), max(0.0, due - time.time()))
-                continue
-            self._noted = math.inf
+                await asyncio.wait_for(self._woken.wait(), max(0.0, look - time.time()))
+                await asyncio.sleep(max(0.0, min(GATHER_SECONDS, min(self._notes, default=math.inf) - time.time())))
+            self._woken.clear()
             try:
-                found = await self._remove_due()
+                await self.write()
+                look = await self._remove_due()
             except EngineError as error:
                 log.info("what is over is removed later: %s", error)
-                found = time.time() + LOOK_SECONDS
+                look = time.time() + LOOK_SECONDS
+
+    async def write(self) -> None:
+        """What has been noted since."""
+        for notes in [*self._full, *self._notes.values()]:
+            if not notes.is_written:
+                notes.is_written = True
+                try:
+                    await self._connection.ask_stored(notes.where, json.dumps(notes.upto).encode())
+                except (NoAnswer, ServerRefusal) as error:
+                    notes.is_written = False
+                    raise EngineError(f"the NATS server does not take a note of it: {error}") from error
+        self._full.clear()
+        over = [due for due in self._notes if due <= time.time()]
+        for due in over:
+            del self._notes[due]
 
     async def _remove_due(self) -> float:
         """Returns when to look again."""
-        seq, later, soonest = 0, 0, time.time() + LOOK_SECONDS
-        while later < PAGE and (found := await _read_next(self._connection, self._names, seq)):
-            seq, due, subject, upto = found
-            if due > time.time():
-                later += 1
-                soonest = min(soonest, due)
-                continue
+        now = time.time()
+        notes = {where: self._names.due_of_removal(where) for where in await _list_notes(self._connection, self._names)}
+        soonest = min((due for due in notes.values() if due > now), default=math.inf)
+        if over := [where for where, due in notes.items() if due <= now]:
+            lease = await self._leases.take(LEASE, self._id, LEASE_SECONDS)
+            for where in over if lease else ():
+                await self._remove(where)
+                if lease and not await lease.renew():
+                    break
+            if lease:
+                await lease.release()
+        return min(soonest, now + LOOK_SECONDS)
+
+    async def _remove(self, where: str) -> None:
+        if (found := await _read_notes(self._connection, self._names, where)) is None:
+            return
+        seq, notes = found
+        for subject, upto in notes.items():
             await self._writer.purge(subject, upto, 0)
-            with suppress(ServerRefusal):
-                await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
-        return soonest
+        with suppress(ServerRefusal):
+            await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
 
 
 async def list_removals(connection: Connection, names: Names) -> dict[str, list[tuple[int, int]]]:
     """By the subject: when it is to be removed, up to which sequence."""
-    notes: dict[str, list[tuple[int, int]]] = {}
-    seq = 0
-    while found := await _read_next(connection, names, seq):
-        seq, due, subject, upto = found
-        notes.setdefault(subject, []).append((due, upto))
-    return notes
+    removals: dict[str, list[tuple[int, int]]] = {}
+    for where in await _list_notes(connection, names):
+        if found := await _read_notes(connection, names, where):
+            for subject, upto in found[1].items():
+                removals.setdefault(subject, []).append((names.due_of_removal(where), upto))
+    return removals
 
 
-async def _read_next(connection: Connection, names: Names, after: int) -> tuple[int, int, str, int] | None:
-    where = names.removal("*", ">")
+async def _list_notes(connection: Connection, names: Names) -> list[str]:
     try:
-        answer = await connection.call(f"STREAM.MSG.GET.{names.keys}", seq=after + 1, next_by_subj=where)
+        answer = await connection.call(f"STREAM.INFO.{names.keys}", subjects_filter=names.removal("*", "*"))
+    except ServerRefusal as refusal:
+        raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
+    return list(answer["state"].get("subjects") or ())
+
+
+async def _read_notes(connection: Connection, names: Names, where: str) -> tuple[int, dict[str, int]] | None:
+    try:
+        answer = await connection.call(f"STREAM.MSG.GET.{names.keys}", last_by_subj=where)
     except ServerRefusal as refusal:
         if refusal.number == NO_MESSAGE:
-            return None
+            return None  # somebody else was faster
         raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
     message = answer["message"]
-    due, subject = names.due_of_removal(message["subject"])
-    return int(message["seq"]), due, subject, int(base64.b64decode(message["data"]))
+    notes: dict[str, int] = json.loads(base64.b64decode(message["data"]))
+    return int(message["seq"]), notes

@@ -59,7 +59,7 @@ async def replace_stream(connection: Connection, names: Names, window: float, fi
             if time.monotonic() > end:
                 raise EngineError(f"the NATS server makes no stream {names.stream!r}: {refusal}") from refusal
             await asyncio.sleep(0.2)
-    await connection.call(f"STREAM.PURGE.{names.keys}", filter=names.removal("*", ">"))
+    await connection.call(f"STREAM.PURGE.{names.keys}", filter=names.removal("*", "*"))
 
 
 async def set_mark(connection: Connection, names: Names, mark: str) -> None:
