@@ -48,6 +48,7 @@ RecordT = TypeVar("RecordT", bound=JournalRecord)
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent, from when they are settled
 NEWEST = (1 << 63) - 1  # no sequence is higher
+SENT_TTL = 21 * DAY  # how the last reply of a place was sent: longer than the reply, which would be sent again
 EVENT_TTL = 7 * DAY
 PAGE_TTL = 90 * DAY  # what the page's chat shows
 VOICE_MARK = ":voice"  # the end of the id of a reply that is another one's text, spoken
@@ -71,7 +72,8 @@ class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
     """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries.
 
     `deaths`: how often the process had died of this turn until then, as far as the marks of its steps tell. `edits`:
-    what it has taken into those messages, wherever that stands.
+    what it has taken into those messages, wherever that stands. `address`: where the last one came from, if the session
+    did not know that.
     """
 
     by: str
@@ -195,6 +197,7 @@ class SessionOpened(TurnRecord, tag="opened", frozen=True, kw_only=True):
     previous: str = ""
     platform: str = ""
     user_id: str = ""
+    address: Address | None = None  # where its last message came from, where it is older than this record
     origin: str = ""  # the session that `carried` was taken from
     began: float = 0.0  # where it is older than this record
     carried: InitialState | None = None

@@ -187,10 +187,10 @@ class HookRequests:
         return self._context.resolve_destination(to), ""
 
     async def _address_of(self, key: str) -> Address | None:
-        """Returns the address that a session's last message came from."""
+        """Returns the address that a session's last message came from: that one may be gone, the session knows it."""
         where = record_subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
-        return kept.message.address if kept else None
+        return kept.message.address if kept else (await self._context.sessions.open(key)).address
 
 
 def make_internal_key(name: str) -> str:

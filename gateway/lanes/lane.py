@@ -356,6 +356,7 @@ class Lane:
             attempt=job.attempt,
             deaths=job.deaths,
             edits=job.edits,
+            address=job.address if job.address != begun.address else None,
         )
         claimed = await self._context.sessions.append(session, *written, claim, extra=puts)
         owed.forget(events)

@@ -40,7 +40,7 @@ from gateway.lanes.context import LaneContext
 from gateway.lanes.edits import is_edit_of
 from gateway.lanes.turn import LaneResult
 from gateway.message_pieces import add_missing_pieces
-from gateway.messages import Message, Reply, cause_of, people_of
+from gateway.messages import Address, Message, Reply, cause_of, people_of
 from gateway.sessions import Session, SessionRepository
 from gateway.usage import TurnUsage, origin_of
 
@@ -76,6 +76,10 @@ class TurnJob:
     @property
     def person(self) -> str:
         return self.messages[0].sender
+
+    @property
+    def address(self) -> Address:
+        return self.messages[-1].address
 
     def is_changed_by(self, seq: int, edit: Message) -> bool:
         """Is this an edit, of its messages, that it does not know?"""

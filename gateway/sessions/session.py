@@ -19,6 +19,7 @@ from gateway import records
 from gateway.engine.interface import Record
 from gateway.events import AskedCall
 from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
+from gateway.messages import Address
 from gateway.transcript import SUMMARY_KEY, Entry, Usage
 
 STATE_VERSION = 7  # of a session that is written down; counted up when its fields or their meaning change
@@ -96,6 +97,7 @@ class Session(msgspec.Struct, frozen=True):
     previous: tuple[str, ...] = ()
     platform: str = ""
     user_id: str = ""
+    address: Address | None = None  # where its last message came from
     upto: int = 0
     edits: tuple[int, ...] = ()  # behind that, those that turns have taken into their messages
     entries: tuple[Entry, ...] = ()
@@ -176,6 +178,7 @@ def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Ses
         previous=previous[-PREVIOUS_KEPT:],
         platform=kept.platform or state.platform,
         user_id=kept.user_id or state.user_id,
+        address=kept.address or state.address,
         turn=None,
         last_active=at,
         weight=estimate_weight(start.entries),
@@ -190,7 +193,7 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
     else:
         turn = OpenTurn(kept.turn_id, kept.on, state.seq, state.seq)
     turn = replace(turn, by=kept.by, attempt=kept.attempt, deaths=kept.deaths, edits=kept.edits)
-    return replace(state, turn=turn, last_active=at)
+    return replace(state, turn=turn, address=kept.address or state.address, last_active=at)
 
 
 def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Session, Any, float], Session]:

@@ -115,6 +115,7 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
         previous=session.session_id,
         platform=session.platform or source.platform,
         user_id=session.user_id or source.user_id,
+        address=session.address,
         origin=source.session_id,
         carried=msgspec.convert(source, records.InitialState, from_attributes=True),
     )

@@ -11,6 +11,7 @@ from gateway.events import Deny
 from gateway.lanes import LaneSettings
 from gateway.messages import Message
 from gateway.sessions import session_key_of
+from gateway.sessions.removal import compact_chain
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
@@ -22,7 +23,9 @@ async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
     async with chat("hi") as room:
         await room.write("hello")
         await room.hear()
-        grant = await grants(room)
+        grant, engine = await grants(room), room.house.engine
+        await engine.purge(record_subjects.session_subject_of("in", KEY))  # it is kept for some days alone
+        assert await compact_chain(engine, room.house.sessions, KEY)
         await grant("reminder", "send", {"to": KEY, "text": "do not forget"}, "")
         await grant("reminder", "send", {"to": "net:other", "text": "elsewhere"}, "")
         await room.hear(3)
