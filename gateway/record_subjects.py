@@ -151,8 +151,13 @@ def delta_subject_of(session_key: str) -> str:
 
 
 def control_subject_of(session_key: str) -> str:
-    """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
+    """Live only: whichever node has something to do for the session shall stop it; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"
+
+
+def node_subject_of(node: str) -> str:
+    """Live only: where a node answers what other nodes ask of its lanes."""
+    return f"rt.node.{token_of(node)}"
 
 
 def approval_subject_of(mark: str, session_key: str = "") -> str:

@@ -22,7 +22,7 @@ from gateway.cli.output import show_progress, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.home_lock import reserve_home
-from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node_name, keep_lease, take_lease
+from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node, keep_lease, take_lease
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
             "engine: nats://HOST:4222"
         )
     copy = JournalCopy(home, servers.url)
-    name = configuration.settings.node.name or find_node_name(home.node_name, home.root)
+    name = find_node(home, configuration)
     take = take_to_servers if args.to == "nats" else take_to_file
     with reserve_home(home.lock, PATIENCE), show_progress("the journal", lambda: (copy.done, copy.total)):
         anyio.run(take, copy, servers, f"{name} (migrate)")

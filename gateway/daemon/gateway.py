@@ -43,7 +43,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
-from gateway.daemon.journal import ReportWaiting, open_journal
+from gateway.daemon.journal import ReportWaiting, find_node, open_journal
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -123,7 +123,6 @@ GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
 ParamsT = TypeVar("ParamsT")
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
-NODE_NAME = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
 REACH = 30.0  # seconds in which somebody must have been asked for an approval
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
@@ -382,8 +381,8 @@ class Gateway:
             listener=AudioMessages(self.context),
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
-        marks = TurnMarks(self.home.turn_marks)
-        return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME, marks=marks)
+        marks, node = TurnMarks(self.home.turn_marks), find_node(self.home, self.configuration)
+        return Lanes(self.engine, self.sessions, run_turn, limits, node=node, marks=marks)
 
 
 @asynccontextmanager

@@ -56,7 +56,7 @@ async def open_journal(
         async with await open_sqlite(home.journal, max_bytes=settings.journal.max_size or None) as engine:
             yield engine
         return
-    name = settings.node.name or find_node_name(home.node_name, home.root)
+    name = find_node(home, configuration)
     async with await open_servers(servers) as nats:
         lease = await take_lease(nats, name, report_waiting)
         nats.work_alone(lease)
@@ -105,6 +105,14 @@ async def take_lease(engine: Engine, name: str, report_waiting: ReportWaiting | 
         if report_waiting:
             report_waiting(told)
         await anyio.sleep(GLANCE)
+
+
+def find_node(home: Home, configuration: Configuration) -> str:
+    """How this gateway is called: as it is set, or by a name of its home's own.
+
+    One process serves a home. So after a crash the next one has the same name, and goes on at once with its turns.
+    """
+    return configuration.settings.node.name or find_node_name(home.node_name, home.root)
 
 
 def find_node_name(path: Path, home: Path) -> str:

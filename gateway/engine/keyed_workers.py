@@ -59,10 +59,13 @@ class Wakeup:
         return self._news.is_set()
 
     def notify(self, delivery: Delivery) -> Delivery | None:
-        """Take a delivery; returns the one that it makes superfluous."""
-        older, self._delivery = self._delivery, delivery
+        """Take a delivery; returns the one that is superfluous now, since the other one is newer."""
         self._news.set()
-        return older if older and older.record.seq != delivery.record.seq else None
+        held = self._delivery
+        if held and held.record.seq > delivery.record.seq:
+            return delivery
+        self._delivery = delivery
+        return held if held and held.record.seq != delivery.record.seq else None
 
     def listen(self) -> None:
         """To be called before looking: what comes from here on is news."""

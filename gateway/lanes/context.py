@@ -10,6 +10,7 @@ from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.lanes.audio import AudioListener
+from gateway.lanes.peers import Peers
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages import Message
@@ -97,8 +98,4 @@ class LaneContext:
     clock: Callable[[], float]
     marks: TurnMarks
     suspect: anyio.Lock
-
-
-def lease_key_of(node: str) -> str:
-    """Returns the key of the lease that says that a node lives."""
-    return f"worker.{node}"
+    peers: Peers

@@ -6,7 +6,8 @@ whether a turn is open. So `find_next_job` can tell from the journal alone what 
 ever goes by; a wakeup only says "look again", and one too many does no harm:
 
 - no turn is open: the messages behind `upto` wait; the first of them, and those that go on with it, become a turn.
-- a turn is open and its node is alive elsewhere: nothing to do but to look again later.
+- a turn is open and its node is alive elsewhere: nothing to do but to look again later. That node reads what came, too,
+  before its own lane ends; only of what wants the turn to end it is told.
 - a turn is open, and what it answers has been edited by somebody whose words interrupt: it ends without an answer, and
   the messages are answered anew as they are now.
 - a turn waits for a person's answers: nothing to do until they come, or the time for them is over (answer: None).
@@ -51,7 +52,7 @@ from gateway.lanes.audio import (
     put_words,
     read_transcriptions,
 )
-from gateway.lanes.context import BUSY, DAMAGED, PAGE, LaneContext, is_same_person_continuing, lease_key_of
+from gateway.lanes.context import BUSY, DAMAGED, PAGE, LaneContext, is_same_person_continuing
 from gateway.lanes.edits import (
     fold_edits,
     has_new_edit,
@@ -59,9 +60,11 @@ from gateway.lanes.edits import (
     make_partial_end,
     put_heard_words,
     put_words_before,
+    read_inbound,
     read_open_words,
     read_pending,
 )
+from gateway.lanes.peers import LOOK_AGAIN
 from gateway.lanes.turn import (
     LaneResult,
     LaneTurn,
@@ -70,7 +73,7 @@ from gateway.lanes.turn import (
     build_partial_pieces,
     reply_id_of,
 )
-from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
+from gateway.lanes.turn_claim import InterruptRequests, TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
 from gateway.message_pieces import add_missing_pieces
 from gateway.messages import Message, Reply, people_of
@@ -80,7 +83,6 @@ from gateway.turn_marks import watch_steps
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
-LOOK_AGAIN = 0.5  # whether the node lives that runs the turn
 
 
 async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
@@ -93,7 +95,7 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
     turn = session.turn
     if turn is None:
         return session, await _find_waiting(context, session)
-    if turn.by and turn.by != context.node and await context.engine.holder(lease_key_of(turn.by)):
+    if await context.peers.run(turn):
         return session, min(context.settings.lease / 2, LOOK_AGAIN)
     if await has_new_edit(context, session, turn):
         end = await make_partial_end(context, session, turn, is_corrected=True)
@@ -190,8 +192,7 @@ class Lane:
         self.damage = ""  # of the journal, for which the session cannot go on
         self._is_leaving = False
         self._context = context
-        self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
-        self._edits: list[tuple[int, Message]] = []  # that came since a turn was begun, and want it to begin again
+        self._interrupting = InterruptRequests()
         self._is_corrected = False
         self._error = ""
         self._is_told = False  # that it has to wait
@@ -199,11 +200,18 @@ class Lane:
 
     def interrupt_by(self, seq: int, message: Message) -> None:
         """It wants to be answered now: a turn that does not cover it ends, or begins again if it edits its message."""
-        if message.kind == "edit":
-            self._edits.append((seq, message))
-        else:
-            self._interrupting = max(self._interrupting, seq)
-        self._stop_if_overtaken()
+        self._interrupting.note(seq, message)
+        if self.claim:
+            self._interrupting.stop(self.claim)
+
+    async def look_for_messages(self) -> bool:
+        """Another node has been told of messages that may want our turn to end; whether there is one."""
+        if not self.job:
+            return False
+        for seq, message in await read_inbound(self._context.engine, self.key, self.job.on):
+            if self._context.settings.interrupts(message):
+                self.interrupt_by(seq, message)
+        return True
 
     def stop(self) -> bool:
         """End the running turn; whether there was one."""
@@ -249,6 +257,8 @@ class Lane:
             case None:
                 self.is_over = not self.wakeup.has_news
             case float():
+                if session.turn and session.turn.by:
+                    await self._interrupting.tell(self._context.peers, session.turn.by, self.key)
                 await self.wakeup.wait(todo)
             case TurnJob() if todo.audio:
                 await self._listen(session, todo)
@@ -322,7 +332,7 @@ class Lane:
         self.claim = claim = await self._claim(session, job)
         self._is_told = False
         try:
-            self._stop_if_overtaken()
+            self._interrupting.stop(claim)
             if job.is_stopped:
                 claim.stop()
             await self._run(claim)
@@ -331,7 +341,7 @@ class Lane:
             raise
         finally:
             self.claim = None
-            self._edits.clear()
+            self._interrupting.forget_edits()
             await claim.write_usage()
 
     async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
@@ -419,12 +429,6 @@ class Lane:
         put = records.make_reply_put(apology, self.key, job.turn_id, now, person=job.person)
         extra = [put, *dead, *make_owed_puts(owed.waiting, self.key)]
         await self._context.sessions.append(session, done, extra=extra)
-
-    def _stop_if_overtaken(self) -> None:
-        if self.claim and any(self.claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
-            self.claim.correct()
-        elif self.claim and self._interrupting > self.claim.job.on:
-            self.claim.stop()
 
 
 async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:

@@ -9,18 +9,21 @@ import math
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.context import PAGE, LaneContext, LaneSettings, lease_key_of
-from gateway.lanes.edits import make_partial_end
+from gateway.lanes.context import PAGE, LaneContext, LaneSettings
+from gateway.lanes.edits import make_partial_end, read_pending
 from gateway.lanes.lane import Lane
+from gateway.lanes.peers import LaneRequest, Peers, lease_key_of
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
 from gateway.messages import Message
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 
 CONSUMER = "turns"
 TELL_PAUSE = 0.05  # between two of a backlog who are told their place: answers go first
+GLANCE = 0.25  # between two looks at who runs a turn that is to be stopped
 MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answer included
 
 
@@ -62,7 +66,8 @@ class Lanes:
         slots = Slots(*limits), Slots(*limits)
         node = node or uuid.uuid4().hex
         marks, clock = marks or TurnMarks(), clock or engine.clock.latest
-        self._context = LaneContext(engine, sessions, work, settings, *slots, node, clock, marks, anyio.Lock())
+        peers = Peers(engine, node)
+        self._context = LaneContext(engine, sessions, work, settings, *slots, node, clock, marks, anyio.Lock(), peers)
         self._workers = self._make_workers()
         self._most_waiting = math.inf
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -174,10 +179,15 @@ class Lanes:
         """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
         if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
+        peers = self._context.peers
         while (turn := (session := await self._context.sessions.open(key)).turn) is not None:
-            if turn.by and turn.by != self._context.node and await self._context.engine.holder(lease_key_of(turn.by)):
-                await self._context.engine.publish(record_subjects.control_subject_of(key), key.encode())
-                return "running"
+            if await peers.run(turn):
+                was_stopped = await peers.ask(turn.by, key, "stop")
+                if was_stopped:
+                    return "running"
+                if was_stopped is None:
+                    await anyio.sleep(GLANCE)
+                    continue
             try:
                 done = await make_partial_end(self._context, session, turn)
                 await self._context.sessions.append(session, done, extra=[make_wakeup_put(key)])
@@ -186,6 +196,9 @@ class Lanes:
             if lane := self._workers.worker(key):
                 lane.stop()  # it had claimed the turn in that moment, and would go on with it until its next record
             return "waiting"
+        if any(message.has_audio for _, message in await read_pending(self._context.engine, session)):
+            await self._context.engine.publish(record_subjects.control_subject_of(key), key.encode())
+            return "running"
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
@@ -208,6 +221,8 @@ class Lanes:
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
         self._context.marks.open()
+        where = record_subjects.node_subject_of(self._context.node)
+        end_answers = await self._context.engine.serve(where, partial(answer_peer, self._workers))
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
@@ -219,6 +234,8 @@ class Lanes:
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
+            with anyio.CancelScope(shield=True):
+                await end_answers()
             self._context.marks.close()
             self._tasks = None
             self._ended.set()
@@ -245,7 +262,7 @@ class Lanes:
             lane.interrupt_by(record.seq, kept.message)
 
     async def _obey_control(self, asked: Tail) -> None:
-        """Another node asks that a turn of ours be stopped."""
+        """Somebody asks that what is done for a session be stopped, and does not know which node does it."""
         async for record in asked:
             if lane := self._workers.worker(record.data.decode()):
                 lane.stop()
@@ -295,6 +312,14 @@ async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> No
                 ahead = place - (len(before) - workers.waiting) + context.slots.waiting
                 await lane.say_busy(kept.message, record.seq, max(ahead, 1))
                 await anyio.sleep(TELL_PAUSE)
+
+
+async def answer_peer(workers: KeyedWorkers[Lane], data: bytes) -> bytes:
+    """Another node asks something of a turn that it takes to be ours; whether it is."""
+    asked = msgspec.json.decode(data, type=LaneRequest)
+    lane = workers.worker(asked.session_key)
+    is_here = lane is not None and (lane.stop() if asked.wish == "stop" else await lane.look_for_messages())
+    return msgspec.json.encode(is_here)
 
 
 async def take_lease(context: LaneContext) -> Lease | None:

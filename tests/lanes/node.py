@@ -1,0 +1,54 @@
+"""Lanes in a process of their own, on a journal that others work on too: `python -m tests.lanes.node URL NAME FILE`.
+
+Each run of a turn is a line of FILE. A message that begins with "slow" takes a while, with a tool in the middle.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from gateway import records
+from gateway.engine.nats.engine import open_nats
+from gateway.lanes import LaneResult, Lanes, LaneTurn, interrupt_on_text
+from gateway.sessions import SessionRepository
+from tests.lanes.desk import echo
+from tests.spine import lane_settings
+
+LEASE = 2.0
+SLOW_SECONDS = 1.2
+SETTINGS = lane_settings(
+    lease=LEASE, ack_wait=LEASE + 0.5, folded=1, interrupts=lambda one: "!" in one.text and interrupt_on_text(one)
+)
+
+
+async def work(name: str, told: Path, turn: LaneTurn) -> LaneResult:
+    text = turn.messages[0].text
+
+    def tell(what: str) -> None:
+        with told.open("a") as file:
+            file.write(f"{name} {what} {turn.messages[0].id} {text}\n")
+
+    tell("begins")
+    done = {step.call_id for step in turn.open.steps if isinstance(step, records.ToolStarted)}
+    with turn.scope:
+        for number in range(3 if text.startswith("slow") else 0):
+            await anyio.sleep(SLOW_SECONDS / 3)
+            call = f"c{number}"
+            if call not in done:
+                await turn.record(records.ToolStarted(turn_id=turn.turn_id, call_id=call, name="pay", args={}))
+                tell(f"pays-{number}")
+    return LaneResult(status="interrupted") if turn.scope.cancelled_caught else echo(turn)
+
+
+async def live(url: str, name: str, told: Path) -> None:
+    async with await open_nats(url) as engine, anyio.create_task_group() as tasks:
+        lanes = Lanes(engine, SessionRepository(engine), partial(work, name, told), SETTINGS, node=name)
+        await tasks.start(lanes.run)
+        with told.open("a") as file:
+            file.write(f"{name} serves - -\n")
+
+
+if __name__ == "__main__":
+    anyio.run(live, sys.argv[1], sys.argv[2], Path(sys.argv[3]))

@@ -1,0 +1,192 @@
+"""Several nodes on the journal of real NATS servers: processes that are killed, and that stand still."""
+
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.lanes import Lanes
+from gateway.lanes.edits import read_inbound
+from gateway.lanes.lanes import make_inbound_put
+from gateway.sessions import SessionRepository
+from tests.audit import audit
+from tests.engine.nats_servers import run_servers
+from tests.lanes.desk import Watched
+from tests.lanes.node import LEASE, SETTINGS
+from tests.spine import key, message, replies, until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+
+ROOT = Path(__file__).parents[2]
+CHATS = "abcdef"
+
+
+class Nodes:
+    """The processes, and the test beside them, who writes into the journal and reads it."""
+
+    def __init__(self, url: str, engine: NatsEngine, told: Path) -> None:
+        self.url, self.engine, self.told = url, engine, told
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.sessions = SessionRepository(engine)
+        self.lanes = Lanes(engine, self.sessions, Watched(), SETTINGS, node="beside")  # they never run
+
+    async def start(self, *names: str) -> None:
+        for name in names:
+            command = [sys.executable, "-m", "tests.lanes.node", self.url, name, str(self.told)]
+            self.processes[name] = subprocess.Popen(command, cwd=ROOT)  # noqa: ASYNC220 - it goes on beside us
+        for name in names:
+            await until(partial(self.list_told, name, "serves"), f"node {name}", 60)
+
+    def list_told(self, *words: str) -> list[list[str]]:
+        """The lines in which these words stand: node, what, message, text."""
+        lines = [line.split(" ", 3) for line in self.told.read_text().splitlines()] if self.told.exists() else []
+        return [line for line in lines if all(word in line for word in words)]
+
+    async def say(self, text: str, chat: str, **more: str) -> int:
+        put = make_inbound_put(message(text, chat, **more), key(chat), "", time.time())
+        return (await self.engine.append(put))[0]
+
+    async def wait_for_answer(self, seq: int, chat: str, seconds: float = 20.0) -> float:
+        """How long it took."""
+        begun = time.monotonic()
+
+        async def is_answered() -> bool:
+            return (await self.sessions.open(key(chat))).upto >= seq
+
+        await until(is_answered, f"the answer to {seq} in {chat}", seconds)
+        return time.monotonic() - begun
+
+    async def find_runner(self, text: str) -> str:
+        """The node that runs the turn of this message."""
+        await until(lambda: self.list_told(text), f"the turn of {text}", 20)
+        return self.list_told(text)[-1][0]
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        self.processes[name].send_signal(number)
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            with suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with run_servers(tmp_path_factory.mktemp("nats"), 1) as (one,):
+        yield one.url
+
+
+@pytest.fixture
+async def nodes(server: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+    url = f"{server}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as engine:
+        nodes = Nodes(url, engine, tmp_path / "told")
+        try:
+            yield nodes
+        finally:
+            nodes.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_messages_of_many_are_answered_once_and_in_order_though_a_node_is_lost(
+    nodes: Nodes, number: signal.Signals
+) -> None:
+    """One is lost in the middle of turns, wakes up later if it can, and writes nothing more of those."""
+    await nodes.start("a", "b", "c")
+    last = {}
+    for place in range(6):
+        for chat in CHATS:
+            last[chat] = await nodes.say(f"slow {chat}{place}" if place == 1 else f"{chat}{place}", chat)
+        await anyio.sleep(0.05)
+    lost = await nodes.find_runner("slow a1")
+    await until(lambda: nodes.list_told("pays-0", "slow a1"))
+    nodes.send(lost, number)
+    if number == signal.SIGSTOP:
+        await anyio.sleep(2 * LEASE)
+        nodes.send(lost, signal.SIGCONT)
+    for chat, seq in last.items():
+        await nodes.wait_for_answer(seq, chat)
+    for chat in CHATS:
+        texts = [f"slow {chat}{place}" if place == 1 else f"{chat}{place}" for place in range(6)]
+        assert await replies(nodes.engine, chat) == [f"re {text}" for text in texts]
+    await anyio.sleep(LEASE if number == signal.SIGSTOP else 0)  # what wakes up has its chance
+    assert (await audit(nodes.engine)).faults == []
+    paid = Counter((what, text) for _node, what, _id, text in nodes.list_told() if what.startswith("pays"))
+    assert set(paid.values()) == {1}  # no tool runs twice, whoever goes on with the turn
+    spread = Counter(node for node, what, _id, _text in nodes.list_told("begins"))
+    assert len(spread) == 3, spread
+
+
+async def test_the_turn_and_the_doorbell_of_one_that_dies_are_taken_over_within_the_lease_and_two_seconds(
+    nodes: Nodes,
+) -> None:
+    await nodes.start("a", "b")
+    seq = await nodes.say("slow one", "a")
+    first = await nodes.find_runner("slow one")
+    waiting = await nodes.say("next", "a")  # its doorbell is in the hands of either
+    nodes.send(first, signal.SIGKILL)
+    assert await nodes.wait_for_answer(seq, "a") < LEASE + 2 + 1.2
+    assert await nodes.wait_for_answer(waiting, "a") < 1
+    assert (await audit(nodes.engine)).faults == []
+
+
+async def test_one_that_starts_anew_goes_on_with_its_own_turns_and_leaves_others_theirs(nodes: Nodes) -> None:
+    await nodes.start("a", "b")
+    chats = "abcdefgh"
+    said = {chat: await nodes.say(f"slow {chat}", chat) for chat in chats}
+    await until(lambda: len(nodes.list_told("begins")) == len(chats))
+    theirs = {line[3] for line in nodes.list_told("begins", "b")}
+    nodes.send("a", signal.SIGKILL)
+    nodes.processes["a"].wait()
+    nodes.told.write_text(nodes.told.read_text().replace("serves", "served"))
+    await nodes.start("a")
+    for chat, seq in said.items():
+        await nodes.wait_for_answer(seq, chat)
+    begun = Counter(line[3] for line in nodes.list_told("begins"))
+    assert {text for text, count in begun.items() if count == 1} >= theirs
+    assert (await audit(nodes.engine)).faults == []
+
+
+async def test_whoever_says_stop_beside_another_node_stops_the_turn(nodes: Nodes) -> None:
+    await nodes.start("a", "b")
+    seq = await nodes.say("slow one", "a")
+    await nodes.find_runner("slow one")
+    assert await nodes.lanes.interrupt(key("a")) == "running"
+    await nodes.wait_for_answer(seq, "a", 3)
+    assert await nodes.lanes.interrupt(key("a")) == "nothing"
+    seq = await nodes.say("slow two", "a")
+    runner = await nodes.find_runner("slow two")
+    nodes.send(runner, signal.SIGSTOP)  # its turn is ended, or stopped elsewhere, when its lease is over
+    assert await nodes.lanes.interrupt(key("a")) in ("waiting", "running")
+    nodes.send(runner, signal.SIGCONT)
+    await nodes.wait_for_answer(seq, "a", 3)
+    await anyio.sleep(1)
+    assert await replies(nodes.engine, "a") == []
+    assert len(nodes.list_told("pays-2")) == 0
+
+
+@pytest.mark.parametrize("kind", ["text", "edit"])
+async def test_a_message_that_interrupts_reaches_the_turn_on_whichever_node_it_rings(nodes: Nodes, kind: str) -> None:
+    """Doorbells go to the nodes in turns, so of several some ring beside the turn."""
+    await nodes.start("a", "b")
+    for place in range(3):
+        chat = f"{kind}{place}"
+        seq = await nodes.say(f"slow {chat}", chat, id=f"m{place}")
+        await nodes.find_runner(f"slow {chat}")
+        more = {"kind": "edit", "id": f"m{place}:edit:1"} if kind == "edit" else {}
+        last = await nodes.say(f"no! {chat}", chat, **more)
+        assert await nodes.wait_for_answer(max(seq, last), chat) < 1.1 + SETTINGS.calm
+        assert len(nodes.list_told("pays-2", f"slow {chat}")) == 0
+        assert len(await read_inbound(nodes.engine, key(chat), 0)) == 2
+    assert {line[0] for line in nodes.list_told("begins")} == {"a", "b"}
