@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from http.client import HTTPException
 from typing import NamedTuple
 
 from gateway.config.providers import PROVIDERS, list_other_urls
@@ -12,6 +13,8 @@ from gateway.config.settings import ModelSettings
 PROBE_TIMEOUT = 8.0
 MAX_NAMES_SHOWN = 5
 MAX_ANSWER_BYTES = 4_000_000
+# What comes from there may be no HTTP, or no JSON, or nested deeper than a parser goes.
+UNREADABLE = (HTTPException, ValueError, RecursionError)
 
 
 class ModelFault(NamedTuple):
@@ -19,6 +22,7 @@ class ModelFault(NamedTuple):
 
     what: str
     remedy: str
+    is_of_key: bool = False
 
 
 def probe_model(model: ModelSettings) -> ModelFault | None:
@@ -43,9 +47,11 @@ def fetch_model_names(model: ModelSettings, patience: float = PROBE_TIMEOUT) -> 
             )
             return [], fault
         return [], _fault_from_status(error.code, address)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         reason = getattr(error, "reason", None) or error
         return [], ModelFault(f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
+    except UNREADABLE:
+        return [], ModelFault(f"{address} gives no list of models", "see that base_url is right")
 
 
 def address_of(model: ModelSettings) -> str:
@@ -56,7 +62,7 @@ def _find_right_address(model: ModelSettings, address: str) -> str:
     """The first address near the configured one that lists models; empty where there is none."""
     for near in list_other_urls(address, "/v1/models" if model.provider == "anthropic" else "/models"):
         request = _build_request(model, near)
-        with suppress(OSError, ValueError), urllib.request.urlopen(request, timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
+        with suppress(OSError, *UNREADABLE), urllib.request.urlopen(request, timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
             if _parse_model_names(answer.read(MAX_ANSWER_BYTES)):
                 return near
     return ""
@@ -77,6 +83,7 @@ def _fault_from_status(code: int, address: str) -> ModelFault | None:
         return ModelFault(
             f"{address} refuses the key (HTTP {code})",
             "put the right one into .env; which is used: hermes-gateway config show --origin",
+            is_of_key=True,
         )
     if code >= 500 and code != 501:
         return ModelFault(f"{address} is ill (HTTP {code})", "try again later")
@@ -86,5 +93,7 @@ def _fault_from_status(code: int, address: str) -> ModelFault | None:
 def _parse_model_names(data: bytes) -> set[str]:
     """The ids in the list; none where the answer is another."""
     found = json.loads(data)
-    listed = found.get("data", []) if isinstance(found, dict) else []
+    listed = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        return set()
     return {str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one}

@@ -7,6 +7,7 @@ else at the usual port of each server that is named; an answer there is no duty,
 import json
 import urllib.request
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -114,7 +115,7 @@ def _ask_monitor(address: str, is_named: bool) -> Iterator[ServerFault]:
         with urllib.request.urlopen(f"{address}/varz", timeout=PATIENCE) as answer:  # noqa: S310 - checked: http
             told = json.loads(answer.read(MOST_BYTES))
         server, kept = told["server_name"], told["jetstream"]["config"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         if is_named:
             what = f"the monitor of a NATS server at {address} cannot be read: {error}"
             yield ServerFault(what, f"set {MONITOR} to where it is, or leave it out")

@@ -7,7 +7,9 @@ import pytest
 from anyio import to_thread
 
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
-from gateway.config.settings import SandboxSettings
+from gateway.cli.model_probe import fetch_model_names
+from gateway.cli.setup.model import ModelChoice, list_missing_keys
+from gateway.config.settings import ModelSettings, SandboxSettings
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from gateway.worker.sandbox import find_support
@@ -73,19 +75,48 @@ def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_show
     with Typist(gateway, "setup", "model") as person:
         person.sees("openrouter, with a key of yours")
         person.answers("which model answers (Enter:", "4\r")
-        person.answers("its address", f"{url[:-3]}\r")
+        person.answers("its address", f"{url}\r")
+        person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", "sk-wrong\r")
+        person.sees("refuses the key (HTTP 401)")
+        person.answers("its address:", "\x7f" * len("/v1") + "\r")
         person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", f"{KEY}\r")
         person.sees(f"is not where a model answers (HTTP 404); write base_url: {url}")
         person.answers("its address:", "/v1\r")
-        person.answers("the key (", "sk-wrong\r")
-        person.sees("refuses the key (HTTP 401)")
-        person.answers("its address:", "\r")
-        person.answers("the key (", f"{KEY}\r")
+        person.answers("the key (OPENAI_API_KEY; Enter: the one of before):", "\r")
         person.answers("the model's name:", "large-one\r")
         person.sees("written to")
         assert person.leaves() == 0
         assert KEY not in person.seen
     assert f"OPENAI_API_KEY={KEY}" in kept(gateway)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_fault"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", True),
+        (b"HTTP/1.0 200 OK\r\n\r\n<html>", True),
+        (b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 100_000, True),
+        (b'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"data": ', True),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"data": null}', False),  # it answers, and has no list
+    ],
+)
+def test_whatever_else_listens_where_models_are_looked_for_is_no_model(answer: bytes, is_fault: bool) -> None:
+    class Other(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 - http.server calls it so
+            self.wfile.write(answer)
+
+    with serving(Other) as server:
+        asked = ModelSettings(provider="openai", base_url=f"http://127.0.0.1:{server.server_address[1]}/v1")
+        names, fault = fetch_model_names(asked)
+    assert (names, fault is not None) == ([], is_fault)
+
+
+def test_a_server_on_this_machine_hides_no_provider() -> None:
+    found = [
+        ModelChoice("openai", "llama.cpp", base_url="http://127.0.0.1:8080/v1"),
+        ModelChoice("anthropic", "", key="k"),
+    ]
+    assert [choice.provider for choice in list_missing_keys(found)] == ["openrouter", "openai"]
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,13 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
             found.append(
                 ModelChoice(provider, f"{name} answers on this machine: {format_count(len(names), 'model')}", "", url)
             )
-    known = {choice.provider for choice in found}
-    return found + [
+    return found + list_missing_keys(found)
+
+
+def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
+    """Who asks for a key that was not found. What speaks OpenAI's language on this machine is not OpenAI."""
+    known = {choice.provider for choice in found if choice.key or not choice.base_url}
+    return [
         ModelChoice(provider, f"{provider}, with a key of yours")
         for provider, offered in PROVIDERS.items()
         if offered.key_variable and provider not in known
@@ -159,19 +164,16 @@ def pick_choice(choices: list[ModelChoice]) -> ModelChoice | None:
 def settle_choice(choice: ModelChoice) -> ModelChoice:
     """With a key that is taken there, and a name that is had there; what does not do is asked for again."""
     is_optional = bool(choice.base_url)
-    key, address = choice.key, choice.base_url
+    key, address, given = choice.key, choice.base_url, ""
     while True:
         if not key and choice.key_variable:
-            ends = "; Enter: it needs none" if is_optional else ""
-            key = ask_line(
-                f"the key ({choice.key_variable}{ends})", lambda text: find_key_fault(text, is_optional), is_secret=True
-            )
+            key = ask_key(choice, given)
         tried = ModelChoice(choice.provider, choice.why, choice.name, address, key)
         names, fault = fetch_model_names(settings_of(tried))
         if fault is None:
             break
         print_note(f"{fault.what}; {fault.remedy}")
-        key = ""
+        key, given = "", "" if fault.is_of_key else key
         if is_optional or not choice.key_variable:
             address = ask_line(
                 "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
@@ -189,6 +191,14 @@ def settle_choice(choice: ModelChoice) -> ModelChoice:
 
     name = ask_line("the model's name", find_fault, default=default, choices=names)
     return ModelChoice(choice.provider, choice.why, to_one_line(name), address, key)
+
+
+def ask_key(choice: ModelChoice, given: str) -> str:
+    """`given`: the one of before, with which nothing was wrong."""
+    is_optional = bool(choice.base_url or given)
+    ends = "; Enter: the one of before" if given else "; Enter: it needs none" if is_optional else ""
+    what = f"the key ({choice.key_variable}{ends})"
+    return ask_line(what, lambda text: find_key_fault(text, is_optional), is_secret=True) or given
 
 
 def find_key_fault(text: str, is_optional: bool) -> str:
