@@ -173,6 +173,9 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
         person.sees("2 of 5")  # what was done stays, whatever becomes of the rest
     with Typist(gateway, "setup") as person:
         person.sees("1 of 5  The model: small-one answers now")
+        person.sees("small-one, as it is now")
+        person.answers("which model answers (Enter:", "\r")
+        person.sees("small-one answers; to change that: hermes-gateway setup model")
 
 
 def test_without_a_word_and_without_anybody_it_says_which_there_are(gateway: GatewayProcess) -> None:

@@ -72,9 +72,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
         if not args.no_check:
             check_choice(choice)
     else:
-        chosen = pick_choice(list_choices(configuration.environ, home))
+        now = configuration.settings.model
+        kept = "" if now.provider == "demo" else now.name or now.provider
+        chosen = pick_choice(list_choices(configuration.environ, home), kept)
         if chosen is None:
-            print_text("the demo model answers, as long as no other is set up: hermes-gateway setup model")
+            left = f"{kept} answers" if kept else "the demo model answers, as long as no other is set up"
+            print_text(f"{left}; to change that: hermes-gateway setup model")
             return
         choice = settle_choice(chosen)
     write_variables(home, list_variables(choice, configuration))
@@ -145,10 +148,10 @@ def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
     ]
 
 
-def pick_choice(choices: list[ModelChoice]) -> ModelChoice | None:
-    """None: the demo model goes on."""
-    offered = [*(choice.why for choice in choices), OTHER, DEMO]
-    is_found = bool(choices) and choices[0].is_found
+def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
+    """None: the model that is `kept` goes on, or the demo where none is."""
+    offered = [*(choice.why for choice in choices), OTHER, f"{kept}, as it is now" if kept else DEMO]
+    is_found = bool(choices) and choices[0].is_found and not kept
     number = ask_choice("which model answers", offered, 0 if is_found else len(offered) - 1)
     if number < len(choices):
         return choices[number]
