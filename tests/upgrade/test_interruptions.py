@@ -30,6 +30,7 @@ def is_trying(gateway: InstalledGateway) -> bool:
 @pytest.mark.parametrize(
     ("cut", "version"),
     [
+        ("shutil.copytree .upgrade 3 SIGINT", "0.1.0"),  # while it is put beside the old one
         ("os.kill 15 1 SIGINT", "0.1.0"),  # before it is stopped
         ("tempfile.mkdtemp .work- 1 SIGTERM", "0.1.0"),  # before it is copied
         ("open started.log 1 SIGINT", "0.2.0"),  # in place, and not started yet

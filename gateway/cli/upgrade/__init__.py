@@ -228,6 +228,9 @@ def prepare_program(home: Home, installation: Installation, new: NewProgram, env
     except (OSError, UpgradeError):
         shutil.rmtree(beside, ignore_errors=True)
         raise
+    except KeyboardInterrupt:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise UpgradeError("nothing was changed: it was interrupted by SIGINT") from None
     return beside
 
 
