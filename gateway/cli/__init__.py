@@ -129,6 +129,15 @@ class CommandParser(argparse.ArgumentParser):
         self._verbs = added.choices  # filled in as they are added
         return added
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What is not known is told by the command that was given it, not by one above it."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            close = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            meant = f"; did you mean `{close[0]}`?" if close else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return known, unknown
+
     def error(self, message: str) -> NoReturn:
         if self._verbs and MISSING_SUBCOMMAND.search(message):
             message = f"one of these is wanted: {', '.join(self._verbs)}"
