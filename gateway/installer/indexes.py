@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -158,27 +159,35 @@ def find_listed(
     """
     if address:
         address = find_index(home, name, address).address
-    found, wrong = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str]()
+    found, wrong, names = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str](), set[str]()
     other: Kind = "skill" if kind == "hook" else "hook"
     for known, index in load_indexes(home, work, environ, address):
         if isinstance(index, HookError):
             wrong.append(str(index))
-        elif name in index.of(kind):
+            continue
+        names |= index.of(kind).keys()
+        if name in index.of(kind):
             found.append((known, index.of(kind)[name]))
         elif name in index.of(other):
             wrong.append(f"{known.address} has a {other} of that name: hermes-gateway {other}s install {name}")
     if address and wrong:
         raise HookError("\n".join(wrong))
     if not found:
-        missing = f"no index has such a {kind}: {name}" + (
-            f"; what lies here is ./{name}" if Path(name).exists() else ""
-        )
-        what = f"{address} has no {kind} {name}" if address else missing
+        what = f"{address} has no {kind} {name}" if address else f"no index has such a {kind}: {name}"
+        what += suggest_name(name, names)
         raise HookError("\n".join((what, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
     if len({entry.digest for _, entry in found}) > 1:
         places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
         raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
     return found[0]
+
+
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """What may have been meant; empty: nothing is like it."""
+    if Path(name).exists():
+        return f"; what lies here is ./{name}"
+    near = get_close_matches(name, sorted(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def find_index(home: Home, name: str, address: str) -> IndexRecord:

@@ -19,6 +19,7 @@ SCHEMES = ("https", "ssh", "file", "http")
 PATIENCE = 300.0  # seconds that one call of git may take
 MAX_FETCHED = 512 << 20  # bytes of a file that git writes: a server may send without end
 TOO_LARGE = "File too large"  # as git says it
+NO_FOLDER = "not a valid object name"  # likewise
 BLOCK = 512  # bytes, in which the shell counts them
 WANTED = "refs/hermes/wanted"
 # Nothing that a repository, or a setting for the whole machine, brings along is started.
@@ -99,7 +100,10 @@ def extract_commit(
             extract_stream(git.stdout, into)
         except HookError:
             git.kill()
-            if said := git.stderr.read(4000).decode("utf-8", "replace").strip():
+            said = git.stderr.read(4000).decode("utf-8", "replace").strip()
+            if NO_FOLDER in said:
+                raise HookError(f"the commit {commit[:12]} has no folder {to_one_line(subfolder)}") from None
+            if said:
                 raise HookError(f"{to_one_line(subfolder or commit)}: {to_one_line(said, 300)}") from None
             raise
         git.stdout.read()

@@ -403,6 +403,7 @@ def test_nothing_outside_of_a_folder_is_taken_along(gateway: GatewayProcess, tmp
         ("https://example.org/index.json", "hooks index add https://example.org/index.json --key KEY"),
         ("./nowhere", "is not there"),
         ("nowhere", "no index has such a hook"),
+        ("tool-aproval", "no index has such a hook: tool-aproval; did you mean tool-approval?"),
     ],
 )
 def test_a_source_that_is_none_is_said(gateway: GatewayProcess, source: str, said: str) -> None:
@@ -422,6 +423,8 @@ def test_repositories_run_nothing(gateway: GatewayProcess, tmp_path: Path) -> No
     git(repository, "config", "uploadpack.packObjectsHook", f"touch {ran}; exec git pack-objects")
     assert gateway.cli("hooks", "install", f"git+file://{repository}", "--yes").returncode == 0
     assert not ran.exists()
+    lost = gateway.cli("hooks", "install", f"git+file://{repository}#gret", "--yes")
+    assert (lost.returncode, " has no folder gret" in lost.stderr) == (1, True), lost.stderr
     (repository / "link.py").symlink_to("/etc/passwd")
     commit(repository, {})
     done = gateway.cli("hooks", "update", "--yes")
