@@ -40,6 +40,7 @@ from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
 from gateway.voice_records import AudioTranscription as AudioTranscription
 from gateway.voice_records import HeardMessage as HeardMessage
+from gateway.voice_records import HeardRemoval as HeardRemoval
 from gateway.voice_records import VoiceAnswer as VoiceAnswer
 
 RecordT = TypeVar("RecordT", bound=JournalRecord)
@@ -364,6 +365,7 @@ class RecordedCall(JournalRecord, tag="counted", frozen=True, kw_only=True):
     day: str
     row: UsageRow
     warned: tuple[str, ...] = ()
+    id: str = ""  # tells whoever counted it that it is theirs
 
 
 class DayUsage(JournalRecord, tag="day", frozen=True, kw_only=True):
@@ -384,6 +386,12 @@ class PseudonymSalt(JournalRecord, tag="salt", frozen=True, kw_only=True):
     """From what the pseudonyms of those who are forgotten are made; the first one counts for ever."""
 
     salt: str
+
+
+class PersonForgotten(JournalRecord, tag="forgotten", frozen=True, kw_only=True):
+    """Nothing is here any more of whoever has this pseudonym."""
+
+    pseudonym: str
 
 
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):

@@ -53,3 +53,10 @@ class HeardMessage(JournalRecord, tag="heard", frozen=True, kw_only=True):
     place: str = ""
     session_key: str = ""
     before: str = ""
+
+
+class HeardRemoval(JournalRecord, tag="unheard", frozen=True, kw_only=True):
+    """What stood under these sequences is remembered there no more: somebody took it back, or is to be forgotten."""
+
+    place: str
+    removed: tuple[int, ...]

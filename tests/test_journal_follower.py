@@ -16,14 +16,23 @@ import pytest
 
 from gateway import record_subjects, records
 from gateway.access import AccessControl, AccessRules, Pairings
-from gateway.chats import ChatJournal
+from gateway.agent import Skill
+from gateway.chats import ChatJournal, HeardMessages
+from gateway.config.home import Home
+from gateway.daemon.skill_hooks import SkillHooks
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import AccessError, SessionError
+from gateway.hooks import HookRegistry
 from gateway.journal_follower import JournalFollower, LastRecord, RecordCopy
+from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message
+from gateway.people.forgotten import ForgottenPeople
+from gateway.people.person import Person, find_pseudonym
 from gateway.records import ProgramKeyState
 from gateway.steps import VERSION
+from gateway.transcript import Usage
+from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
 from gateway.web.logins import Logins
 from gateway.web.program_keys import ProgramKeys
 from tests.engine.cut_line import CutLine, open_line
@@ -32,6 +41,7 @@ from tests.spine import until
 
 SOON = 1.0
 BY = "whoever tries codes"
+HOOKS = HookRegistry().scope({})
 
 
 @pytest.fixture(scope="module")
@@ -262,3 +272,135 @@ async def test_what_a_newer_gateway_wrote_is_said_and_the_rest_followed(
         await seen(lambda: "net:2" in journal.chats)
         assert "does not count here" in caplog.text
         assert "net:1" not in journal.chats
+
+
+def put_call(turn: TurnUsage, totals: RunningTotals, tokens: int) -> None:
+    calls = CallUsage(totals, turn, BudgetPort("user", HOOKS.run, HOOKS.emit))
+    calls.count(Usage(tokens, 0, calls=1, model="m"), "m", 0)
+
+
+def used(usage: UsageJournal, *people: str) -> float:
+    day, _ = usage.totals.windows()
+    return usage.totals.get(day, people or ("",)).tokens
+
+
+async def test_what_models_used_is_summed_up_once_on_each_gateway(journals: Journals) -> None:
+    one, other = (UsageJournal(at, RunningTotals(time.time)) for at in (journals.one, journals.other))
+    async with following(journals.one, one), following(journals.other, other):
+        turns = {at: TurnUsage(UsageOrigin("net:7")) for at in (one, other)}
+        for at, tokens in ((one, 1), (other, 20), (one, 300)):
+            put_call(turns[at], at.totals, tokens)
+            await at.write(turns[at])
+        await seen(lambda: used(one) == used(other) == 321)
+        put_call(turns[one], one.totals, 4000)  # what is not written yet stays when the sums are read again
+        await one.load()
+        assert (used(one), used(other)) == (4321, 321)
+        await one.write(turns[one])
+        await seen(lambda: used(other) == 4321)
+        assert sorted([await each.fold(settled=0.0, most=1) for each in (one, other)]) == [0, 4]
+        assert [row.usage.calls async for day in other.read_days() for row in day.rows] == [4]
+        await journals.cut()
+        put_call(turns[one], one.totals, 50_000)
+        await one.write(turns[one])
+        await one.fold(settled=0.0, most=1)  # the other one never hears of the call itself
+        await journals.mend()
+        await until(lambda: used(other) == 54_321)
+        await anyio.sleep(0.2)
+        assert (used(one), used(other), used(other, "net:7")) == (54_321,) * 3
+
+
+async def test_two_that_fold_at_once_count_nothing_twice(journals: Journals) -> None:
+    one, other = (UsageJournal(at, RunningTotals(time.time)) for at in (journals.one, journals.other))
+    turn = TurnUsage(UsageOrigin("net:7"))
+    for _ in range(10):
+        put_call(turn, one.totals, 1)
+    await one.write(turn)
+    async with anyio.create_task_group() as tasks:
+        for each in (one, other):
+            tasks.start_soon(partial(each.fold, settled=0.0, most=1))
+    assert [row.usage.calls async for day in one.read_days() for row in day.rows] == [10]
+
+
+async def test_what_was_said_in_quiet_chats_is_known_to_all_until_it_is_taken_back(journals: Journals) -> None:
+    one, other = (HeardMessages(at, lambda _place: True) for at in (journals.one, journals.other))
+    group = Address("net", "-1", "group")
+
+    def list_texts(heard: HeardMessages) -> list[str]:
+        return [each.text for each in heard.list_before(Message("99", group, "1", "", sent_at=99.0))]
+
+    async with following(journals.one, one), following(journals.other, other):
+        for number in range(4):
+            one.add(Message(f"{number}", group, f"{number}", f"word {number}", sent_at=float(number + 1)))
+        await one.flush()
+        await seen(lambda: list_texts(other) == ["word 0", "word 1", "word 2", "word 3"])
+        one.add(Message("e", group, "1", "another word", extra={"edits": "1"}, kind="edit"))
+        assert await other.delete(MessageName("net", "-1", "2"))
+        await seen(lambda: "word 2" not in list_texts(one))
+        await journals.cut()
+        await one.forget("net:3")
+        await journals.mend()
+        await until(lambda: list_texts(other)[-1] != "word 3")
+        await seen(lambda: list_texts(one) == list_texts(other))
+        kept = [each async for _, each in records.read_all(journals.one, "gw.quiet.*", records.HeardMessage)]
+        assert sorted(each.message.text for each in kept) == sorted(list_texts(one))
+
+
+async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journals) -> None:
+    usage = {at: UsageJournal(engine, RunningTotals(time.time)) for at, engine in list_both(journals)}
+    heard = {at: HeardMessages(engine, lambda _place: True) for at, engine in list_both(journals)}
+    people = {
+        at: ForgottenPeople(engine, usage[at].totals, heard[at], ChatJournal(engine))
+        for at, engine in list_both(journals)
+    }
+    person = Person("net", "7")
+    async with (
+        following(journals.one, usage["one"], heard["one"], people["one"]),
+        following(journals.other, usage["other"], heard["other"], people["other"]),
+    ):
+        turn = TurnUsage(UsageOrigin("net:7"))  # it goes on
+        put_call(turn, usage["other"].totals, 1)
+        heard["other"].add(Message("1", Address("net", "-1", "group"), "7", "not written yet", sent_at=1.0))
+        pseudonym = await find_pseudonym(journals.one, person)
+        await usage["one"].rename(person.payers, pseudonym)
+        await people["one"].tell(pseudonym)
+        await seen(lambda: used(usage["other"], pseudonym) == 1)
+        assert turn.origin.person == pseudonym
+        assert not heard["other"].list_senders()
+        await usage["other"].write(turn)
+        await heard["other"].flush()
+        held = [record.data for record in await journals.one.read("gw.>", limit=1000)]
+        assert not any(b"net:7" in data or b"not written" in data for data in held)
+
+
+def list_both(journals: Journals) -> list[tuple[str, Engine]]:
+    return [("one", journals.one), ("other", journals.other)]
+
+
+async def test_a_skill_that_one_loads_has_its_hooks_on_each_gateway(journals: Journals, tmp_path: Path) -> None:
+    homes = {at: Home(tmp_path / at) for at, _ in list_both(journals)}
+    followed: dict[str, list[int]] = {"one": [], "other": []}
+    skills: dict[str, SkillHooks] = {}
+    for at, engine in list_both(journals):
+        (homes[at].skills / "coffee" / "hooks").mkdir(parents=True)
+        skills[at] = SkillHooks(engine, partial(note_sources, skills, followed, at), homes[at])
+        skills[at].attend(HookRegistry())
+    one, other = skills.values()
+    coffee = Skill("coffee", "", homes["one"].skills / "coffee")
+    async with following(journals.one, one), following(journals.other, other):
+        await one.changed("s1", "load", coffee)
+        await one.changed("s2", "load", coffee)
+        await seen(lambda: followed == {"one": [1, 1], "other": [1, 1]})
+        assert other.list_loaded("s1") == [homes["other"].skills / "coffee"]
+        await journals.cut()
+        for session in ("s1", "s2"):
+            await one.changed(session, "unload", coffee)
+        await journals.mend()
+        await until(lambda: not other.list_loaded("s1") and not other.list_loaded("s2"))
+        assert followed["one"][-1] == followed["other"][-1] == 0
+        again = SkillHooks(journals.other, partial(note_sources, skills, followed, "one"), homes["other"])
+        await again.load()
+        assert not again.sources
+
+
+async def note_sources(skills: dict[str, SkillHooks], followed: dict[str, list[int]], at: str) -> None:
+    followed[at].append(len(skills[at].sources))

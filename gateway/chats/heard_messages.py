@@ -5,13 +5,14 @@ more than one in which little is. They are in memory, and every few seconds what
 append, and what was pushed out is purged: a restart finds them again, and a crash forgets the last seconds at most.
 Nothing of this is a message that waits for an answer.
 
-Who took something back, or is to be forgotten, is gone from both at once. What is remembered of a chat that is quiet no
-longer goes with the next look.
+Who took something back, or is to be forgotten, is gone from both at once, and a record tells other gateways. What is
+remembered of a chat that is quiet no longer goes with the next look.
 """
 
 import logging
 from bisect import insort
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import anyio
@@ -19,7 +20,7 @@ import anyio.abc
 
 from gateway import record_subjects, records
 from gateway.chats.journal import list_keys
-from gateway.engine import Engine, NewRecord
+from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.message_pieces import MessageName, name_of
 from gateway.messages import Address, Message
@@ -35,7 +36,7 @@ PAUSE = 5.0  # seconds between two appends
 LOOK_PAUSE = 60.0  # seconds after which one looks for what is too old, or of no quiet chat
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RecordedMessage:
     """A message as it is remembered, heard `at` this time of the journal's clock; `seq` is its record, 0: none yet."""
 
@@ -47,18 +48,38 @@ class RecordedMessage:
 class HeardMessages:
     """Remembers them. `load` first; `run` writes them down, and `flush` does it now."""
 
+    patterns = (record_subjects.QUIET_SUBJECTS,)
+
     def __init__(self, engine: Engine, is_quiet: Callable[[Address], bool]) -> None:
         self._engine = engine
         self._is_quiet = is_quiet
         self._chats: dict[str, list[RecordedMessage]] = {}  # by `telegram:-2001`, the one last heard of at the end
         self._changed: set[str] = set()
+        self._pushed_out: dict[str, list[RecordedMessage]] = defaultdict(list)  # to be purged
+        self._withdrawn: dict[str, list[RecordedMessage]] = defaultdict(list)  # likewise, and others must know
         self._news = anyio.Event()
         self._writing = anyio.Lock()
 
     async def load(self) -> None:
-        found = records.read_all(self._engine, record_subjects.QUIET_SUBJECTS, records.HeardMessage)
-        async for record, kept in found:
-            self._put(kept.place, RecordedMessage(kept.message, kept.at, record.seq))
+        there = {0}  # what is not written yet stays
+        async for record, kept in records.read_all(self._engine, self.patterns[0], records.JournalRecord):
+            there.add(record.seq)
+            self._learn(record.seq, kept)
+        self._take_out(lambda one: one.seq not in there)
+
+    async def take(self, record: Record) -> None:
+        self._learn(record.seq, records.decode(record.data))
+
+    def _learn(self, seq: int, kept: records.JournalRecord) -> None:
+        """What the journal holds. Of a message that is not written yet, what is remembered here is newer."""
+        if isinstance(kept, records.HeardRemoval):
+            self._take_out(lambda one: one.seq in kept.removed)
+        elif isinstance(kept, records.HeardMessage):
+            known = next((one for one in self._chats.get(kept.place, ()) if one.message.id == kept.message.id), None)
+            if known is None:
+                self._put(kept.place, RecordedMessage(kept.message, kept.at, seq))
+            elif 0 < known.seq < seq:
+                known.message, known.seq = kept.message, seq
 
     def add(self, message: Message) -> None:
         """Remember it; an edit changes what is remembered of its message, if that is."""
@@ -68,12 +89,15 @@ class HeardMessages:
         known = next((one for one in kept if one.message.id == plain.id), None)
         has_words = bool(plain.text.strip())
         if known is None and message.kind != "edit" and has_words:
-            self._put(chat, RecordedMessage(plain, now))
+            for place, gone in self._put(chat, RecordedMessage(plain, now)):
+                self._pushed_out[place] += gone
+                self._changed.add(place)
         elif known is not None and message.kind == "edit" and known.message.sender == message.sender:
             edited = RecordedMessage(replace(known.message, text=plain.text), known.at)
             at = kept.index(known)
             kept[at : at + 1] = [edited] if has_words else []
-            trim_heard(kept)
+            (self._pushed_out if has_words else self._withdrawn)[chat].append(known)
+            self._pushed_out[chat] += trim_heard(kept)
         else:
             return
         self._changed.add(chat)
@@ -85,6 +109,10 @@ class HeardMessages:
         found = [one.message for one in self._chats.get(chat_of(message), ()) if one.at > now - LONGEST_AGE]
         before = message.sent_at or now
         return [one for one in found if one.sent_at <= before and name_of(one) != name_of(message)]
+
+    def list_senders(self) -> set[str]:
+        """Of whom something is remembered."""
+        return {one.message.sender for kept in self._chats.values() for one in kept}
 
     async def delete(self, name: MessageName, by: str = "") -> bool:
         """Its author took it back (`by`, where the network says who); whether it was remembered."""
@@ -125,60 +153,87 @@ class HeardMessages:
                     return
 
     async def _write(self, chat: str) -> None:
-        subject, kept = record_subjects.quiet_subject_of(chat), list(self._chats.get(chat, ()))
-        new = [one for one in kept if not one.seq]
-        puts = [records.HeardMessage(message=one.message, place=chat, at=one.at) for one in new]
+        subject, new = record_subjects.quiet_subject_of(chat), [one for one in self._chats.get(chat, ()) if not one.seq]
+        withdrawn, gone = [*self._withdrawn[chat]], [*self._withdrawn[chat], *self._pushed_out[chat]]
+        puts: list[records.JournalRecord] = [
+            records.HeardMessage(message=one.message, place=chat, at=one.at) for one in new
+        ]
+        if removed := tuple(one.seq for one in withdrawn if one.seq):
+            puts.append(records.HeardRemoval(place=chat, removed=removed))
         if puts:
             made = [NewRecord(subject, records.encode(one), ttl=LONGEST_AGE) for one in puts]
-            for one, seq in zip(new, await self._engine.append(*made), strict=True):
+            for one, seq in zip(new, await self._engine.append(*made), strict=False):
                 one.seq = seq
-        stay = {one.seq for one in kept}
-        await self._engine.purge(subject, min(stay, default=records.NEWEST) - 1)
-        for record in await records.read_readable(self._engine, subject, 0, records.PAGE):
-            if record.seq not in stay:
-                await self._engine.purge(subject, record.seq, after=record.seq - 1)
+        for first, last in list_runs(one.seq for one in gone if one.seq):
+            await self._engine.purge(subject, last, after=first - 1)
+        for lists in (self._withdrawn, self._pushed_out):
+            lists[chat] = [one for one in lists[chat] if one not in gone]
+            if not lists[chat]:
+                del lists[chat]
 
-    def _put(self, chat: str, kept: RecordedMessage) -> None:
-        """Where its time puts it. What is too much of that chat goes, and of too many chats the one longest silent."""
+    def _put(self, chat: str, kept: RecordedMessage) -> list[tuple[str, list[RecordedMessage]]]:
+        """Where its time puts it. What is too much of that chat goes, and of too many chats the one longest silent.
+
+        Returns what went, by chat.
+        """
         found = self._chats.pop(chat, [])
         self._chats[chat] = found
         insort(found, kept, key=lambda one: one.message.sent_at)
-        trim_heard(found)
+        gone = [(chat, trim_heard(found))]
         if len(self._chats) > MOST_CHATS:
             silent = next(iter(self._chats))
-            del self._chats[silent]
-            self._changed.add(silent)
+            gone.append((silent, self._chats.pop(silent)))
+        return gone
 
     async def _remove(self, is_gone: Callable[[Message], bool]) -> bool:
-        is_found = self._keep_only(lambda one: not is_gone(one.message))
+        found = self._take_out(lambda one: is_gone(one.message))
+        for chat, gone in found.items():
+            self._withdrawn[chat] += gone
+            self._changed.add(chat)
         self._news.set()  # when whoever wants it is cut off, it is written all the same
         await self.flush()
-        return is_found
+        return bool(found)
 
     def expire(self) -> None:
         """What is too old goes, and what was said in chats that are quiet no longer."""
         oldest = self._engine.clock.latest() - LONGEST_AGE
-        self._keep_only(lambda one: one.at > oldest and self._is_quiet(one.message.address))
+        for chat, gone in self._take_out(
+            lambda one: one.at <= oldest or not self._is_quiet(one.message.address)
+        ).items():
+            self._pushed_out[chat] += gone
+            self._changed.add(chat)
 
-    def _keep_only(self, is_kept: Callable[[RecordedMessage], bool]) -> bool:
-        """Whether anything went."""
-        changed = set[str]()
+    def _take_out(self, is_gone: Callable[[RecordedMessage], bool]) -> dict[str, list[RecordedMessage]]:
+        """Returns what went, by chat."""
+        found = dict[str, list[RecordedMessage]]()
         for chat, kept in list(self._chats.items()):
-            stay = [one for one in kept if is_kept(one)]
-            if len(stay) < len(kept):
-                changed.add(chat)
-                self._chats[chat] = stay
-            if not stay:
+            if gone := [one for one in kept if is_gone(one)]:
+                found[chat] = gone
+                kept[:] = [one for one in kept if one not in gone]
+            if not kept:
                 del self._chats[chat]
-        self._changed |= changed
-        return bool(changed)
+        return found
 
 
-def trim_heard(kept: list[RecordedMessage]) -> None:
+def trim_heard(kept: list[RecordedMessage]) -> list[RecordedMessage]:
     """What is too much of a chat goes, the oldest first."""
-    del kept[:-MOST]
-    while sum(len(one.message.text) for one in kept) > MOST_CHARACTERS:
-        del kept[0]
+    count = max(0, len(kept) - MOST)
+    while sum(len(one.message.text) for one in kept[count:]) > MOST_CHARACTERS:
+        count += 1
+    gone = kept[:count]
+    del kept[:count]
+    return gone
+
+
+def list_runs(sequences: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last of those that follow each other."""
+    runs = list[tuple[int, int]]()
+    for seq in sorted(sequences):
+        if runs and runs[-1][1] == seq - 1:
+            runs[-1] = runs[-1][0], seq
+        else:
+            runs.append((seq, seq))
+    return runs
 
 
 def chat_of(message: Message) -> str:

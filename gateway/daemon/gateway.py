@@ -99,6 +99,7 @@ from gateway.outbox import Outbox
 from gateway.outbox.interface import JournalTransport
 from gateway.parser.media_process import MediaProcess
 from gateway.parser.parser_process import ParserProcess
+from gateway.people.forgotten import ForgottenPeople
 from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.schedule import Scheduler
@@ -140,6 +141,7 @@ class Gateway:
 
     disk: DiskConfiguration | None = None  # where the configuration was read from one
     web: GatewayWeb | None = None  # from the start on, where the settings want a port
+    is_new = True  # whether nothing was done in this home before tools were given by role
 
     def __init__(
         self,
@@ -159,7 +161,6 @@ class Gateway:
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
-        self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
         settings = configuration.settings
@@ -189,6 +190,7 @@ class Gateway:
         self.plugins, self.tool_journal = Plugins(self.folder_hooks.plugin_tools), ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents, self.heard = self._build_agents(configuration), HeardMessages(engine, self.chats.is_heard)
+        self.forgotten = ForgottenPeople(engine, self.usage.totals, self.heard, self.chats.kept)
         self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
 
         self.context = self._build_dispatcher_context()
@@ -282,7 +284,6 @@ class Gateway:
     @asynccontextmanager
     async def serving_hooks(self) -> AsyncIterator[None]:
         """The hooks of folders run while inside."""
-        await self.skill_hooks.load()
         grants = PluginGrants(
             self.hook_requests,
             partial(find_agent, self),
@@ -413,8 +414,6 @@ async def open_gateway(
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         facts = JournalFollower(engine, *list_copies(gateway))
         await facts.load()  # until then only the rules count
-        await gateway.heard.load()
-        await gateway.usage.load()
         await gateway.find_owners()
         await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
@@ -442,6 +441,7 @@ async def open_gateway(
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     """What is known of the journal in memory, and follows it."""
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
+    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten)
 
 
 def build_adapter_context(gateway: Gateway) -> AdapterContext:

@@ -103,6 +103,7 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     )
     await gateway.heard.forget(str(person))
     gone = await remover.forget(person)
+    await gateway.forgotten.tell(gone.pseudonym)
     await gateway.chats.kept.load()  # what was set in their direct chats is gone
     for login in gateway.logins.logins:
         if login.person == str(person) or person == (PLATFORM, login.person):

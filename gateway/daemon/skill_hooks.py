@@ -12,28 +12,30 @@ from typing import Any
 
 import anyio
 
-from gateway import record_subjects, records
+from gateway import record_subjects
 from gateway.agent import Skill
 from gateway.config.home import Home
 from gateway.daemon.installed_skills import find_skill_folder
-from gateway.engine import Engine, NewRecord
+from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
+from gateway.engine import Engine, Record
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
 
 HOOKS_FOLDER = "hooks"
-LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
-RETENTION = 365 * records.DAY
 
 
 class SkillHooks:
     """`follow` is awaited when other places of hooks (`sources`) count from now on."""
 
+    patterns = (record_subjects.hook_store_subject_of(LOADED_OWNER),)
+
     def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]], home: Home) -> None:
         self._engine = engine
         self._follow = follow
         self._home = home
-        self._having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
+        self._loaded = LoadedSkills(engine, home.root)
+        self._is_attending = False
         self._lock = anyio.Lock()
 
     @property
@@ -41,30 +43,32 @@ class SkillHooks:
         """The places of their hooks, each for the conversations that have the skill."""
         return tuple(
             HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
-            for folder, sessions in sorted(self._having.items())
+            for folder, sessions in sorted(self._loaded.having.items())
             if (folder / HOOKS_FOLDER).is_dir()
         )
 
     async def load(self) -> None:
-        """What an earlier life of the gateway wrote down."""
-        for session, folder in await self._kept(LOADED_OWNER):
-            self._having.setdefault(folder, set()).add(session)
+        """What an earlier life of the gateway wrote down, or another gateway."""
+        async with self._lock:
+            await self._follow_hooks(await self._loaded.load())
         await self.replace_folders()
+
+    async def take(self, record: Record) -> None:
+        async with self._lock:
+            await self._follow_hooks(self._loaded.take(record))
 
     async def replace_folders(self) -> None:
         """Who has a skill has what was installed in its place, and its hooks: a guard goes on guarding."""
         async with self._lock:
-            for old in [*self._having]:
-                if (new := find_skill_folder(self._home, old)) == old:
-                    continue
-                sessions = self._having.pop(old)
-                self._having.setdefault(new, set()).update(sessions)
-                await self._engine.append(*(_put_of(LOADED_OWNER, session, new) for session in sessions))
-                for session in sessions:
-                    await self._purge(session, old)
+            for old in [*self._loaded.having]:
+                if (new := find_skill_folder(self._home, old)) != old:
+                    sessions = self._loaded.having[old].copy()
+                    await self._loaded.write(sessions, [new], is_loaded=True)
+                    await self._loaded.write(sessions, [old], is_loaded=False)
 
     def attend(self, registry: HookRegistry) -> None:
-        """Notice how conversations end and begin."""
+        """Notice how conversations end and begin. From now on hooks come and go."""
+        self._is_attending = True
         registry.watch("session:end", self._end)
         registry.watch("session:start", self._begin)
 
@@ -84,64 +88,43 @@ class SkillHooks:
         folders = self.list_loaded(session)
         if not folders:
             return
-        puts = [_put_of(ended_owner_of(session), session, folder) for folder in folders]
-        await self._engine.append(*puts)
+        owner = ended_owner_of(session)
+        await self._engine.append(*(self._loaded.make_put(owner, session, folder) for folder in folders))
         await self._remove(session, folders)
         if event.get("reason") == "branch" and heir:
             await self._add(heir, folders)
 
     async def _begin(self, _name: str, event: Any) -> None:
         session = event["session_id"]
-        folders = [find_skill_folder(self._home, folder) for _, folder in await self._kept(ended_owner_of(session))]
-        if folders:
-            await self._add(session, folders)
-            await self._engine.purge(record_subjects.hook_store_subject_of(ended_owner_of(session)))
+        owner = ended_owner_of(session)
+        kept = [one.folder async for one in self._loaded.read(owner)]
+        if kept:
+            await self._add(session, [find_skill_folder(self._home, folder) for folder in kept])
+            await self._engine.purge(record_subjects.hook_store_subject_of(owner))
 
     async def _add(self, session: str, folders: Sequence[Path]) -> None:
         async with self._lock:
-            new = [folder for folder in folders if session not in self._having.get(folder, ())]
-            if new:
-                await self._engine.append(*(_put_of(LOADED_OWNER, session, folder) for folder in new))
-                for folder in new:
-                    self._having.setdefault(folder, set()).add(session)
-                await self._follow_hooks(new)
+            had = self.list_loaded(session)
+            new = [folder for folder in folders if folder not in had]
+            await self._loaded.write([session], new, is_loaded=True)
+            await self._follow_hooks(new)
 
     async def _remove(self, session: str, folders: Iterable[Path]) -> None:
         async with self._lock:
-            gone = [folder for folder in folders if session in self._having.get(folder, ())]
-            for folder in gone:
-                await self._purge(session, folder)
-                self._having[folder].discard(session)
-                if not self._having[folder]:
-                    del self._having[folder]
+            had = self.list_loaded(session)
+            gone = [folder for folder in folders if folder in had]
+            await self._loaded.write([session], gone, is_loaded=False)
             await self._follow_hooks(gone)
 
     async def _follow_hooks(self, changed: Iterable[Path]) -> None:
-        if any((folder / HOOKS_FOLDER).is_dir() for folder in changed):
+        if self._is_attending and any((folder / HOOKS_FOLDER).is_dir() for folder in changed):
             await self._follow()
 
     def list_loaded(self, session: str) -> list[Path]:
         """The folders of the skills that a conversation has."""
-        return [folder for folder, sessions in self._having.items() if session in sessions]
-
-    async def _purge(self, session: str, folder: Path) -> None:
-        await self._engine.purge(record_subjects.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
-
-    async def _kept(self, owner: str) -> list[tuple[str, Path]]:
-        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(owner), records.StoredValue)
-        return [(kept.value["session"], Path(kept.value["folder"])) async for _, kept in found]
+        return [folder for folder, sessions in self._loaded.having.items() if session in sessions]
 
 
 def ended_owner_of(session: str) -> str:
     """Whose store it is in which the skills of a conversation that ended are kept."""
     return f"skills/{session}"
-
-
-def _put_of(owner: str, session: str, folder: Path) -> NewRecord:
-    key = _key_of(session, folder)
-    kept = records.StoredValue(hook=owner, key=key, value={"session": session, "folder": str(folder)})
-    return NewRecord(record_subjects.hook_store_subject_of(owner, key), records.encode(kept), ttl=RETENTION)
-
-
-def _key_of(session: str, folder: Path) -> str:
-    return f"{session}/{folder}"

@@ -54,12 +54,16 @@ def parse_person(written: str) -> Person:
 
 async def find_pseudonym(engine: Engine, person: Person) -> str:
     """As `forgotten:1f0c…`: it stands where an id stands."""
-    salt = await _find_salt(engine)
+    return make_pseudonym(await find_salt(engine), person)
+
+
+def make_pseudonym(salt: str, person: Person) -> str:
     digest = hmac.new(bytes.fromhex(salt), str(person).encode("utf-8", "surrogatepass"), hashlib.sha256)
     return f"forgotten:{digest.hexdigest()[:SHOWN_CHARACTERS]}"
 
 
-async def _find_salt(engine: Engine) -> str:
+async def find_salt(engine: Engine) -> str:
+    """From what pseudonyms are made in this journal."""
     while True:
         seq, kept = await records.read_last(engine, record_subjects.PSEUDONYM_SUBJECT, records.PseudonymSalt)
         if kept:

@@ -7,6 +7,7 @@ does not say what it took, is counted by its length.
 """
 
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +18,11 @@ from gateway.agent.ports import EventEmitter, EventRunner
 from gateway.engine.interface import NewRecord
 from gateway.events import Deny
 from gateway.messages import Address, Reply
-from gateway.records import make_reply_put
+from gateway.records import RecordedCall, make_reply_put
 from gateway.roles import Role
 from gateway.transcript import Usage
 from gateway.usage.budgets import BudgetState
-from gateway.usage.totals import RunningTotals
+from gateway.usage.totals import RunningTotals, describe_end
 from gateway.usage.turn_usage import TurnUsage
 
 HELD_SECONDS = 60.0  # that a call waits for others, which may leave it enough
@@ -51,7 +52,7 @@ class CallUsage:
         self._totals = totals
         self._turn = turn
         self._port = port
-        totals.watch(turn)
+        totals.turns.add(turn)
 
     async def ask(self, model: str, tokens: int) -> str:
         """Returns why it may not be called, for the person; empty: it may."""
@@ -72,11 +73,11 @@ class CallUsage:
             priced = price.usage_of(usage.input_tokens, usage.output_tokens)
             usage = replace(usage, cost=priced.cost, unpriced=priced.unpriced)
         day, _ = self._totals.windows()
-        row = self._turn.make_row(usage)
-        self._totals.count(day, row)
+        call = RecordedCall(day=day, row=self._turn.make_row(usage), at=time.time(), id=uuid.uuid4().hex)
+        self._totals.count(call)
         near = self._totals.take_warnings(self._turn.origin.person)
-        said = [put for one in near for put in self._warn(one)]
-        self._turn.add(day, row, time.time(), [one.mark for one in near], *said)
+        said = [put for one in near for put in self._warn(one, call.id)]
+        self._turn.add(replace(call, warned=tuple(one.mark for one in near)), *said)
         return usage
 
     async def _find_over(self, person: str) -> BudgetState | None:
@@ -94,7 +95,7 @@ class CallUsage:
     async def _decide(self, over: BudgetState) -> str:
         """Owners go on; a hook may let anybody go on this once, or refuse it in other words."""
         words = STOPPED if over.is_used_up else HELD
-        again = self._totals.describe_end(over.window)
+        again = describe_end(over.window, self._totals.today())
         text = words.format(used=over.describe(), held=over.describe_held(), again=again)
         is_owner = self._port.role == "owner"
         person = self._turn.origin.person
@@ -103,15 +104,18 @@ class CallUsage:
             return event.outcome.text or text
         return "" if event["allowed"] else str(event["text"]) or text
 
-    def _warn(self, near: BudgetState) -> list[NewRecord]:
-        """Tell hooks, and whoever can do something about it, once in a day or month."""
+    def _warn(self, near: BudgetState, call_id: str) -> list[NewRecord]:
+        """Tell hooks, and whoever can do something about it, once in a day or month.
+
+        The replies are named by the call: where two gateways find the same at the same moment, neither's turn fails.
+        """
         self._port.emit("budget:warning", **near.as_fields(), person=self._turn.origin.person)
         is_all = near.budget == "all"
         places = self._port.list_admins() if is_all else [self._port.place]
         words = ALL_WARNED if is_all else OWNER_WARNED if self._port.role == "owner" else WARNED
-        text = words.format(used=near.describe(), again=self._totals.describe_end(near.window))
+        text = words.format(used=near.describe(), again=describe_end(near.window, self._totals.today()))
         text = f"{text[:1].upper()}{text[1:]}"
-        replies = [Reply(f"budget:{near.mark}:{n}", place, text) for n, place in enumerate(places) if place]
+        replies = [Reply(f"budget:{near.mark}:{call_id}:{n}", place, text) for n, place in enumerate(places) if place]
         key = "" if is_all else self._port.session_key  # a terminal hears only what is said in its session
         puts = [make_reply_put(reply, key, "", time.time()) for reply in replies]
         return [NewRecord(put.subject, put.data, reply.id) for put, reply in zip(puts, replies, strict=True)]

@@ -14,10 +14,11 @@ from weakref import WeakSet
 from zoneinfo import ZoneInfo
 
 import anyio
+from msgspec.structs import replace
 
 from gateway.agent.models.prices import TokenPrice, find_price_by_name
 from gateway.config.settings import Settings
-from gateway.records import UsageRow
+from gateway.records import DayUsage, RecordedCall, UsageRow
 from gateway.transcript import Usage
 from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal, list_total_names
 from gateway.usage.turn_usage import TurnUsage
@@ -38,9 +39,10 @@ class RunningTotals:
         self.models: dict[str, Usage] = {}  # since this process began, by model
         self.warned: set[str] = set()
         self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
+        self.own: dict[str, tuple[str, UsageRow]] = {}  # calls that we counted, until the journal tells of them
         self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)
         self._released = anyio.Event()
-        self._turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
+        self.turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
 
     def apply_settings(self, settings: Settings) -> None:
         """Go by these from now on."""
@@ -67,13 +69,9 @@ class RunningTotals:
             for window in sorted(self._sums, key=lambda one: one in self.windows())[: len(self._sums) - 4]:
                 del self._sums[window]
 
-    def watch(self, turn: TurnUsage) -> None:
-        """It may call a model from now on, as long as it is there."""
-        self._turns.add(turn)
-
     def rename(self, people: Collection[str], name: str) -> None:
         """What these people used, and what turns of theirs that run will use, stands under another name."""
-        for turn in self._turns:
+        for turn in self.turns:
             turn.rename(people, name)
         for one in people:  # what is held is so of others too, by whom they are
             if held := self._held.get(one):
@@ -83,11 +81,32 @@ class RunningTotals:
             for moved in [sums.pop(one) for one in people if one in sums]:
                 sums[name] = sums.get(name, UsageTotal()).add(*moved)
         self.warned = {replace_people(mark, people, name) for mark in self.warned}
+        for call_id, (day, row) in self.own.items():
+            if row.person in people:
+                self.own[call_id] = day, replace(row, person=name)
 
-    def count(self, day: str, row: UsageRow) -> None:
+    def list_names(self) -> set[str]:
+        """Of whom something is known here."""
+        summed = {name for sums in self._sums.values() for name in sums}
+        return summed | {turn.origin.person for turn in self.turns}
+
+    def count(self, call: RecordedCall) -> None:
         """A call was made."""
-        self.add(day, row)
+        row = call.row
+        self.own[call.id] = call.day, row
+        self.add(call.day, row)
         self.models[row.usage.model] = self.models.get(row.usage.model, Usage()) + row.usage
+
+    def reset(self, days: Iterable[DayUsage], call_ids: Collection[str]) -> None:
+        """Go by these sums, which have the calls of these ids, and by what of ours is not among them."""
+        self._sums = {}
+        self.own = {call_id: call for call_id, call in self.own.items() if call_id not in call_ids}
+        for day in days:
+            self.warned |= {*day.warned}
+            for row in day.rows:
+                self.add(day.day, row)
+        for own_day, row in self.own.values():
+            self.add(own_day, row)
 
     def hold(self, person: str, tokens: float, money: float) -> None:
         """A call begins that will use so much at least; with the negative, it is over."""
@@ -137,12 +156,12 @@ class RunningTotals:
         self.warned = {mark for mark in self.warned if mark.startswith(windows)} | {one.mark for one in near}
         return near
 
-    def describe_end(self, window: str) -> str:
-        """When a day or month is over, in words."""
-        day = self.today()
-        if len(window) > MONTH:
-            return f"tomorrow ({day + timedelta(days=1)})"
-        return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
+
+def describe_end(window: str, day: date) -> str:
+    """When the day or month that it is on this day is over, in words."""
+    if len(window) > MONTH:
+        return f"tomorrow ({day + timedelta(days=1)})"
+    return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
 
 
 def replace_people(mark: str, people: Iterable[str], name: str) -> str:

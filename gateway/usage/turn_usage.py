@@ -5,7 +5,6 @@ is there without the other, however the process ends. What waits when nobody wri
 written by itself. A record has a name: what an append that was cut off has written after all is not written twice.
 """
 
-import uuid
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -47,10 +46,9 @@ class TurnUsage:
     def make_row(self, usage: Usage) -> records.UsageRow:
         return records.UsageRow(self.origin.person, usage, self.origin.hook, self.origin.session_id)
 
-    def add(self, day: str, row: records.UsageRow, at: float, warned: Sequence[str] = (), *more: NewRecord) -> None:
+    def add(self, call: records.RecordedCall, *more: NewRecord) -> None:
         """The next append says that this was used, and what is to be said `more` because of it."""
-        counted = records.RecordedCall(day=day, row=row, warned=tuple(warned), at=at)
-        put = NewRecord(record_subjects.USAGE_SUBJECT, records.encode(counted), msg_id=f"usage:{uuid.uuid4().hex}")
+        put = NewRecord(record_subjects.USAGE_SUBJECT, records.encode(call), msg_id=f"usage:{call.id}")
         self.waiting += (put, *more)
 
     def rename(self, people: Collection[str], name: str) -> None:

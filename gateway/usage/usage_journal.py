@@ -7,6 +7,7 @@ conversation is deleted nor when it is forgotten for its age.
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from typing import TypeAlias
 
 import anyio
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
+from gateway.errors import Conflict
 from gateway.records import DayUsage, RecordedCall, UsageCursor, UsageRow
 from gateway.usage.totals import RunningTotals, replace_people
 from gateway.usage.turn_usage import TurnUsage
@@ -28,31 +30,56 @@ RowKey: TypeAlias = tuple[str, str, str, str]
 
 
 class UsageJournal:
-    """Reads, folds and renames what is kept; `totals` are loaded from it."""
+    """Reads, folds and renames what is kept; `totals` are loaded from it, and follow it."""
+
+    patterns = (record_subjects.USAGE_SUBJECT, record_subjects.FOLDED_SUBJECT)
 
     def __init__(self, engine: Engine, totals: RunningTotals) -> None:
         self.totals = totals
         self._engine = engine
         self._lock = anyio.Lock()
+        self._seen = 0  # the last call that the totals have
 
     async def load(self) -> None:
         """Bring the totals up to what is kept."""
-        await self._finish(await self._read_folded(""))
+        async with self._lock:
+            await self._finish(await self._read_folded(""))
         _, month = self.totals.windows()
-        async for day in self.read_days(f"{month}-01"):
-            self.totals.warned |= set(day.warned)
-            for row in day.rows:
-                self.totals.add(day.day, row)
+        days, calls, self._seen = await self._read(f"{month}-01")
+        self.totals.reset(days.values(), {call.id for call in calls})
+
+    async def take(self, record: Record) -> None:
+        kept = records.decode(record.data)
+        if isinstance(kept, RecordedCall):
+            if self.totals.own.pop(kept.id, None) is None and record.seq > self._seen:
+                self.totals.add(kept.day, kept.row)
+                self.totals.warned |= {*kept.warned}
+            self._seen = max(self._seen, record.seq)
+        elif isinstance(kept, UsageCursor) and kept.upto > self._seen:  # we were cut off, and these calls are gone
+            await self.load()
 
     async def read_days(self, since: str = "") -> AsyncIterator[DayUsage]:
         """The sums of each day from then on, in their order, with those calls that are not folded yet."""
-        async with self._lock:
-            found = await self._read_folded(since)
-            async for _, call in self._read_calls():
-                if call.day >= since:
-                    found[call.day] = _add_calls(found.get(call.day), call.day, [call])
+        found, _, _ = await self._read(since)
         for day in sorted(found):
             yield found[day]
+
+    async def _read(self, since: str) -> tuple[dict[str, DayUsage], list[RecordedCall], int]:
+        """The sums, the calls among them that are not folded, and up to where this goes."""
+        async with self._lock:
+            while True:
+                cursor, folded = await records.read_last(self._engine, record_subjects.FOLDED_SUBJECT, UsageCursor)
+                found = await self._read_folded(since)
+                seen, calls = folded.upto if folded else 0, list[RecordedCall]()
+                async for record, call in self._read_calls(seen):
+                    seen = record.seq
+                    calls.append(call)
+                last = await self._engine.last(record_subjects.FOLDED_SUBJECT)
+                if (last.seq if last else 0) == cursor:  # else another gateway has folded some meanwhile
+                    break
+        for day, its in _by_day(call for call in calls if call.day >= since).items():
+            found[day] = _add_calls(found.get(day), day, its)
+        return found, calls, seen
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Fold what is due, until cancelled."""
@@ -67,14 +94,22 @@ class UsageJournal:
             await turn.write(self._engine)
 
     async def fold(self, *, settled: float = SETTLED_SECONDS, most: int = MOST_CALLS) -> int:
-        """Put calls into the sums of their days, when a day is over or many wait; returns how many."""
+        """Put calls into the sums of their days, when a day is over or many wait; returns how many.
+
+        Where another gateway does so at the same moment, one of them does.
+        """
         async with self._lock:
             before = self._engine.clock.read() - settled
-            due = [(record.seq, call) async for record, call in self._read_calls() if record.ts <= before]
+            cursor, folded = await records.read_last(self._engine, record_subjects.FOLDED_SUBJECT, UsageCursor)
+            found = self._read_calls(folded.upto if folded else 0)
+            due = [(record.seq, call) async for record, call in found if record.ts <= before]
             today, _ = self.totals.windows()
             if not due or (len(due) < most and all(call.day == today for _, call in due)):
                 return 0
-            await self._write(_by_day(call for _, call in due), due[-1][0])
+            try:
+                await self._write(_by_day(call for _, call in due), due[-1][0], cursor)
+            except Conflict:
+                return 0
         return len(due)
 
     async def rename(self, people: Iterable[str], name: str) -> int:
@@ -83,20 +118,25 @@ class UsageJournal:
         self.totals.rename(known, name)
         await self.fold(settled=0.0, most=0)
         async with self._lock:
-            days = (await self._read_folded("")).values()
-            renamed = [_rename_rows(day, known, name) for day in days if any(row.person in known for row in day.rows)]
-            for day in renamed:
-                subject = record_subjects.day_subject_of(day.day)
-                (seq,) = await self._engine.append(NewRecord(subject, records.encode(day)))
-                await self._engine.purge(subject, seq - 1)
-        return len(renamed)
+            return sum([await self._rename_day(day, known, name) for day in await self._read_folded("")])
 
-    async def _write(self, calls: dict[str, list[RecordedCall]], upto: int) -> None:
-        puts = [NewRecord(record_subjects.FOLDED_SUBJECT, records.encode(UsageCursor(upto=upto)))]
+    async def _rename_day(self, day: str, people: set[str], name: str) -> bool:
+        subject = record_subjects.day_subject_of(day)
+        while True:
+            seq, kept = await records.read_last(self._engine, subject, DayUsage)
+            if kept is None or not any(row.person in people for row in kept.rows):
+                return False
+            with suppress(Conflict):
+                await records.replace_last(self._engine, subject, _rename_rows(kept, people, name), seq)
+                return True
+
+    async def _write(self, calls: dict[str, list[RecordedCall]], upto: int, cursor: int) -> None:
+        """Raises Conflict: another gateway was faster."""
+        puts = [NewRecord(record_subjects.FOLDED_SUBJECT, records.encode(UsageCursor(upto=upto)), expect=cursor)]
         for day, found in calls.items():
             subject = record_subjects.day_subject_of(day)
-            _, before = await records.read_last(self._engine, subject, DayUsage)
-            puts.append(NewRecord(subject, records.encode(_add_calls(before, day, found))))
+            seq, before = await records.read_last(self._engine, subject, DayUsage)
+            puts.append(NewRecord(subject, records.encode(_add_calls(before, day, found)), expect=seq))
         await self._engine.append(*puts)
         await self._finish(calls)
 
@@ -112,8 +152,8 @@ class UsageJournal:
         found = records.read_all(self._engine, record_subjects.DAY_SUBJECTS, DayUsage)
         return {day.day: day async for _, day in found if day.day >= since}
 
-    def _read_calls(self) -> AsyncIterator[tuple[Record, RecordedCall]]:
-        return records.read_all(self._engine, record_subjects.USAGE_SUBJECT, RecordedCall)
+    def _read_calls(self, after: int) -> AsyncIterator[tuple[Record, RecordedCall]]:
+        return records.read_all(self._engine, record_subjects.USAGE_SUBJECT, RecordedCall, after)
 
 
 def _by_day(calls: Iterable[RecordedCall]) -> dict[str, list[RecordedCall]]:

@@ -12,6 +12,7 @@ from gateway.engine.interface import NewRecord
 from gateway.hooks import HookRegistry
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
+from gateway.usage.totals import describe_end
 from tests.spine import SetClock, engine  # noqa: F401 - a fixture
 
 HOOKS = HookRegistry().scope({})
@@ -121,7 +122,7 @@ def test_days_and_months_end_where_the_time_zone_says(moment, day, end):
     clock = SetClock(at(*moment))
     totals = journal_on(None, clock).totals
     assert totals.windows() == (day, day[:7])
-    assert end in totals.describe_end(day)
+    assert end in describe_end(day, totals.today())
     clock.now += 61
     after = "2026-03-29" if moment[3] == 1 else end
     assert totals.windows()[0] == after

@@ -86,6 +86,7 @@ class McpConnection:
         self._client = client
         self._snapshots = snapshots
         self._tools: tuple[Tool, ...] | None = None
+        self._now: Mapping[str, ToolSnapshot] = {}
 
     def forget_tools(self) -> None:
         """The server says that it has others now."""
@@ -103,9 +104,11 @@ class McpConnection:
                     break
             wanted = self._spec.settings.tools
             offered = [one for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted]
-            now = {one.name: snapshot_of(one) for one in offered}
-            await self._compare(now)
-            self._tools = tuple(self._tool(one, now[one.name]) for one in offered)
+            self._now = {one.name: snapshot_of(one) for one in offered}
+            await self._compare(self._now)
+            self._tools = tuple(self._tool(one, self._now[one.name]) for one in offered)
+        elif self.changed:  # until somebody lets it run, here or elsewhere
+            await self._compare(self._now)
         return self._tools
 
     async def _compare(self, now: Mapping[str, ToolSnapshot]) -> None:

@@ -1,0 +1,99 @@
+"""What the journal knows of which conversation has which skill; a folder in the home is named by its place there.
+
+Another gateway, whose home lies elsewhere, knows it by that too.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway import record_subjects, records
+from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import append_in_parts
+
+LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
+RETENTION = 365 * records.DAY
+UNLOADED_RETENTION = records.DAY  # so long another gateway may be cut off, and learns all the same what was put aside
+
+
+class LoadedSkill(NamedTuple):
+    """What a record says of a skill and a conversation."""
+
+    seq: int
+    session: str
+    folder: Path
+    is_loaded: bool
+
+
+class LoadedSkills:
+    """Keeps it."""
+
+    def __init__(self, engine: Engine, root: Path) -> None:
+        self.having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
+        self._engine = engine
+        self._root = root
+        self._seqs: dict[tuple[str, Path], int] = {}  # of the last record of each that we know
+
+    async def load(self) -> set[Path]:
+        """Know what the journal says now; the folders of which something has changed."""
+        before = {(session, folder) for folder, sessions in self.having.items() for session in sessions}
+        found = {(one.session, one.folder): one async for one in self.read(LOADED_OWNER) if one.is_loaded}
+        for one in found.values():
+            self._note(one)
+        for session, folder in before - found.keys():
+            self._drop(session, folder)
+        return {folder for _, folder in before ^ found.keys()}
+
+    def take(self, record: Record) -> set[Path]:
+        """Likewise, of one record."""
+        kept = records.decode(record.data)
+        if not isinstance(kept, records.StoredValue):
+            return set()
+        one = self._read_value(record.seq, kept)
+        return {one.folder} if self._note(one) else set()
+
+    async def write(self, sessions: Iterable[str], folders: Sequence[Path], *, is_loaded: bool) -> None:
+        """These have them from now on, or do not; that they do not is said for a while, for other gateways."""
+        pairs = [(session, folder) for session in sessions for folder in folders]
+        puts = [self.make_put(LOADED_OWNER, *pair, is_loaded=is_loaded) for pair in pairs]
+        for pair, put, seq in zip(pairs, puts, await append_in_parts(self._engine, puts), strict=True):
+            self._note(LoadedSkill(seq, *pair, is_loaded))
+            await self._engine.purge(put.subject, seq - 1)
+            if not is_loaded:  # an older version named a folder by its whole path
+                older = record_subjects.hook_store_subject_of(LOADED_OWNER, "{}/{}".format(*pair))
+                await self._engine.purge(older, seq - 1)
+
+    def make_put(self, owner: str, session: str, folder: Path, *, is_loaded: bool = True) -> NewRecord:
+        root = self._root
+        name = str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
+        value = {"session": session, "folder": name} | ({} if is_loaded else {"loaded": False})
+        kept = records.StoredValue(hook=owner, key=f"{session}/{name}", value=value)
+        ttl = RETENTION if is_loaded else UNLOADED_RETENTION
+        return NewRecord(record_subjects.hook_store_subject_of(owner, kept.key), records.encode(kept), ttl=ttl)
+
+    async def read(self, owner: str) -> AsyncIterator[LoadedSkill]:
+        """What is kept under this name."""
+        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(owner), records.StoredValue)
+        async for record, kept in found:
+            yield self._read_value(record.seq, kept)
+
+    def _read_value(self, seq: int, kept: records.StoredValue) -> LoadedSkill:
+        folder = self._root / kept.value["folder"]
+        return LoadedSkill(seq, kept.value["session"], folder, kept.value.get("loaded", True))
+
+    def _note(self, one: LoadedSkill) -> bool:
+        """Whether that is news."""
+        if one.seq <= self._seqs.get((one.session, one.folder), 0):
+            return False
+        self._seqs[one.session, one.folder] = one.seq
+        had_it = one.session in self.having.get(one.folder, ())
+        if one.is_loaded:
+            self.having.setdefault(one.folder, set()).add(one.session)
+        elif had_it:
+            self._drop(one.session, one.folder)
+        return had_it != one.is_loaded
+
+    def _drop(self, session: str, folder: Path) -> None:
+        self.having[folder].discard(session)
+        if not self.having[folder]:
+            del self.having[folder]
