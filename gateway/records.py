@@ -394,6 +394,13 @@ class PersonForgotten(JournalRecord, tag="forgotten", frozen=True, kw_only=True)
     pseudonym: str
 
 
+class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):
+    """Which hooks people have switched on or off, and which content they have trusted; the last one counts."""
+
+    enabled: dict[str, bool] = msgspec.field(default_factory=dict)
+    trusted: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
     """What a hook keeps under a key; the last one counts."""
 

@@ -24,6 +24,8 @@ from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import AccessError, SessionError
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.shared_switches import SharedSwitches
+from gateway.hooks.folders.switches import HookSwitches
 from gateway.journal_follower import JournalFollower, LastRecord, RecordCopy
 from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message
@@ -404,3 +406,32 @@ async def test_a_skill_that_one_loads_has_its_hooks_on_each_gateway(journals: Jo
 
 async def note_sources(skills: dict[str, SkillHooks], followed: dict[str, list[int]], at: str) -> None:
     followed[at].append(len(skills[at].sources))
+
+
+async def test_hooks_that_one_switches_or_trusts_are_so_on_each_gateway(journals: Journals, tmp_path: Path) -> None:
+    files = {at: HookSwitches(tmp_path / at) for at, _ in list_both(journals)}
+    shared = {at: SharedSwitches(engine) for at, engine in list_both(journals)}
+    touched: dict[str, list[str]] = {"one": [], "other": []}
+    files["one"].enable("early", False)  # before the journal held it
+    files["other"].trust("early", "00")
+    async with following(journals.one, shared["one"].last), following(journals.other, shared["other"].last):
+        for at in files:
+            await shared[at].join(files[at], touched[at].extend)
+        await seen(lambda: files["one"].is_trusted("early", "00") and files["other"].is_enabled("early") is False)
+        await shared["one"].write({"loud": False}, {})
+        await seen(lambda: files["other"].is_enabled("loud") is False)
+        await journals.cut()
+        await shared["one"].write({"loud": True}, {"loud": "ff"})
+        await journals.mend()
+        await until(lambda: files["other"].is_trusted("loud", "ff"))
+        assert HookSwitches(tmp_path / "other").is_enabled("loud")
+        assert touched["other"].count("loud") == 2
+        async with anyio.create_task_group() as tasks:
+            for number, at in enumerate([*shared] * 3):
+                tasks.start_soon(shared[at].write, {f"hook{number}": True}, {})
+        await seen(lambda: all(one.is_enabled(f"hook{number}") for number in range(6) for one in files.values()))
+    lost = HookSwitches(tmp_path / "new")
+    after = SharedSwitches(journals.one)
+    await after.last.load()
+    await after.join(lost, touched["one"].extend)
+    assert lost.is_trusted("loud", "ff"), "a home that has no file goes by the journal"

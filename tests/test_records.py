@@ -107,6 +107,7 @@ WRITTEN = {
     b'"person":"net:ann"}': records.MessageDeleted,
     b'{"kind":"salt","v":1,"at":0.0,"salt":"00ff"}': records.PseudonymSalt,
     b'{"kind":"forgotten","v":1,"at":0.0,"pseudonym":"forgotten:00ff"}': records.PersonForgotten,
+    b'{"kind":"switches","v":1,"at":0.0,"enabled":{"loud":false},"trusted":{"loud":"00ff"}}': records.HookDecisionState,
     b'{"kind":"unheard","v":1,"at":0.0,"place":"net:-1","removed":[3,5]}': records.HeardRemoval,
     b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.StoredValue,
     b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.EmittedEvent,

@@ -441,6 +441,8 @@ async def open_gateway(
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     """What is known of the journal in memory, and follows it."""
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
+    if gateway.folder_hooks.shared_switches:
+        yield gateway.folder_hooks.shared_switches.last
     yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten)
 
 

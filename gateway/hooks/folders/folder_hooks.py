@@ -32,6 +32,7 @@ from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
+from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import OFF_STATES, HookInfo, HookState, HookStatus
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
@@ -102,6 +103,7 @@ class FolderHooks:
         environment: HookEnvironment,
     ) -> None:
         self._parts = (registry, fork_server, engine, settings, environment)
+        self.shared_switches = SharedSwitches(engine) if engine else None
 
     @asynccontextmanager
     async def running(
@@ -121,6 +123,8 @@ class FolderHooks:
             self._set = FolderSet(sources, self._services, durable)
             self._letters = DeadLetters(engine) if engine else None
             try:
+                if self.shared_switches:
+                    await self.shared_switches.join(self._set.sources.switches, self._set.touch)
                 if durable:
                     durable.begin()
                 await self._set.begin()
@@ -248,6 +252,8 @@ class FolderHooks:
             raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
         self._set.sources.switches.enable(version.name, enabled)
         await self._set.refresh(version.name)
+        if self.shared_switches:
+            await self.shared_switches.write({version.name: enabled}, {})
 
     async def trust(self, name: str) -> str:
         """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
@@ -257,6 +263,8 @@ class FolderHooks:
         digest = await to_thread.run_sync(find_trust_digest, version)
         self._set.sources.switches.trust(version.name, digest)
         await self._set.refresh(version.name)
+        if self.shared_switches:
+            await self.shared_switches.write({}, {version.name: digest})
         return digest
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:

@@ -1,11 +1,13 @@
 """What people decided about hooks by command: switched on or off, trusted as they are. Kept in one small file of ours.
 
-A folder is its user's; nothing is ever written into it.
+The journal holds the same, for all gateways that share it (`shared_switches`); what stands there counts. The file is
+for commands that run without a gateway. A folder is its user's; nothing is ever written into it.
 """
 
 import logging
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +51,25 @@ class HookSwitches:
 
     def trust(self, name: str, digest: str) -> None:
         self._write(trusted={**self._decisions.trusted, name: digest})
+
+    @property
+    def decisions(self) -> HookDecisions:
+        return self._decisions
+
+    def adopt(self, enabled: Mapping[str, bool], trusted: Mapping[str, str]) -> set[str]:
+        """Go by these too, and by them first. Returns the names of which something else is said than before."""
+        kept = self._decisions
+        changed = {name for name, one in enabled.items() if kept.enabled.get(name) != one}
+        changed |= {name for name, one in trusted.items() if kept.trusted.get(name) != one}
+        if changed:
+            self._decisions = msgspec.structs.replace(
+                kept, enabled={**kept.enabled, **enabled}, trusted={**kept.trusted, **trusted}
+            )
+            try:
+                self._write()
+            except OSError as error:  # it counts all the same: the journal says it again at the next start
+                log.warning("%s cannot be written: %s", self._path, error)
+        return changed
 
     def rename(self, old: str, new: str) -> None:
         """What was decided about the one counts for the other, unless that has decisions of its own."""

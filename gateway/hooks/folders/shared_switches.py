@@ -1,0 +1,53 @@
+"""What people decided about hooks, for all gateways that share a journal: one record, which each of them follows."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from gateway import record_subjects
+from gateway.engine import Engine
+from gateway.errors import Conflict, EngineError
+from gateway.hooks.folders.switches import HookSwitches
+from gateway.journal_follower import LastRecord
+from gateway.records import HookDecisionState
+
+log = logging.getLogger(__name__)
+
+
+class SharedSwitches:
+    """Writes decisions down there, and has those of others count here. `last` is loaded before `join`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.last = LastRecord(engine, record_subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)
+        self._switches: HookSwitches | None = None
+        self._touch: Callable[[Iterable[str]], None] = lambda _names: None
+
+    async def join(self, switches: HookSwitches, touch: Callable[[Iterable[str]], None]) -> None:
+        """These follow from now on; `touch` hears of which hooks something else is said.
+
+        What was decided in this home before the journal held it goes along.
+        """
+        self._switches, self._touch = switches, touch
+        own, kept = switches.decisions, self.last.value
+        new_enabled = {name: one for name, one in own.enabled.items() if name not in kept.enabled}
+        new_trusted = {name: one for name, one in own.trusted.items() if name not in kept.trusted}
+        if new_enabled or new_trusted:
+            try:
+                await self.write(new_enabled, new_trusted)
+            except EngineError as error:
+                log.warning("what was decided about hooks counts in this home alone until the next start: %s", error)
+        switches.adopt(self.last.value.enabled, self.last.value.trusted)
+
+    async def write(self, enabled: Mapping[str, bool], trusted: Mapping[str, str]) -> None:
+        """This is decided too, for all gateways."""
+        while True:
+            kept = self.last.value
+            with suppress(Conflict):
+                await self.last.replace(
+                    HookDecisionState(enabled={**kept.enabled, **enabled}, trusted={**kept.trusted, **trusted})
+                )
+                return
+
+    def _note_change(self, _before: HookDecisionState, now: HookDecisionState) -> None:
+        if self._switches:
+            self._touch(self._switches.adopt(now.enabled, now.trusted))
