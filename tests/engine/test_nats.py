@@ -286,6 +286,18 @@ async def test_a_doorbell_whose_owner_is_gone_rings_within_the_lease_and_a_secon
         assert [turn.open.attempt for turn in two.work.runs] == [2]
 
 
+async def test_what_comes_for_one_who_fetches_no_more_is_for_the_other_at_once(nats_server: str) -> None:
+    url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as one, await open_nats(url) as two:
+        mine, theirs = [await engine.consumer(ConsumerSpec("c", ("in.*",))) for engine in (one, two)]
+        with anyio.move_on_after(1):
+            await mine.fetch(1, 60)
+        (seq,) = await filled(two, "in.1")
+        with anyio.fail_after(5):
+            (delivery,) = await theirs.fetch(1, 60)
+        assert delivery.record.seq == seq
+
+
 async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:
     url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
     async with await open_nats(url) as one, await open_nats(url) as two:

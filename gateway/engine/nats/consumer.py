@@ -10,8 +10,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -34,6 +34,7 @@ REQUEST_SECONDS = (
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
+LEFT_SECONDS = 0.25  # in which somebody who was cut off may fetch again
 BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
 
@@ -65,7 +66,7 @@ class NatsConsumer:
         self._connection = connection
         self._names = names
         self._reader = reader
-        self._arrived: deque[NatsDelivery] = deque()
+        self._arrived = ReceivedDeliveries()
         self._latest: WeakValueDictionary[int, NatsDelivery] = WeakValueDictionary()  # by the record's sequence
         self._news = Signal()
         self._inbox = connection.client.new_inbox()
@@ -82,6 +83,10 @@ class NatsConsumer:
         self._news.notify()
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        with self._arrived.wanted():
+            return await self._fetch(n, wait)
+
+    async def _fetch(self, n: int, wait: float) -> list[Delivery]:
         await asyncio.sleep(0)
         end = time.monotonic() + wait
         if wait <= 0:
@@ -90,8 +95,8 @@ class NatsConsumer:
             self._check()
             news = self._news.event
             left = end - time.monotonic()
-            if (taken := self._take(n)) or left <= 0:
-                return taken
+            if (taken := self._arrived.take(n)) or left <= 0:
+                return [*taken]
             await self._ask(n)
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), min(left, HEARTBEAT_SECONDS))
@@ -100,14 +105,6 @@ class NatsConsumer:
         self._connection.check_open()
         if self.is_forgotten:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
-
-    def _take(self, n: int) -> "list[Delivery]":
-        taken: list[Delivery] = []
-        while self._arrived and len(taken) < n:
-            delivery = self._arrived.popleft()
-            if not delivery.is_late:
-                taken.append(delivery)
-        return taken
 
     async def _look(self, n: int) -> None:
         """See what is there now."""
@@ -181,7 +178,7 @@ class NatsConsumer:
         if earlier := self._latest.get(whole.seq):
             earlier.is_repeated = True
         self._latest[whole.seq] = delivery
-        self._arrived.append(delivery)
+        self._arrived.put(delivery)
 
     def _count_off(self) -> None:
         """The server answers requests in the order in which they came."""
@@ -200,6 +197,10 @@ class NatsConsumer:
         except NoAnswer:
             return
 
+    async def return_arrived(self) -> None:
+        """Have delivered again at once what nobody has taken here."""
+        await self._arrived.give_back()
+
     def wake(self) -> None:
         self._news.notify()
 
@@ -211,6 +212,58 @@ class NatsConsumer:
         if self._subscription is not None:
             with suppress(NatsError):  # the connection is gone, and it with it
                 await self._subscription.unsubscribe()
+
+
+class ReceivedDeliveries:
+    """What the server has sent and nobody has taken yet.
+
+    Where whoever fetched is gone and does not come again, it is given back: it is for other gateways then, at once.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[NatsDelivery] = deque()
+        self._is_left = False
+        self._returning: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @contextmanager
+    def wanted(self) -> Iterator[None]:
+        """While somebody fetches."""
+        self._is_left = False
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._is_left = True
+            self._begin_return()
+            raise
+
+    def put(self, delivery: "NatsDelivery") -> None:
+        self._waiting.append(delivery)
+        if self._is_left:
+            self._begin_return()
+
+    def take(self, n: int) -> "list[NatsDelivery]":
+        taken: list[NatsDelivery] = []
+        while self._waiting and len(taken) < n:
+            delivery = self._waiting.popleft()
+            if not delivery.is_late:
+                taken.append(delivery)
+        return taken
+
+    async def give_back(self) -> None:
+        await asyncio.gather(*(delivery.nak() for delivery in self.take(len(self))))
+
+    def _begin_return(self) -> None:
+        task = asyncio.create_task(self._return_later())
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+
+    async def _return_later(self) -> None:
+        await asyncio.sleep(LEFT_SECONDS)
+        if self._is_left:
+            await self.give_back()
 
 
 class NatsDelivery:

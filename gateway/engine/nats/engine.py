@@ -338,6 +338,8 @@ class NatsEngine:
             await asyncio.wait(set(self._writing), timeout=CLOSE_SECONDS)
         with suppress(EngineError):
             await self._removals.write()
+        if self._connection.client.is_connected:
+            await asyncio.gather(*(consumer.return_arrived() for consumer in self._consumers.values()))
         await self._connection.close()
         self._live.end()
         for consumer in self._consumers.values():
