@@ -52,6 +52,7 @@ HOOK_DECISIONS_SUBJECT = "gw.switches"
 FORGOTTEN_SUBJECT = "gw.forgotten"
 CONTROL_SUBJECTS = "rt.ctl.*"
 DELTA_SUBJECTS = "rt.delta.*"
+PRESENCE_SUBJECTS = "rt.presence.*"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 
@@ -150,6 +151,11 @@ def call_subject_of(key_name: str, call_id: str) -> str:
 def delta_subject_of(session_key: str) -> str:
     """Live only: pieces of an answer while the model writes it."""
     return f"rt.delta.{token_of(session_key)}"
+
+
+def presence_subject_of(name: str) -> str:
+    """Live only: what a node says of itself, again and again."""
+    return f"rt.presence.{token_of(name)}"
 
 
 def control_subject_of(session_key: str) -> str:

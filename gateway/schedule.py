@@ -8,6 +8,9 @@ late it is. Those at which the hook was switched off are passed over.
 The wall clock decides, and is looked at again every few seconds, since people and time servers set it. Put forward,
 it makes things due; put back a little, nothing is told again until it is where it was. Where it was wrong by more
 than an hour, the count begins anew.
+
+Of several gateways on one journal one does this at a time. Should two do it for a moment, one of them tells: each mark
+is written on the condition that it follows the one that was read.
 """
 
 import logging
@@ -22,7 +25,7 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.cron import parse_timetable
 from gateway.engine import Engine, NewRecord
-from gateway.errors import Duplicate
+from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
 
 LOOK = 5.0  # seconds between two looks at the wall clock, at most
@@ -48,6 +51,7 @@ class ScheduleMark(msgspec.Struct, frozen=True):
 
     timetable: str
     at: float
+    seq: int = 0  # of its record
 
 
 class Scheduler:
@@ -68,6 +72,7 @@ class Scheduler:
         self._woken = anyio.Event()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        self._marks.clear()  # another gateway may have moved them
         leave = self._registry.watch(("hook:loaded", "hook:failed"), self._wake, key=KEY)
         task_status.started()
         try:
@@ -88,23 +93,30 @@ class Scheduler:
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
             await self._engine.purge(record_subjects.schedule_subject_of(hook))
-        return min([await self._look_at(plan) for plan in planned], default=LOOK)
+        return min([await self._look_again(plan) for plan in planned], default=LOOK)
+
+    async def _look_again(self, plan: ScheduledHook) -> float:
+        """As often as others move its mark meanwhile."""
+        while True:
+            try:
+                return await self._look_at(plan)
+            except Conflict:
+                self._marks.pop(plan.hook, None)
 
     async def _look_at(self, plan: ScheduledHook) -> float:
         now, timetable = self._clock(), parse_timetable(plan.timetable)
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
         if mark is None or mark.timetable != plan.timetable or mark.at > now + LONGEST_JUMP:
-            mark = ScheduleMark(plan.timetable, now)
-            await self._write(plan, mark)
+            mark = await self._write(plan, ScheduleMark(plan.timetable, now, mark.seq if mark else 0))
         self._marks[plan.hook] = mark
         due = None if plan.presence == "away" else timetable.latest(mark.at, now)
         if due is not None:
-            mark = ScheduleMark(plan.timetable, due)
-            await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
+            mark = ScheduleMark(plan.timetable, due, mark.seq)
+            mark = await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
             self._marks[plan.hook] = mark
         return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
 
-    async def _tell(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> None:
+    async def _tell(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> ScheduleMark:
         name = f"schedule:{plan.hook}"
         fields = {
             "id": f"{name}:{mark.at:.3f}",
@@ -115,20 +127,26 @@ class Scheduler:
             "late_by": round(max(0.0, now - mark.at), 3),
         }
         event = records.make_event_put(records.EmittedEvent(name=name, fields=fields), f"ev:{fields['id']}")
-        await self._write(plan, mark, *([event] if plan.is_durable else []))
+        mark = await self._write(plan, mark, *([event] if plan.is_durable else []))
         self._registry.emit(name, **fields)
+        return mark
 
     async def _read(self, hook: str) -> ScheduleMark | None:
         record = await self._engine.last(record_subjects.schedule_subject_of(hook))
-        kept = records.decode(record.data) if record else None
-        return msgspec.convert(kept.value, ScheduleMark) if isinstance(kept, records.StoredValue) else None
+        if record is None:
+            return None
+        kept = records.decode(record.data)
+        assert isinstance(kept, records.StoredValue)
+        return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=record.seq)
 
-    async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> None:
+    async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> ScheduleMark:
+        """Raises Conflict: another gateway has moved it."""
         where = record_subjects.schedule_subject_of(plan.hook)
-        kept = records.StoredValue(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
-        put = NewRecord(where, records.encode(kept))
+        kept = records.StoredValue(hook=plan.hook, key=KEY, value={"timetable": mark.timetable, "at": mark.at})
+        put = NewRecord(where, records.encode(kept), expect=mark.seq)
         try:
             seq = (await self._engine.append(put, *owed))[0]
         except Duplicate:  # the event stands there already
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)
+        return msgspec.structs.replace(mark, seq=seq)

@@ -75,6 +75,17 @@ async def test_a_restart_tells_nobody_twice(house: House) -> None:
     assert await house.look(HOUR) == [0.0]
 
 
+async def test_two_gateways_on_one_journal_tell_it_once(house: House) -> None:
+    await house.look()
+    other = Scheduler(house.engine, house.registry, lambda: house.planned, lambda: house.now)
+    await other.look()
+    assert await house.look(HOUR) == [0.0]
+    await other.look()
+    await house.registry.settled()
+    assert len(house.told) == 1
+    assert await house.look(HOUR) == [0.0]
+
+
 async def test_times_that_were_missed_are_made_up_for_by_one_event(house: House) -> None:
     await house.look()
     house.restart()

@@ -44,6 +44,8 @@ from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.journal import ReportWaiting, find_node, open_journal
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import TENDING, Nodes
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -105,7 +107,7 @@ from gateway.roles import Role
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
-from gateway.sessions.retention import Retention
+from gateway.sessions.retention import FileRetention, Retention
 from gateway.sessions.search import SessionSearch
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
@@ -156,7 +158,7 @@ class Gateway:
         self.home = home
         self.configuration = configuration
         self.shutdown = shutdown
-        self.engine, self.activity = engine, Activity(engine)
+        self.engine, self.activity, self.nodes = engine, Activity(engine), Nodes(engine, find_node(home, configuration))
         self.registry = registry
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
@@ -170,9 +172,7 @@ class Gateway:
             engine, clock=engine.clock.stamp, ahead=engine.clock.calculate_stamp_difference
         )
         self.search = SessionSearch(engine, home.search)
-        self.retention = Retention(
-            engine, self.sessions, self.search, lambda: self.settings.journal, (home.files, home.unreadable)
-        )
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal)
         self.keys, self.logins = ProgramKeys(engine), Logins(engine)
         rules, find_role = access_rules_from(configuration), partial(find_program_role, self)
         self.access = AccessControl(rules, Pairings(engine), find_program_role=find_role)
@@ -400,10 +400,26 @@ async def open_gateway(
     `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
     `report_waiting` hears what it waits for before it begins.
     """
+    async with (
+        open_journal(home, configuration, report_waiting) as engine,
+        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check) as gateway,
+    ):
+        yield gateway
+
+
+@asynccontextmanager
+async def open_gateway_on(
+    engine: Engine,
+    home: Home,
+    configuration: Configuration,
+    shutdown: Shutdown,
+    build_verbs: BuildVerbs,
+    caller_check: BuildCallerCheck | None = None,
+) -> AsyncIterator[Gateway]:
+    """The same on a journal that is open."""
     create_hermes_folders(home)
     TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
     async with (
-        open_journal(home, configuration, report_waiting) as engine,
         HookRegistry() as registry,
         ForkServerClient(
             ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
@@ -412,6 +428,7 @@ async def open_gateway(
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
+        await tasks.start(gateway.nodes.run)
         facts = JournalFollower(engine, *list_copies(gateway))
         await facts.load()  # until then only the rules count
         await gateway.find_owners()
@@ -491,14 +508,15 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part("session list", gateway.session_list.run)
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
     yield Part("tool servers", gateway.tool_servers.run)
-    yield Part("retention", gateway.retention.run)
-    yield Part("backups", gateway.backups.run)
-    yield Part("usage", gateway.usage.run)
+    yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
+    yield Part("files", FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run)
+    yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
+    yield LeasePart("usage", gateway.usage.run, gateway.nodes, TENDING)
     if gateway.traces:
         yield Part("traces", gateway.traces.run)
     yield Part("control", control.serve)
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
-    yield Part("schedule", scheduler.run)
+    yield LeasePart("schedule", scheduler.run, gateway.nodes, TENDING)
     if gateway.web:
         yield Part("web", gateway.web.serve)
 

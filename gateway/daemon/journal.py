@@ -127,7 +127,8 @@ def find_node_name(path: Path, home: Path) -> str:
         kept = {}
     if kept.get("home") != where:
         kept = {"home": where, "letters": "".join(secrets.choice(LETTERS) for _ in range(4))}
-        write_atomically(path, json.dumps(kept).encode())
+        with suppress(OSError):  # the disk is full: the next start makes another name
+            write_atomically(path, json.dumps(kept).encode())
     return f"{socket.gethostname()}-{kept['letters']}"
 
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its pauses start small again
 
-PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
+PartState: TypeAlias = Literal["starting", "up", "standby", "restarting", "paused", "stopped"]
 
 
 class PartStatus(msgspec.Struct, frozen=True):
@@ -64,8 +64,13 @@ class Part(anyio.abc.TaskStatus[None]):
     def started(self, _value: None = None) -> None:
         self.up()
 
+    def stand_by(self, detail: str) -> None:
+        """It does nothing, and that is right."""
+        self._enter("standby", detail)
+        self._first.set()
+
     async def wait_first_try(self) -> None:
-        """Until it works, or has failed once: the start of others does not wait longer."""
+        """Until it works, stands by, or has failed once: the start of others does not wait longer."""
         await self._first.wait()
 
     def stop_restarting(self) -> None:

@@ -172,7 +172,7 @@ async def list_reasons(gateway: WebSources) -> list[Reason]:
     down = {one.name: one.presence.facts.detail for one in gateway.platforms if one.state == "down"}
     for part in gateway.parts:
         facts, is_down = part.facts, part.name in down
-        if is_down or facts.state not in ("up", "paused"):
+        if is_down or facts.state not in ("up", "standby", "paused"):
             detail = gateway.configuration.redactor.clean(down.get(part.name) or facts.detail)
             found.append(Reason(part.name, "down" if is_down else facts.state, detail))
     return found

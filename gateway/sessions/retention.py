@@ -2,7 +2,8 @@
 
 Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
 not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given; the
-files that came with messages end with them, and so does what nobody could read.
+files that came with messages end with them, and so does what nobody could read. Of those that share a journal one
+gateway tends it, and each the files in its own home.
 """
 
 import logging
@@ -45,7 +46,6 @@ class Retention:
         sessions: SessionRepository,
         search: SessionSearch,
         limits: Callable[[], JournalSettings],
-        folders: Sequence[Path] = (),
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.trouble = ""
@@ -53,7 +53,6 @@ class Retention:
         self._sessions = sessions
         self._search = search
         self.limits = limits
-        self._folders = folders
         self._clock = clock or engine.clock.read
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -71,8 +70,6 @@ class Retention:
         if self._engine.clock.is_held:
             return 0  # somebody sets the clock of the machine: nothing is old for a while
         limits = self.limits()
-        for folder in self._folders:
-            await to_thread.run_sync(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
             if session.records >= LONG_CHAIN and session.weight < MAX_COMPACT_WEIGHT:
@@ -121,6 +118,29 @@ class Retention:
         chain = await self._engine.read(record_subjects.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
+
+
+class FileRetention:
+    """Removes the files that came with messages, and what nobody could read, when they are as old as those get."""
+
+    def __init__(self, engine: Engine, folders: Sequence[Path], clock: Callable[[], float] | None = None) -> None:
+        self._engine = engine
+        self._folders = folders
+        self._clock = clock or engine.clock.read
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Do so until cancelled."""
+        task_status.started()
+        while True:
+            await self.run_once()
+            await anyio.sleep(PAUSE)
+
+    async def run_once(self) -> None:
+        """Do it once."""
+        if self._engine.clock.is_held:
+            return  # as with sessions
+        for folder in self._folders:
+            await to_thread.run_sync(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
 
 
 def _remove_old_files(folder: Path, before: float) -> None:

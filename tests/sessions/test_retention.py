@@ -16,7 +16,7 @@ from gateway.errors import SessionError
 from gateway.messages import Attachment, Reply
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import compact_chain, forget_sessions
-from gateway.sessions.retention import LONG_CHAIN, Retention
+from gateway.sessions.retention import LONG_CHAIN, FileRetention, Retention
 from gateway.sessions.search import SessionSearch
 from gateway.transcript import Entry
 from tests.spine import SetClock, chain, key, message
@@ -33,7 +33,8 @@ class Place:
         self.sessions = SessionRepository(engine, clock=self.clock)
         self.search = SessionSearch(engine, path)
         self.files = path.parent / "files"
-        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, (self.files,), self.clock)
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.clock)
+        self.file_retention = FileRetention(engine, (self.files,), self.clock)
 
     async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
         said = message(text, chat)
@@ -223,10 +224,10 @@ async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> N
     file = anyio.Path(place.files / "net" / "photo.jpg")
     await file.parent.mkdir(parents=True)
     await file.write_bytes(b"x")
-    await place.retention.run_once()
+    await place.file_retention.run_once()
     assert await file.exists()
     place.clock.now += records.TRAFFIC_TTL + 60
-    await place.retention.run_once()
+    await place.file_retention.run_once()
     assert not await file.exists()
 
 
@@ -237,11 +238,11 @@ async def test_in_the_folder_of_a_conversation_what_came_in_goes_and_what_was_wr
     for file in (came, written):
         await file.write_bytes(b"x")
     await link.symlink_to(came)
-    await place.retention.run_once()
+    await place.file_retention.run_once()
     assert await came.exists()
     place.clock.now += records.TRAFFIC_TTL + 60
     for _ in range(2):
-        await place.retention.run_once()
+        await place.file_retention.run_once()
     assert [await file.exists() for file in (came, written)] == [False, True]
     assert not await link.is_symlink()
 

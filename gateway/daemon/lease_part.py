@@ -1,0 +1,72 @@
+"""A part that runs on one node at a time: on the one that holds its lease. On the others it stands by.
+
+It keeps the lease while it is paused, and while it is started again after a fault. Where it has not worked for a while
+and another node waits for it, that one may try.
+"""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+
+from gateway.daemon.nodes import Nodes
+from gateway.daemon.parts import Part, ServeFunction
+
+ILL_SECONDS = 60.0  # then another node may try
+
+
+class LeasePart(Part):
+    """`key` names the lease; parts may share one. `rest` hears why it stands by, each time that it begins to."""
+
+    def __init__(
+        self,
+        name: str,
+        serve: ServeFunction,
+        nodes: Nodes,
+        key: str,
+        rest: Callable[[str], None] = lambda _why: None,
+    ) -> None:
+        super().__init__(name, self._serve_alone)
+        self._rest = rest
+        self._work = serve
+        self._nodes = nodes
+        self._key = key
+        self.patience = ILL_SECONDS
+        self._ill_since: float | None = None
+
+    def up(self, detail: str = "") -> None:
+        self._ill_since = None
+        self._nodes.note_well(self._key)
+        super().up(detail)
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            await self._nodes.release(self._key)
+
+    async def _serve_alone(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        while True:
+            await self._nodes.take(self._key, self._note_holder)
+            try:
+                with self._nodes.working(self._key) as scope:
+                    await self._work(task_status=task_status)
+            except Exception:
+                await self._leave_if_ill()
+                raise
+            if not scope.cancelled_caught:
+                return
+            await self._nodes.release(self._key)
+
+    def _note_holder(self, holder: str) -> None:
+        why = f"stands by: {holder} serves it" if holder else "waits until it is free"
+        if (self.facts.state, self.facts.detail) != ("standby", why):
+            self.stand_by(why)
+            self._rest(why)
+
+    async def _leave_if_ill(self) -> None:
+        now = anyio.current_time()
+        self._ill_since = self._ill_since or now
+        if now - self._ill_since >= self.patience and self._nodes.is_wanted(self._key):
+            self._ill_since = None
+            await self._nodes.release(self._key, is_given=True)

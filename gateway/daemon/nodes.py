@@ -1,0 +1,231 @@
+"""What one node at a time does of all that share a journal: it reads a bot's messages, it tends what is kept.
+
+For each such thing there is a lease. Its holder renews it and works; the others stand by. None of them asks again and
+again who holds what: every node says it, live, with all that it holds and waits for, every two seconds and whenever
+that changes. What nobody has said to hold for as long as a lease lasts is free, and tried.
+
+- Who cannot renew in time stops before anybody else can begin (`certain_for`), whether the journal answers or not. What
+  it writes is fenced besides, by the place that it read up to; a lease spares others the work, and decides nothing.
+- Who ends gives back what it holds, and says so: another goes on at once.
+- Of several bots, a node that holds two more than another gives one to it.
+- With one node all of this is a question and an answer in memory.
+"""
+
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway import record_subjects
+from gateway.daemon.other_nodes import BOT, NodeFacts, OtherNodes
+from gateway.engine.interface import Engine, Lease
+from gateway.errors import EngineError
+
+TENDING = "tending"  # the lease of whoever tends what all nodes share
+LEASE_SECONDS = 9.0
+RENEWALS = 4.5  # within the time of a lease; by the time of one of these before its end its holder has stopped
+GLANCE = 0.5  # between two tries for what seems to be free
+LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
+GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
+GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class OwnLease:
+    """One that this node holds, and what is done under it."""
+
+    lease: Lease
+    until: float  # before this nobody else begins, by the steady clock
+    since: float
+    scopes: set[anyio.CancelScope] = field(default_factory=set)
+    is_well: bool = False
+
+    def extend(self, until: float) -> None:
+        self.until = until
+        for scope in self.scopes:
+            scope.deadline = until
+
+    def stop_work(self) -> None:
+        for scope in self.scopes:
+            scope.cancel()
+
+
+class Nodes:
+    """This node, and the `others`. Leases are renewed while `run` runs."""
+
+    def __init__(self, engine: Engine, name: str, seconds: float = LEASE_SECONDS) -> None:
+        self.name = name
+        self._engine = engine
+        self._seconds, self._pause = seconds, seconds / RENEWALS
+        self._run, self._since = uuid.uuid4().hex, time.time()
+        self.others = OtherNodes(name, self._run, seconds)
+        self._held: dict[str, OwnLease] = {}
+        self._waits: Counter[str] = Counter()
+        self._given: dict[str, float] = {}  # when they were given away
+        self._changed = anyio.Event()
+        self._one_at_a_time = anyio.Lock()
+        self._is_gone = False
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. A journal that fails is waited for."""
+        heard = await self._engine.tail(record_subjects.PRESENCE_SUBJECTS)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self.others.listen, heard)
+                task_status.started()
+                due = anyio.current_time()
+                while True:
+                    if anyio.current_time() >= due:
+                        due = anyio.current_time() + self._pause
+                        await self._renew_all()
+                        self._give_to_others()
+                    self._changed = anyio.Event()
+                    await self._tell()
+                    with anyio.move_on_after(due - anyio.current_time()):
+                        await self._changed.wait()
+        finally:
+            self._is_gone = True
+            with anyio.CancelScope(shield=True):
+                await self._tell()
+
+    async def take(self, key: str, tell: Callable[[str], None]) -> None:
+        """Wait until this lease is ours; `tell` hears who has it meanwhile, "" where nobody knows."""
+        self._waits[key] += 1
+        self._changed.set()
+        try:
+            while not self.certain_for(key):
+                news = self.others.news
+                if not self.others.find_holder(key):
+                    await anyio.sleep(self._find_patience(key))
+                    await self._try(key)
+                if not self.certain_for(key):
+                    tell(self.others.find_holder(key))
+                    with anyio.move_on_after(max(self.others.count_seconds(key), GLANCE)):
+                        await news.wait()
+        finally:
+            self._waits[key] -= 1
+            self._changed.set()
+
+    @contextmanager
+    def working(self, key: str) -> Iterator[anyio.CancelScope]:
+        """What is done inside is cancelled when the lease may end, or is to be given to another node."""
+        own = self._held[key]
+        with anyio.CancelScope(deadline=own.until) as scope:
+            own.scopes.add(scope)
+            try:
+                yield scope
+            finally:
+                own.scopes.discard(scope)
+                own.is_well = bool(own.scopes) and own.is_well
+
+    def note_well(self, key: str) -> None:
+        """What is done under it works."""
+        if own := self._held.get(key):
+            own.is_well = True
+            self._changed.set()
+
+    async def release(self, key: str, *, is_given: bool = False) -> None:
+        """Give it back, so that another node goes on at once, unless something is still done under it here.
+
+        What `is_given` is for others to try: whether or not they can, it is not given again soon.
+        """
+        own = self._held.get(key)
+        if own is None or own.scopes:
+            return
+        if is_given:
+            self._given[key] = anyio.current_time()
+        del self._held[key]
+        with anyio.move_on_after(self._pause, shield=True):
+            with suppress(EngineError):  # it ends by itself
+                await own.lease.release()
+            await self._tell()
+
+    def certain_for(self, key: str) -> float:
+        """The seconds from now in which nobody else can have it: so long may last what cannot be broken off."""
+        own = self._held.get(key)
+        return max(own.until - anyio.current_time(), 0.0) if own else 0.0
+
+    def is_wanted(self, key: str) -> bool:
+        """Does another node wait for it, and was it not given away only lately?"""
+        is_new = anyio.current_time() - self._given.get(key, -GIVEN_SECONDS) >= GIVEN_SECONDS
+        return is_new and bool(self.others.list_waiting(key))
+
+    def describe(self) -> NodeFacts:
+        """This one."""
+        held = {key: own for key, own in self._held.items() if self.certain_for(key)}
+        holds = {key: own.since for key, own in held.items()}
+        works = tuple(key for key, own in held.items() if own.is_well)
+        return NodeFacts(self.name, self._run, self._since, holds, works, (*+self._waits,), self._is_gone)
+
+    def _find_patience(self, key: str) -> float:
+        """How long those who have less to do, and want it too, may have it first."""
+        if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
+            return GIVEN_PAUSE
+        if not key.startswith(BOT):
+            return 0.0
+        mine, theirs = self.describe().bots, [one.bots for one in self.others.list_waiting(key)]
+        return max(mine - min(theirs, default=mine), 0) * LOAD_PAUSE
+
+    async def _try(self, key: str) -> None:
+        async with self._one_at_a_time:
+            if self.certain_for(key) or self.others.find_holder(key):
+                return
+            begun = anyio.current_time()
+            try:
+                lease = await self._engine.lease(key, self.name, self._seconds)
+            except EngineError as error:
+                log.debug("the lease %s cannot be taken now: %s", key, error)
+                return
+            if lease:
+                self._held[key] = OwnLease(lease, begun + self._seconds - self._pause, time.time())
+                self._changed.set()
+                self.others.wake()
+
+    async def _renew_all(self) -> None:
+        with anyio.move_on_after(self._seconds):  # servers that are away hold up nothing but this
+            async with anyio.create_task_group() as tasks:
+                for key, own in list(self._held.items()):
+                    tasks.start_soon(self._renew, key, own)
+
+    async def _renew(self, key: str, own: OwnLease) -> None:
+        begun = anyio.current_time()
+        try:
+            is_ours = await own.lease.renew()
+            if not is_ours and begun < own.until:  # an answer was lost: it is ours all the same, or free
+                lease = await self._engine.lease(key, self.name, self._seconds)
+                own.lease, is_ours = lease or own.lease, lease is not None
+        except EngineError as error:
+            log.debug("the lease %s cannot be renewed now: %s", key, error)
+            return  # what is done under it ends in time by itself
+        if is_ours:
+            own.extend(begun + self._seconds - self._pause)
+        elif self._held.get(key) is own:
+            del self._held[key]
+            own.stop_work()
+            self._changed.set()
+
+    def _give_to_others(self) -> None:
+        """Of bots, one to a node that has two fewer and waits for it."""
+        mine = self.describe().bots
+        for key, own in sorted(self._held.items()):
+            fewest = min((one.bots for one in self.others.list_waiting(key)), default=mine)
+            if key.startswith(BOT) and own.scopes and mine - fewest >= 2 and self.is_wanted(key):
+                log.info("%s is left to another node, which has less to do", key.removeprefix(BOT))
+                self._given[key] = anyio.current_time()
+                own.stop_work()
+                return
+
+    async def _tell(self) -> None:
+        """It is said again soon, so one that is lost is none."""
+        with suppress(EngineError):
+            where = record_subjects.presence_subject_of(self.name)
+            await self._engine.publish(where, msgspec.json.encode(self.describe()))

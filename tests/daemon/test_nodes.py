@@ -1,0 +1,146 @@
+"""What one node at a time does: two on one journal, of each kind of engine that a gateway may have."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import pytest
+
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import Nodes
+from gateway.daemon.parts import ServeFunction
+from gateway.engine import Engine
+from gateway.engine.nats.engine import open_nats
+from gateway.errors import AdapterError
+from gateway.testing.live_gateway import until
+from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.nats_servers import run_servers
+
+LEASE_SECONDS = 3.0
+pytestmark = pytest.mark.timeout(120)
+
+
+class Node:
+    """One of them, with parts that say when they work."""
+
+    def __init__(self, engine: Engine, name: str, at_work: list[str]) -> None:
+        self.nodes = Nodes(engine, name, LEASE_SECONDS)
+        self.at_work = at_work
+        self.parts: dict[str, LeasePart] = {}
+        self.is_ill = False
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+
+    async def run(self, *keys: str) -> None:
+        with self.scope:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(self.nodes.run)
+                for key in keys:
+                    self.parts[key] = LeasePart(key, self.make_work(key), self.nodes, key)
+                    tasks.start_soon(self.parts[key].run)
+        self.ended.set()
+
+    def make_work(self, key: str) -> ServeFunction:
+        async def work(*, task_status: anyio.abc.TaskStatus[None]) -> None:
+            if self.is_ill:
+                raise AdapterError("it cannot be reached from here")
+            name = f"{key} on {self.nodes.name}"
+            assert not [one for one in self.at_work if one.startswith(f"{key} ")], "two at a time"
+            self.at_work.append(name)
+            task_status.started()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.at_work.remove(name)
+
+        return work
+
+    async def stop(self) -> None:
+        self.scope.cancel()
+        await self.ended.wait()
+
+
+class Cluster:
+    def __init__(self, tasks: anyio.abc.TaskGroup, engines: list[Engine]) -> None:
+        self.at_work: list[str] = []
+        self.tasks, self.engines = tasks, engines
+        self.begun = 0
+
+    def begin(self, name: str, *keys: str) -> Node:
+        node = Node(self.engines[self.begun], name, self.at_work)
+        self.begun += 1
+        self.tasks.start_soon(node.run, *keys)
+        return node
+
+    async def has(self, *names: str) -> None:
+        await until(lambda: sorted(self.at_work) == sorted(names), f"{names}, not {self.at_work},")
+
+
+@pytest.fixture(params=["memory", "nats"])
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with AsyncExitStack() as stack:
+        if request.param == "nats":
+            (server,) = stack.enter_context(run_servers(tmp_path / "nats", 1))
+            engines: list[Engine] = [await open_nats(server.url) for _ in range(2)]
+        else:
+            engines = [MemoryEngine()] * 2
+        for engine in engines:
+            stack.push_async_callback(engine.close)
+        async with anyio.create_task_group() as tasks:
+            yield Cluster(tasks, engines)
+            tasks.cancel_scope.cancel()
+
+
+async def test_one_works_the_other_stands_by_and_goes_on_at_once_when_it_ends(cluster: Cluster) -> None:
+    one = cluster.begin("one", "tending")
+    await cluster.has("tending on one")
+    other = cluster.begin("other", "tending")
+    await until(lambda: "tending" in other.parts and other.parts["tending"].facts.state == "standby", "the other")
+    await until(lambda: other.parts["tending"].facts.detail == "stands by: one serves it", "why")
+    with anyio.fail_after(2):
+        await one.stop()
+        await cluster.has("tending on other")
+    assert [facts.name for facts in other.nodes.others.list_living()] == []
+
+
+async def test_several_bots_are_spread_over_the_nodes_and_stay(cluster: Cluster) -> None:
+    keys = ("bot.a", "bot.b", "bot.c")
+    cluster.begin("one", *keys)
+    await cluster.has("bot.a on one", "bot.b on one", "bot.c on one")
+    cluster.begin("other", *keys)
+    await cluster.has("bot.a on other", "bot.b on one", "bot.c on one")
+    await anyio.sleep(5)
+    await cluster.has("bot.a on other", "bot.b on one", "bot.c on one")
+
+
+@pytest.mark.parametrize("cluster", ["nats"], indirect=True)
+async def test_who_is_cut_off_has_stopped_before_another_begins(cluster: Cluster) -> None:
+    cluster.begin("one", "bot.a")
+    await cluster.has("bot.a on one")
+    other = cluster.begin("other", "bot.a")
+    await until(lambda: [facts.name for facts in other.nodes.others.list_living()] == ["one"], "the other")
+    begun = anyio.current_time()
+    await cluster.engines[0].close()
+    await until(lambda: cluster.at_work == [], "the end", LEASE_SECONDS)
+    await until(lambda: cluster.at_work == ["bot.a on other"], "the other", LEASE_SECONDS)
+    assert anyio.current_time() - begun < LEASE_SECONDS + 3
+
+
+async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried_elsewhere(cluster: Cluster) -> None:
+    one = cluster.begin("one", "bot.a")
+    await cluster.has("bot.a on one")
+    other = cluster.begin("other", "bot.a")
+    await until(lambda: one.nodes.is_wanted("bot.a"), "who waits")
+    one.parts["bot.a"].pause()
+    await cluster.has()
+    await anyio.sleep(LEASE_SECONDS)
+    assert cluster.at_work == []
+    one.parts["bot.a"].resume()
+    await cluster.has("bot.a on one")
+    one.is_ill = True
+    one.parts["bot.a"].patience = 1.0
+    one.parts["bot.a"].restart()
+    await cluster.has("bot.a on other")
+    assert other.nodes.describe().works == ("bot.a",)
