@@ -72,8 +72,10 @@ class Alerts:
     async def _look(self) -> None:
         now = time.monotonic()
         for network in self._platforms:
+            if network.state == "standby":
+                self._down.pop(network.name, None)  # another node has it
             since = self._down.get(network.name)
-            if network.name in self._told and network.presence.facts.up:
+            if network.name in self._told and network.works:
                 self._told.discard(network.name)
                 await self._tell(network.name, f"{network.name} works again.")
             elif since is not None and now - since >= self._patience and network.name not in self._told:
@@ -83,7 +85,7 @@ class Alerts:
     async def _tell(self, about: str, text: str) -> None:
         for network in self._platforms:
             home = network.home_channel
-            if network.name != about and home and network.presence.facts.up:
+            if network.name != about and home and network.works:
                 await self._outbox.post(Reply(uuid.uuid4().hex, address_of(network.name, home), text))
 
     def _next(self) -> float | None:

@@ -199,7 +199,7 @@ class Gateway:
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context))
         self.adapter_context = build_adapter_context(self)
-        self.platforms = build_platforms(configuration, self.adapter_context)
+        self.platforms = build_platforms(configuration, self.adapter_context, self.nodes)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
 

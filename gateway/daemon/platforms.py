@@ -7,6 +7,7 @@ A network's library is imported when it is needed, in a thread, so that the rest
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -17,6 +18,9 @@ from gateway.adapters.shared.adapter_loading import describe_fault, load_part
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformAccount, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.settings import AllPlatformSettings
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import Nodes
+from gateway.daemon.other_nodes import BOT
 from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, GatewayError, unwrap_error
 
@@ -29,21 +33,27 @@ SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {ori
 class PlatformPart:
     """One network that is switched on, or one bot of it: its part, and how it fares."""
 
-    def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace) -> None:
+    def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
-        self.part = Part(self.name, self._serve)
+        self._nodes, self._key = nodes, f"{BOT}{self.name}"
+        self.part: Part = LeasePart(self.name, self._serve, nodes, self._key, self._rest)
         parts, told = context.parts, (served.account, place.origin)
         self.presence = Presence(served.platform, parts.registry, self.part.up, parts.redact, context.unreadable, *told)
         self.home_channel = served.settings.home_channel
         self._served = served
         self._place = place
-        self._context = context.bind(served.name)
+        self._context = context.bind(served.name, partial(nodes.certain_for, self._key))
 
     @property
     def state(self) -> str:
         """As its part is, unless that runs and the network cannot be reached all the same: then it is down."""
         state = self.part.facts.state
         return "down" if state == "up" and not self.presence.facts.up else state
+
+    @property
+    def works(self) -> bool:
+        """Is it connected, here or on another node?"""
+        return self.presence.facts.up or any(self._key in one.works for one in self._nodes.others.list_living())
 
     async def probe(self) -> float:
         """Ask the network something small now; the seconds until it has answered.
@@ -71,6 +81,9 @@ class PlatformPart:
             self.presence.probe = None
             if self.part.is_paused:
                 self.presence.down(PAUSED_REASON)
+
+    def _rest(self, reason: str) -> None:
+        self.presence.rest(reason)
 
     async def _serve_own(self) -> None:
         module = await to_thread.run_sync(load_part, self._place, "adapter")
@@ -102,10 +115,10 @@ class PlatformPart:
             self.presence.down(SILENT.format(seconds=SILENCE_SECONDS, origin=self._place.origin))
 
 
-def build_platforms(configuration: Configuration, context: AdapterContext) -> list[PlatformPart]:
-    """The networks that are served."""
+def build_platforms(configuration: Configuration, context: AdapterContext, nodes: Nodes) -> list[PlatformPart]:
+    """The networks that are served, each on one of the nodes."""
     enabled, places = list_enabled(configuration.settings.platforms), configuration.schema.places
-    return [PlatformPart(one, context, places[one.platform]) for one in enabled]
+    return [PlatformPart(one, context, places[one.platform], nodes) for one in enabled]
 
 
 def list_enabled(platforms: AllPlatformSettings) -> list[PlatformAccount]:

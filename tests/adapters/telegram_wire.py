@@ -58,6 +58,8 @@ class TelegramWire:
     forbidden: set[str] = field(default_factory=set)
     _open: set[asyncio.Transport] = field(default_factory=set)
     _numbers: Any = field(default_factory=lambda: itertools.count(100))
+    overlaps: int = 0  # polls that began while another one was waiting
+    _polls: set[asyncio.Transport] = field(default_factory=set)
     _poll: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -233,8 +235,12 @@ class TelegramWire:
 
     async def _answer(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]
-        assert request.transport
-        self._open.add(request.transport)
+        transport = request.transport
+        assert transport
+        self._open.add(transport)
+        if method == "getUpdates":
+            self.overlaps += any(not one.is_closing() for one in self._polls)
+            self._polls.add(transport)
         asked = {name: await plain(value) for name, value in (await request.post()).items()}
         self.calls.append((method, asked))
         try:
@@ -249,7 +255,8 @@ class TelegramWire:
             told = {"ok": False, "error_code": error.status, "description": str(error), "parameters": error.parameters}
             return web.json_response(told, status=error.status)
         finally:
-            self._open.discard(request.transport) if request.transport else None
+            self._open.discard(transport)
+            self._polls.discard(transport)
         if method == "sendMessage" and self.strange:
             return self.strange.pop(0)
         return web.json_response({"ok": True, "result": result})

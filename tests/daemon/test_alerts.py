@@ -25,6 +25,15 @@ class Served:
     name: str
     presence: Presence
     home_channel: str = "home"
+    is_elsewhere: bool = False
+
+    @property
+    def state(self) -> str:
+        return "standby" if self.is_elsewhere else "up"
+
+    @property
+    def works(self) -> bool:
+        return self.presence.facts.up or self.is_elsewhere
 
 
 @dataclass
@@ -34,6 +43,7 @@ class Town:
     engine: MemoryEngine
     one: Presence
     other: Presence
+    networks: list[Served]
 
     async def said(self) -> list[tuple[str, str]]:
         out = await chain(self.engine, record_subjects.OUT_SUBJECTS)
@@ -51,12 +61,13 @@ class Town:
 async def town() -> AsyncIterator[Town]:
     async with MemoryEngine() as engine, HookRegistry() as registry, anyio.create_task_group() as tasks:
         one, other = (Presence(name, registry, lambda _detail: None) for name in ("one", "other"))
-        networks: Any = [Served("one", one), Served("other", other)]
-        alerts = Alerts(networks, Outbox(engine), patience=0.03)
+        networks = [Served("one", one), Served("other", other)]
+        served: Any = networks
+        alerts = Alerts(served, Outbox(engine), patience=0.03)
         await tasks.start(partial(alerts.run, registry))
         one.up("well")
         other.up("well")
-        yield Town(engine, one, other)
+        yield Town(engine, one, other, networks)
         tasks.cancel_scope.cancel()
 
 
@@ -67,6 +78,14 @@ async def test_what_stays_down_is_told_elsewhere_once_and_its_return_too(town: T
     await anyio.sleep(0.05)
     town.one.up("well")
     assert (await town.hears(2))[1:] == [("other", "one works again.")]
+
+
+async def test_what_another_node_serves_is_not_down_and_its_home_channel_is_told(town: Town) -> None:
+    town.networks[1].is_elsewhere = True
+    town.other.down("it was served here")
+    await anyio.sleep(0.1)
+    town.one.down("the token is no longer good")
+    assert await town.hears(1) == [("other", "one is down: the token is no longer good")]
 
 
 async def test_what_mends_itself_and_what_was_paused_is_no_news(town: Town) -> None:

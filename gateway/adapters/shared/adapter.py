@@ -5,6 +5,7 @@ it starts it again, with growing pauses. So an adapter has no back-off of its ow
 """
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -75,11 +76,14 @@ class AdapterContext:
     routes: NetworkRoutes
     delete: DeleteMessage
     served_as: str = ""  # the name of the bot that is served: `telegram`, or `telegram:work`
+    certain_for: Callable[[], float] = lambda: math.inf
+    """The seconds from now in which no other gateway can serve the bot: so long may last what goes on at the network's
+    end though this gateway stands still, such as a poll that waits."""
 
-    def bind(self, served_as: str) -> "AdapterContext":
+    def bind(self, served_as: str, certain_for: Callable[[], float]) -> "AdapterContext":
         """The same for one bot: what it receives bears the name of its account."""
         receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
-        return replace(self, receive=receive, served_as=served_as)
+        return replace(self, receive=receive, served_as=served_as, certain_for=certain_for)
 
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
@@ -168,6 +172,10 @@ class Presence:
         self.facts = structs.replace(self.facts, up=False, detail=reason)
         if is_news:
             self._registry.emit("platform:down", **self._place, reason=reason)
+
+    def rest(self, reason: str) -> None:
+        """It is not served here, and that is no fault: nobody is told."""
+        self.facts = structs.replace(self.facts, up=False, detail=reason)
 
     def complain(self, *what: str) -> None:
         """It works, but not as it was meant to: what is missing (a scope, an intent), with the remedy.

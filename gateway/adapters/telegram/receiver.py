@@ -35,7 +35,7 @@ from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
 
-POLL = 15  # seconds that Telegram holds a poll for which it has nothing
+POLL = 15  # seconds that Telegram holds a poll for which it has nothing, at most
 WINDOW = 0.4  # what belongs together comes within it
 SHORTEST_POLL = 1.0  # seconds: a server that holds no polls is not asked more often
 PAGE = 100
@@ -97,7 +97,7 @@ class TelegramReceiver:
         async with anyio.create_task_group() as tasks:
             while True:
                 begun = time.monotonic()
-                if await self._read(POLL, tasks):
+                if await self._read(int(min(POLL, self._context.certain_for())), tasks):
                     continue
                 if self._under_way:
                     await self._wait_for_one()

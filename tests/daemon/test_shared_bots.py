@@ -1,0 +1,99 @@
+"""Two gateways at work, one bot: its messages are read by one of them at a time, whatever becomes of that one."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.errors import GatewayError
+from gateway.testing import GatewayProcess
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.wire import ANN
+from tests.adapters.telegram_wire import TelegramWire
+from tests.engine.nats_servers import NatsServer, run_servers
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+
+TAKE_OVER = 12.0
+SCRIPT = ({"user": "", "text": "I heard you."},) * 100
+PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
+
+
+class SharedBot:
+    """A bot's network, a NATS server, and gateways that may serve it."""
+
+    def __init__(self, folder: Path, wire: TelegramWire, url: str) -> None:
+        self.wire, self.gateways = wire, dict[str, GatewayProcess]()
+        for name in ("one", "other"):
+            gateway = self.gateways[name] = GatewayProcess(folder / name / "home")
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n")
+        self.url = url
+
+    def begin(self, name: str) -> subprocess.Popen[str]:
+        gateway = self.gateways[name]
+        gateway.process = subprocess.Popen([*PROGRAM, self.url], env=gateway.environ, text=True)
+        return gateway.process
+
+    async def asks(self, text: str, limit: float = 20.0) -> float:
+        """Somebody writes, and is answered once; how long that took."""
+        begun, before = time.monotonic(), len(self.wire.shown)
+        await self.wire.write(text)
+        await until(lambda: len(self.wire.shown) > before, f"an answer to {text!r}", limit)
+        return time.monotonic() - begun
+
+    async def stands_by(self, name: str, holder: str) -> None:
+        await until(partial(self.is_said, name, f"stands by: {holder} serves it"), f"{name} standing by", 40)
+
+    async def is_said(self, name: str, what: str) -> bool:
+        """Of the bot, by this gateway."""
+        try:
+            status = await anyio.to_thread.run_sync(self.gateways[name].call, "status")
+        except GatewayError:
+            return False
+        return what in [part["detail"] for part in status["parts"]]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NatsServer]:
+    with run_servers(tmp_path / "nats", 1) as servers:
+        yield servers[0]
+
+
+@pytest.fixture
+async def bot(tmp_path: Path, server: NatsServer) -> AsyncIterator[SharedBot]:
+    wire = TelegramWire()
+    async with wire.serving():
+        bot = SharedBot(tmp_path, wire, server.url)
+        bot.begin("one")
+        await bot.asks("hello", 40)
+        bot.begin("other")
+        await bot.stands_by("other", "one")
+        try:
+            yield bot
+        finally:
+            for gateway in bot.gateways.values():
+                if gateway.process:
+                    gateway.process.kill()
+                    gateway.process.wait()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP])
+async def test_another_gateway_reads_on_and_never_two_at_a_time(bot: SharedBot, end: signal.Signals) -> None:
+    process = bot.gateways["one"].process
+    assert process
+    process.send_signal(end)
+    took = await bot.asks("are you there?")
+    assert took < (4.0 if end == signal.SIGTERM else TAKE_OVER)
+    if end == signal.SIGSTOP:
+        process.send_signal(signal.SIGCONT)
+        await bot.stands_by("one", "other")
+    assert await bot.asks("and now?") < 5
+    assert bot.wire.overlaps == 0
+    assert [one.text for one in bot.wire.shown] == ["I heard you."] * 3
