@@ -128,6 +128,11 @@ def reply_pattern_of_platform(platform: str) -> str:
     return f"gw.out.{platform_token_of(platform)}.>"
 
 
+def stream_subject_of(bot: str) -> str:
+    """Live only: what is written of answers for this bot of a network, for the node that serves it."""
+    return f"rt.stream.{platform_token_of(bot)}"
+
+
 def send_subject_of(where: str, stream: str = "") -> str:
     """The send journal of a place, or of one streamed reply in it."""
     return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"

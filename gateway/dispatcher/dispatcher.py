@@ -320,13 +320,10 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
 
 def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message) -> ShownAnswer | None:
     """What the chat shows of it while it grows; a turn that ends without an answer takes that away."""
-    if can_change(context.registry, BEFORE_SENDING):
+    if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS:
         return None
-    stream = context.outbox.stream(make_reply(turn, message, ""))
-    if stream is None:
-        return None
-    turn.show(stream.reply)
-    return ShownAnswer(stream)
+    stream = context.outbox.stream(make_reply(turn, message, ""), turn.open.claimed)
+    return ShownAnswer(stream, turn.show)
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

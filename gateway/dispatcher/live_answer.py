@@ -5,6 +5,7 @@ hook may still change what the model has written, nothing of it is shown before 
 """
 
 import math
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ import msgspec
 from gateway import record_subjects
 from gateway.dispatcher.tool_progress import ShownAnswer
 from gateway.engine import Engine
+from gateway.errors import EngineError
 from gateway.file_lines import FileLineFilter
 from gateway.hooks import HookRegistry
+from gateway.outbox import REPEAT
 from gateway.turn_marks import watch_steps
 
 PAUSE = 0.02  # what comes within it goes out as one piece
@@ -49,7 +52,7 @@ def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
 
 
 class LiveAnswer:
-    """Publishes one turn's text, and shows it in the chat as `answer` where the network can edit what was sent.
+    """Publishes one turn's text, and shows it in the chat as `answer` where that is seen to, by whichever node.
 
     `delta` is plain, so that no watcher can slow the model down; of an answer that `is_held` it shows nothing.
     """
@@ -95,12 +98,22 @@ class LiveAnswer:
         self._send.close()
 
     async def _publish(self) -> None:
-        with self._receive:
-            async for first in self._receive:
+        with self._receive, suppress(anyio.EndOfStream):
+            while True:
+                with anyio.move_on_after(REPEAT if self._answer else None) as waiting:
+                    first = await self._receive.receive()
+                if waiting.cancelled_caught:
+                    await self._repeat()
+                    continue
                 await self._publish_piece(self._gather(first))
                 await anyio.sleep(PAUSE)
         if self._answer:
-            self._answer.rest()
+            await self._answer.rest()
+
+    async def _repeat(self) -> None:
+        """Nothing has come for a while, and it is still being written."""
+        if self._answer:
+            await self._answer.repeat()
 
     def _gather(self, first: str | ToolLine | None) -> LivePiece:
         pieces, is_void, line = list[str](), False, None
@@ -123,8 +136,9 @@ class LiveAnswer:
         text = self._lines.feed(piece.text)
         if text or piece.is_void:
             if self._answer:
-                self._answer.add(text, anew=piece.is_void)
+                await self._answer.add(text, anew=piece.is_void)
             delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if piece.is_void else {})
-            await self._engine.publish(self._subject, msgspec.json.encode(delta))
+            with suppress(EngineError):  # nobody hears it now; the answer itself is journalled
+                await self._engine.publish(self._subject, msgspec.json.encode(delta))
         if self._answer and piece.line is not None:
-            self._answer.show_line(piece.line)
+            await self._answer.show_line(piece.line)

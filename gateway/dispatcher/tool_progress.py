@@ -13,7 +13,7 @@ from gateway.lanes.turn import RecordStep
 from gateway.logs.redaction import REPLACEMENT
 from gateway.logs.text import to_one_line
 from gateway.messages import Reply
-from gateway.outbox import Stream
+from gateway.outbox import StreamWriter
 from gateway.steps import Step, ToolFinished, ToolStarted
 
 SIGN, GOING_ON = "🔧", " …"
@@ -78,27 +78,39 @@ class ToolProgress:
 
 
 class ShownAnswer:
-    """The answer as the chat sees it while it grows: what is written, and behind it the line of the tools."""
+    """The answer as the chat sees it while it grows: what is written, and behind it the line of the tools.
 
-    def __init__(self, stream: Stream) -> None:
+    `show` is told as which reply something of it may stand there.
+    """
+
+    def __init__(self, stream: StreamWriter, show: Callable[[Reply], None]) -> None:
         self._stream = stream
+        self._show = show
         self._text = self._line = ""
 
-    def add(self, text: str, *, anew: bool = False) -> None:
+    async def add(self, text: str, *, anew: bool = False) -> None:
         """Go on with this text, or begin `anew` with it; the line goes where there is more to read."""
         self._text = text if anew else self._text + text
         anew = anew or bool(self._line)
         self._line = ""
-        self._stream.add(self._text if anew else text, anew=anew)
+        await self._add(self._text if anew else text, anew=anew)
 
-    def show_line(self, line: str) -> None:
+    async def show_line(self, line: str) -> None:
         if line != self._line:
             self._line = line
-            self._stream.add(f"{self._text}\n\n{line}".lstrip(), anew=True)
+            await self._add(f"{self._text}\n\n{line}".lstrip(), anew=True)
 
-    def rest(self) -> None:
+    async def repeat(self) -> None:
+        """Nothing has come for a while."""
+        await self._stream.repeat()
+
+    async def rest(self) -> None:
         """Nothing more is written."""
-        self._stream.rest()
+        await self._stream.rest()
+
+    async def _add(self, text: str, *, anew: bool) -> None:
+        self._show(self._stream.reply)  # from here on it may stand in the chat
+        await self._stream.add(text, anew=anew)
 
 
 def to_code(text: str, limit: int) -> str:

@@ -11,9 +11,10 @@ from gateway.outbox.interface import (
     nonce_of,
 )
 from gateway.outbox.outbox import Outbox
-from gateway.outbox.stream import Stream
+from gateway.outbox.stream_writer import REPEAT, StreamWriter
 
 __all__ = [
+    "REPEAT",
     "DeliveryReport",
     "DoubtPolicy",
     "LiveCapability",
@@ -21,7 +22,7 @@ __all__ = [
     "Outbox",
     "OutboxSettings",
     "ReplyWithheld",
-    "Stream",
+    "StreamWriter",
     "Transport",
     "nonce_of",
 ]

@@ -168,6 +168,7 @@ class OutboxSettings:
     edit_pause: float = 0.8
     stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed
     stream_rests: float = 5.0  # after the last word, until what no reply has followed grows no more
+    stream_silence: float = 15.0  # a writer that is not heard for so long writes no more
     draft_lasts: float = 20.0  # then it is shown again: networks forget it
 
 

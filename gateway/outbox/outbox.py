@@ -8,7 +8,8 @@ happens to the process. Four parts do that:
   sends it part after part. It lives until nothing is left.
 - `SendJournal` is how far that place is served. It is never read from acknowledgements: those only say that somebody
   looked.
-- `Stream` shows an answer while it is written; the delivery of the finished reply takes over what it has shown.
+- `Stream` shows an answer while it is written, which its `StreamWriter` tells live, on whichever node; the delivery of
+  the finished reply takes over what it has shown.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from gateway.messages import LiteralText, Reply
 from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
-from gateway.outbox.stream import Stream
+from gateway.outbox.stream_writer import StreamWriter
 
 DRAIN_POLL_SECONDS = 0.02
 SETTLED = "Settled:"
@@ -97,13 +98,12 @@ class Outbox:
             raise AdapterError(f"{platform} is not connected")
         return sender
 
-    def stream(self, reply: Reply) -> Stream | None:
-        """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.
+    def stream(self, reply: Reply, claimed: int) -> StreamWriter:
+        """Show a reply while it is written under this claim, where its network can. The finished reply has the same id.
 
         Nobody need close it: the delivery of the reply does.
         """
-        sender = self.platforms.get(reply.address.served_as)
-        return sender.stream(reply) if sender else None
+        return StreamWriter(self._engine, reply, claimed)
 
     async def depths(self) -> dict[str, int]:
         """Counts the deliveries that wait, for each platform that is served."""

@@ -12,7 +12,7 @@ import anyio.abc
 
 from gateway import record_subjects, records
 from gateway.backoff import Backoff
-from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Tail
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.errors import EngineError
 from gateway.messages import Reply
@@ -24,6 +24,7 @@ from gateway.outbox.interface import (
     Transport,
 )
 from gateway.outbox.stream import Stream, find_shown_parts
+from gateway.outbox.stream_writer import decode_piece
 from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,6 @@ class PlatformSender:
             lambda place: make_worker(place, self),
         )
         self._consumer_name = f"out-{record_subjects.platform_token_of(transport.platform)}"
-        self._tasks: anyio.abc.TaskGroup | None = None
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled; calls that have begun are let end, within the shutdown's limit."""
@@ -79,9 +79,11 @@ class PlatformSender:
                 MAX_INFLIGHT,
             )
         )
-        async with anyio.create_task_group() as self._tasks:
-            self._tasks.start_soon(self._report_progress)
-            self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
+        told = await self.engine.tail(record_subjects.stream_subject_of(self.transport.platform))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report_progress)
+            tasks.start_soon(self._workers.serve, consumer, tasks)
+            tasks.start_soon(self._show_streams, told, tasks)
             task_status.started()
             try:
                 await anyio.sleep_forever()
@@ -115,14 +117,20 @@ class PlatformSender:
             finally:
                 self._call_scopes.discard(call)
 
-    def stream(self, reply: Reply) -> Stream | None:
-        """Show this reply while it is written; None where the platform cannot, or is not served now."""
-        if self._tasks is None or not self.transport.capability(reply.address).can_grow:
-            return None
-        before = self._streams.get(reply.id)
-        stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings)
-        self._tasks.start_soon(watch_steps, partial(self._run_stream, stream, before))
-        return stream
+    async def _show_streams(self, told: Tail, tasks: anyio.abc.TaskGroup) -> None:
+        """Show what is written for this platform, on whichever node, where the platform can."""
+        async for record in told:
+            piece = decode_piece(record.data)
+            stream = before = self._streams.get(piece.reply.id)
+            if stream is None or stream.claimed < piece.claimed:
+                is_whole = not (piece.at or piece.is_over)
+                if not is_whole or not self.transport.capability(piece.reply.address).can_grow:
+                    continue
+                stream = Stream(piece, self.engine, self.transport, self.settings)
+                self._streams[piece.reply.id] = stream
+                tasks.start_soon(watch_steps, partial(self._run_stream, stream, before))
+            if stream.claimed == piece.claimed:
+                stream.take(piece)
 
     async def _run_stream(self, stream: Stream, before: Stream | None) -> None:
         """Behind one of the same reply, whose turn has waited for somebody meanwhile."""

@@ -8,13 +8,15 @@ and a turn that runs again goes on in the same placeholder.
 Where the network has drafts, what is not whole yet is shown as one: a draft is no message, has no id and no note in the
 journal, and the reply is sent as if nobody had streamed it. How each network does it, its `Transport` says.
 
-Nothing is shown of an answer that is whole soon after it began: it is sent once, as if nobody had streamed it.
+Nothing is shown of an answer that is whole soon after it began: it is sent once, as if nobody had streamed it. Nor is
+anything of one that is owed already: what was written of it comes live, from wherever its turn runs, and may come late.
 
 Showing is best effort: what fails here is left to the delivery, and after MAX_FAILURES in a row no more is shown.
 A placeholder is a message in its place like every other: it does not appear before those that were owed earlier.
 """
 
 import logging
+import math
 from dataclasses import replace
 
 import anyio
@@ -25,6 +27,7 @@ from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
 from gateway.outbox.interface import MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.send_journal import position_from, read_shown_part
+from gateway.outbox.stream_writer import StreamPiece
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +35,14 @@ MAX_FAILURES = 3
 
 
 class Stream:
-    """Shows a reply as it grows. `add` and `rest` are plain, so that no network can slow the writer down.
+    """Shows a reply as it grows, by the pieces of one claim on its turn, the first of which it is made with.
 
     `shown` is the reply as the network shows it whole; None: it shows none, or nobody knows.
     """
 
-    def __init__(self, reply: Reply, engine: Engine, transport: Transport, settings: OutboxSettings) -> None:
-        self.reply = reply
+    def __init__(self, first: StreamPiece, engine: Engine, transport: Transport, settings: OutboxSettings) -> None:
+        self.reply = reply = first.reply
+        self.claimed = first.claimed
         self.shown: Reply | None = None
         self._engine = engine
         self._transport = transport
@@ -50,16 +54,24 @@ class Stream:
         self._is_drafted = False
         self._finished = 0  # parts that do not change when the text goes on
         self._failures = 0
+        self._gone_at = math.inf  # so long it is waited for the writer
         self._news = anyio.Event()
         self._resting = anyio.Event()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
 
-    def add(self, text: str, *, anew: bool = False) -> None:
-        """Go on with this text, or begin `anew` with it; what comes within the network's pace is shown together."""
-        self._text = text if anew else self._text + text
-        self._finished = 0 if anew else self._finished
-        self._news.set()
+    def take(self, piece: StreamPiece) -> None:
+        """Go on with it; what comes within the network's pace is shown together. Behind a gap it waits for the whole."""
+        self._gone_at = anyio.current_time() + self._settings.stream_silence
+        if piece.is_over:
+            self.rest()
+        elif piece.at == 0 and piece.text != self._text:
+            self._finished = self._finished if piece.text.startswith(self._text) else 0
+            self._text = piece.text
+            self._news.set()
+        elif piece.at and piece.at == len(self._text):
+            self._text += piece.text
+            self._news.set()
 
     def rest(self) -> None:
         """Nothing more is written. Where no delivery closes the stream soon, what is shown is ended as it stands."""
@@ -76,6 +88,8 @@ class Stream:
         try:
             await self._news.wait()
             await self._wait_or_close(self._settings.stream_after)
+            if self._closing.is_set() or await is_reply_owed(self._engine, self.reply, self.claimed):
+                return
             await self._show_all()
             await self._resting.wait()
             await self._wait_or_close(self._settings.stream_rests)
@@ -97,8 +111,12 @@ class Stream:
 
     async def _wait_for_news(self) -> None:
         """A draft passes by itself, so it is shown again in time."""
-        with anyio.move_on_after(self._settings.draft_lasts if self._is_drafted else None):
-            await self._news.wait()
+        again = anyio.current_time() + (self._settings.draft_lasts if self._is_drafted else math.inf)
+        while not self._news.is_set() and anyio.current_time() < again:
+            with anyio.CancelScope(deadline=min(again, self._gone_at)):
+                await self._news.wait()
+            if anyio.current_time() >= self._gone_at:
+                self.rest()
         self._news = anyio.Event()
 
     async def _wait_for_earlier_replies(self) -> None:
@@ -188,6 +206,16 @@ async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -
         found = await transport.find_begun(reply, last.part, nonce_of(reply.id, last.part))
         return (*last.message_ids, found) if found else last.message_ids
     return last.message_ids
+
+
+async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
+    """Asks whether it is owed or was sent behind the sequence of a claim; an ill journal says yes: nothing is shown."""
+    pattern = record_subjects.reply_pattern_of_place(record_subjects.place_of(reply.address))
+    try:
+        found = [kept.reply.id async for _, kept in records.read_all(engine, pattern, records.OwedReply, claimed)]
+    except EngineError:
+        return True
+    return reply.id in found
 
 
 async def has_owed_replies(engine: Engine, place: str) -> bool:

@@ -7,17 +7,15 @@ import anyio
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import ReplyWithheld, Stream
+from gateway.outbox import Outbox, ReplyWithheld, StreamWriter
 from tests.outbox.net import QUICK, Net, Post, posted
 from tests.spine import until
 
 TURN = "t1"
 
 
-def stream(post: Post, name: str = "r") -> Stream:
-    found = post.outbox.stream(Reply(name, Address("net", "1"), ""))
-    assert found
-    return found
+def stream(post: Post, name: str = "r", claimed: int = 0) -> StreamWriter:
+    return post.outbox.stream(Reply(name, Address("net", "1"), ""), claimed)
 
 
 async def shown(post: Post, *texts: str) -> None:
@@ -31,9 +29,9 @@ async def whole(post: Post, text: str) -> None:
 async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> None:
     async with posted(engine) as post:
         live = stream(post)
-        live.add("ab")
+        await live.add("ab")
         await shown(post, "ab")
-        live.add("cd")
+        await live.add("cd")
         await shown(post, "abcd")
         await post.say("abc!", name="r", turn_id=TURN)
         await post.ended(1)
@@ -47,7 +45,7 @@ async def test_a_text_that_outgrows_a_message_goes_on_in_the_next(engine: Engine
     async with posted(engine) as post:
         live = stream(post)
         for text in ("hello", "hello wor", "hello world, how"):
-            live.add(text, anew=True)
+            await live.add(text, anew=True)
             await whole(post, text)
         await post.say("hello there", name="r", turn_id=TURN)
         await post.ended(1)
@@ -59,7 +57,7 @@ async def test_of_texts_that_come_too_fast_the_last_is_shown(engine: Engine) -> 
     async with posted(engine) as post:
         live = stream(post)
         for number in range(1000):
-            live.add(f"{number:04}", anew=True)
+            await live.add(f"{number:04}", anew=True)
         await shown(post, "0999")
         assert len(post.net.calls) < 10
 
@@ -67,11 +65,11 @@ async def test_of_texts_that_come_too_fast_the_last_is_shown(engine: Engine) -> 
 async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine) -> None:
     net = Net()
     async with posted(engine, net) as post:
-        stream(post).add("ab", anew=True)
+        await stream(post).add("ab", anew=True)
         await shown(post, "ab")
     async with posted(engine, net) as post:
         live = stream(post)
-        live.add("again", anew=True)
+        await live.add("again", anew=True)
         await shown(post, "again")
     async with posted(engine, net) as post:
         await post.say("done", name="r", turn_id=TURN)
@@ -81,7 +79,7 @@ async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine)
 
 async def test_a_placeholder_that_a_person_deleted_is_sent_anew(engine: Engine) -> None:
     async with posted(engine) as post:
-        stream(post).add("ab", anew=True)
+        await stream(post).add("ab", anew=True)
         await shown(post, "ab")
         post.net.shown.clear()
         await post.say("done", name="r", turn_id=TURN)
@@ -93,11 +91,11 @@ async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(
     async with posted(engine) as post:
         post.net.ills = [AdapterError("flood", retry_after=0.01), KeyError("oops")]
         live = stream(post)
-        live.add("a", anew=True)
+        await live.add("a", anew=True)
         await until(lambda: len(post.net.ills) == 1)
-        live.add("ab", anew=True)
+        await live.add("ab", anew=True)
         await until(lambda: post.net.ills == [])
-        live.add("abc", anew=True)
+        await live.add("abc", anew=True)
         await post.say("abcd", name="r", turn_id=TURN)
         await post.ended(1)
         assert post.net.in_chat() == ["abcd"]
@@ -105,7 +103,7 @@ async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(
 
 async def test_a_stream_in_the_middle_of_a_call_is_waited_for(engine: Engine) -> None:
     async with posted(engine, Net(after=anyio.Event())) as post:
-        stream(post).add("a", anew=True)
+        await stream(post).add("a", anew=True)
         await until(lambda: post.net.shown != {})
         await post.say("ab", name="r", turn_id=TURN)
         await anyio.sleep(0.01)
@@ -117,10 +115,11 @@ async def test_a_stream_in_the_middle_of_a_call_is_waited_for(engine: Engine) ->
 
 async def test_where_nothing_can_be_edited_nothing_is_streamed(engine: Engine) -> None:
     async with posted(engine, Net(can_edit=False)) as post:
-        assert post.outbox.stream(Reply("r", Address("net", "1"), "")) is None
-        assert post.outbox.stream(Reply("r", Address("elsewhere", "1"), "")) is None
-        await post.say("hi", turn_id=TURN)
+        await stream(post).add("h")
+        await anyio.sleep(0.01)
+        await post.say("hi", name="r", turn_id=TURN)
         await post.ended(1)
+        assert post.net.calls == ["send hi"]
 
 
 async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -> None:
@@ -129,7 +128,7 @@ async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -
         await post.say("older")
         await until(lambda: post.net.calls != [])
         live = stream(post)
-        live.add("newer", anew=True)
+        await live.add("newer", anew=True)
         await post.ended(1)
         await shown(post, "older", "newer")
         await post.say("newest", name="r", turn_id=TURN)
@@ -142,7 +141,7 @@ async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engin
         post.net.ills = [AdapterError("slow down", retry_after=0.1)]
         await post.say("older")
         await until(lambda: post.net.calls != [])
-        stream(post).add("newer", anew=True)
+        await stream(post).add("newer", anew=True)
         await post.say("newer", name="r", turn_id=TURN)
         await post.ended(2)
         assert post.net.in_chat() == ["older", "newer"]
@@ -150,7 +149,7 @@ async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engin
 
 async def test_what_is_shown_in_full_is_not_edited_once_more(engine: Engine) -> None:
     async with posted(engine) as post:
-        stream(post).add("hello world")
+        await stream(post).add("hello world")
         await whole(post, "hello world")
         await anyio.sleep(0.01)
         before = list(post.net.calls)
@@ -163,8 +162,8 @@ async def test_what_is_shown_in_full_is_not_edited_once_more(engine: Engine) -> 
 async def test_an_answer_that_is_whole_at_once_is_sent_once(engine: Engine) -> None:
     async with posted(engine, settings=replace(QUICK, stream_after=30.0)) as post:
         live = stream(post)
-        live.add("he")
-        live.add("llo")
+        await live.add("he")
+        await live.add("llo")
         await post.say("hello", name="r", turn_id=TURN)
         await post.ended(1)
         assert post.net.calls == ["send hello"]
@@ -173,12 +172,12 @@ async def test_an_answer_that_is_whole_at_once_is_sent_once(engine: Engine) -> N
 async def test_what_waits_for_somebody_is_ended_as_it_stands(engine: Engine) -> None:
     async with posted(engine, settings=replace(QUICK, stream_rests=0.01)) as post:
         live = stream(post)
-        live.add("abc")
+        await live.add("abc")
         await shown(post, "abc")
-        live.rest()
+        await live.rest()
         await until(lambda: post.net.closed == ["1"], "the end")
-        live = stream(post)
-        live.add("abcd", anew=True)
+        live = stream(post, claimed=1)
+        await live.add("abcd", anew=True)
         await shown(post, "abcd")
         await post.say("abcd!", name="r", turn_id=TURN)
         await post.ended(1)
@@ -187,9 +186,9 @@ async def test_what_waits_for_somebody_is_ended_as_it_stands(engine: Engine) -> 
 
 async def test_a_stream_that_begins_anew_waits_for_the_one_before(engine: Engine) -> None:
     async with posted(engine, Net(after=anyio.Event())) as post:
-        stream(post).add("a")
+        await stream(post).add("a")
         await until(lambda: post.net.shown != {})
-        stream(post).add("again")
+        await stream(post, claimed=1).add("again")
         assert post.net.after
         post.net.after.set()
         await shown(post, "again")
@@ -200,7 +199,7 @@ async def test_what_is_withheld_grows_no_more(engine: Engine) -> None:
         raise ReplyWithheld("not this one")
 
     async with posted(engine, change=withhold) as post:
-        stream(post).add("abc")
+        await stream(post).add("abc")
         await shown(post, "abc")
         await post.say("abcd", name="r", turn_id=TURN)
         await post.ended(1)
@@ -209,7 +208,7 @@ async def test_what_is_withheld_grows_no_more(engine: Engine) -> None:
 
 async def test_parts_that_are_too_many_in_the_end_are_ended_and_deleted(engine: Engine) -> None:
     async with posted(engine) as post:
-        stream(post).add("hello world")
+        await stream(post).add("hello world")
         await whole(post, "hello world")
         await post.say("hi", name="r", turn_id=TURN)
         await post.ended(1)
@@ -219,11 +218,11 @@ async def test_parts_that_are_too_many_in_the_end_are_ended_and_deleted(engine: 
 async def test_what_was_begun_anew_is_shown_whole_in_the_end(engine: Engine) -> None:
     async with posted(engine) as post:
         live = stream(post)
-        live.add("hello world")
+        await live.add("hello world")
         await whole(post, "hello world")
-        live.add("bye", anew=True)
+        await live.add("bye", anew=True)
         await anyio.sleep(0.01)
-        live.add("bye bye world", anew=True)
+        await live.add("bye bye world", anew=True)
         await until(lambda: post.net.in_chat()[-1] == "rld")
         await post.say("bye bye world", name="r", turn_id=TURN)
         await post.ended(1)
@@ -233,9 +232,9 @@ async def test_what_was_begun_anew_is_shown_whole_in_the_end(engine: Engine) -> 
 async def test_a_draft_is_shown_again_in_time_and_is_no_message(engine: Engine) -> None:
     async with posted(engine, Net(can_draft=True), replace(QUICK, draft_lasts=0.02)) as post:
         live = stream(post)
-        live.add("abc")
+        await live.add("abc")
         await until(lambda: post.net.drafts[:3] == ["abc"] * 3, "the draft, again and again")
-        live.rest()
+        await live.rest()
         assert (post.net.in_chat(), await engine.read("gw.sent.>", 0, 100)) == ([], [])
         await post.say("abcd", name="r", turn_id=TURN)
         await post.ended(1)
@@ -249,8 +248,53 @@ async def test_a_draft_is_shown_again_in_time_and_is_no_message(engine: Engine) 
 async def test_where_drafts_are_refused_it_goes_on_as_a_message(engine: Engine) -> None:
     async with posted(engine, Net(can_draft=True)) as post:
         live = stream(post)
-        live.add("abc")
+        await live.add("abc")
         await until(lambda: post.net.drafts != [])
         post.net.can_draft = False
-        live.add("d")
+        await live.add("d")
+        await shown(post, "abcd")
+
+
+async def test_what_a_node_without_networks_writes_is_shown_and_goes_on_behind_a_gap(engine: Engine) -> None:
+    live = Outbox(engine).stream(Reply("r", Address("net", "1"), ""), 1)
+    await live.add("lost, ")
+    async with posted(engine) as post:
+        await live.add("ab")
+        await anyio.sleep(0.01)
+        assert post.net.calls == [], "nobody knows what came before"
+        await live.repeat()
+        await whole(post, "lost, ab")
+        await live.add("c")
+        await whole(post, "lost, abc")
+
+
+async def test_of_two_nodes_that_write_the_later_claim_counts(engine: Engine) -> None:
+    async with posted(engine) as post:
+        earlier, later = stream(post, claimed=1), stream(post, claimed=2)
+        await earlier.add("old")
+        await shown(post, "old")
+        await later.add("new")
+        await shown(post, "new")
+        await earlier.add("er", anew=True)
+        await later.add("er")
+        await whole(post, "newer")
+
+
+async def test_what_comes_after_the_reply_shows_nothing(engine: Engine) -> None:
+    async with posted(engine) as post:
+        await post.say("done", name="r", turn_id=TURN)
+        await post.ended(1)
+        await stream(post).add("don")
+        await anyio.sleep(0.02)
+        assert post.net.calls == ["send done"]
+
+
+async def test_a_writer_that_is_gone_is_not_waited_for(engine: Engine) -> None:
+    async with posted(engine, settings=replace(QUICK, stream_rests=0, stream_silence=0.05)) as post:
+        live = stream(post)
+        await live.add("abc")
+        await shown(post, "abc")
+        await until(lambda: post.net.closed == ["1"], "the end of what grew")
+        await live.repeat()
+        await live.add("d")
         await shown(post, "abcd")
