@@ -163,6 +163,11 @@ def presence_subject_of(name: str) -> str:
     return f"rt.presence.{token_of(name)}"
 
 
+def sign_subject_of(bot: str) -> str:
+    """Live only: which turns are at work for this bot of a network, for the node that serves it."""
+    return f"rt.sign.{platform_token_of(bot)}"
+
+
 def control_subject_of(session_key: str) -> str:
     """Live only: whichever node has something to do for the session shall stop it; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"

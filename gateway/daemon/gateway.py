@@ -492,6 +492,7 @@ def find_time(clock: JournalClock) -> float:
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start."""
     yield Part("lanes", gateway.lanes.run)
+    yield Part("signs of turns", gateway.dispatcher.signs.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
     yield Part("voice", gateway.dispatcher.voice_answers.run)

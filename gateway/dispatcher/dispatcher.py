@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 import anyio.abc
+from msgspec import structs
 
 from gateway import records
 from gateway.access import API, INTERNAL
@@ -47,6 +48,7 @@ from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
+from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
@@ -78,6 +80,7 @@ class Dispatcher:
         self.approvals = ApprovalRequests(context, self.lanes)
         self.questions = OpenQuestions(context, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)
+        self.signs = TurnSigns(context.engine)
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
@@ -113,6 +116,8 @@ class Dispatcher:
                 if not parse_command(message.text):
                     model, redact = agent.model.name, self._context.redact
                     view.emit("agent:end", **message_events.build_failed_fields(claimed, message, model, redact))
+                    sign = TurnSign(claimed.turn_id, message.address, message.id, "failed", claimed.resumed)
+                    await self.signs.end(sign)
                 return
             if claimed.begins_session:
                 fire_session_switch(claimed.session, view.note)
@@ -247,7 +252,10 @@ class Dispatcher:
                     self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
                 ),
             )
-            result = await run_turn(agent, session.entries, asked, ports)
+            sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
+            async with self.signs.working(sign):
+                result = await run_turn(agent, session.entries, asked, ports)
+            await self.signs.end(structs.replace(sign, state=find_end_state(result)))
         if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:

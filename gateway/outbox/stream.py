@@ -61,7 +61,7 @@ class Stream:
         self._ended = anyio.Event()
 
     def take(self, piece: StreamPiece) -> None:
-        """Go on with it; what comes within the network's pace is shown together. Behind a gap it waits for the whole."""
+        """Go on with it; what comes within the network's pace is shown together. Behind a gap it waits for all."""
         self._gone_at = anyio.current_time() + self._settings.stream_silence
         if piece.is_over:
             self.rest()

@@ -130,7 +130,7 @@ class AdapterHost(Generic[FileT]):
             await tasks.start(parts.outbox.serve_platform, transport)
             if show_typing is not None:
                 sign = TypingIndicator(self._presence.name, show_typing, typing_pause, parts.chats.find_display)
-                tasks.start_soon(sign.run, parts.registry)
+                tasks.start_soon(sign.run, parts.engine)
             if show_menu is not None:
                 tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)
             yield

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 
@@ -18,10 +18,10 @@ from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
 from gateway.chats import FindDisplay
 from gateway.dispatcher import CompleteMessage
-from gateway.engine import NewRecord
+from gateway.dispatcher.turn_signs import MessageState, TurnSign, tail_turn_signs
+from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError
-from gateway.hooks import HookRegistry
-from gateway.messages import Address, ChatType, Message, Receipt
+from gateway.messages import Address, Message, Receipt
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ UNSAID = (
     "reactions under messages are not possible {where}: {why}; to be without them: platforms.{name}.reactions: false"
 )
 
-MessageState: TypeAlias = Literal["", "seen", "working", "done", "failed"]
 RefusalScope: TypeAlias = Literal["", "chat", "network"]
 ChangeReaction: TypeAlias = Callable[[Address, str, str], Awaitable[None]]
 """Puts or takes one emoji of the bot's under a message, by the network's id of it. Raises AdapterError."""
@@ -72,7 +71,7 @@ class StatusReactions:
 
     def __init__(self, network: NetworkReactions, served_as: str, display: FindDisplay, presence: Presence) -> None:
         self._network = network
-        self._platform, _, self._account = served_as.partition(":")
+        self._served_as = served_as
         self._display = display
         self._presence = presence
         self._began = time.time()
@@ -97,7 +96,7 @@ class StatusReactions:
             if receipt.decision == "queued" and receipt.seq and message.kind in ("text", "edit"):
                 number = message.id.partition(":")[0]
                 marked = self._known.get(number) or MarkedMessage(
-                    replace(message.address, account=self._account), message.user_id
+                    replace(message.address, account=self._served_as.partition(":")[2]), message.user_id
                 )
                 remember(self._known, number, marked, MOST)
                 self._want(number, "seen")
@@ -112,12 +111,10 @@ class StatusReactions:
             remember(self._known, number, MarkedMessage(address, shown=None), MOST)
             self._want(number, "done")
 
-    async def run(self, registry: HookRegistry) -> None:
+    async def run(self, engine: Engine) -> None:
         """Until cancelled."""
-        names = ["agent:start", "agent:end"]
-        when = {"platform": self._platform, "account": self._account}
-        remove = registry.watch(names, self._note_turn, when=when)
-        try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hear, engine)
             while True:
                 while self._waiting:
                     number = next(iter(self._waiting))
@@ -126,22 +123,22 @@ class StatusReactions:
                         await anyio.sleep(self._network.pause)
                 self._news = anyio.Event()
                 await self._news.wait()
-        finally:
-            remove()
 
-    def _note_turn(self, event_type: str, fields: Mapping[str, Any]) -> None:
-        turn, number = str(fields["turn_id"]), str(fields["message_id"]).partition(":")[0]
-        state: MessageState
-        if event_type == "agent:start":
-            if number not in self._known and fields.get("resumed"):
-                remember(self._known, number, MarkedMessage(address_from(fields), shown=None), MOST)
-            answered, state = self._list_answered(number), "working"
-        else:
-            answered, state = self._of_turn.pop(turn, []), find_end_state(fields)
-        if state in ("working", "seen"):  # it is not over
-            remember(self._of_turn, turn, answered, MOST)
+    async def _hear(self, engine: Engine) -> None:
+        async for sign in tail_turn_signs(engine, self._served_as):
+            self._note_turn(sign)
+
+    def _note_turn(self, sign: TurnSign) -> None:
+        number = sign.message_id.partition(":")[0]
+        if number not in self._known and sign.is_resumed:
+            remember(self._known, number, MarkedMessage(sign.address, shown=None), MOST)
+        answered = self._of_turn.pop(sign.turn_id, None)
+        if answered is None:  # the first that is heard of it
+            answered = self._list_answered(number)
+        if sign.state in ("working", "seen"):  # it is not over
+            remember(self._of_turn, sign.turn_id, answered, MOST)
         for one in answered:
-            self._want(one, state)
+            self._want(one, sign.state)
 
     def _list_answered(self, number: str) -> list[str]:
         """The message, and those that the same person wrote there before it and that nobody has answered."""
@@ -214,17 +211,3 @@ class StatusReactions:
                 self._presence.lack(
                     UNSAID.format(where=where, why=error, name=self._presence.name.replace(":", ".accounts."))
                 )
-
-
-def find_end_state(fields: Mapping[str, Any]) -> MessageState:
-    """What the messages that a turn answered are then."""
-    if fields["stop"] == "paused":
-        return "seen"
-    return "failed" if fields.get("error") else "" if fields.get("interrupted") else "done"
-
-
-def address_from(fields: Mapping[str, Any]) -> Address:
-    """Where a turn takes place, by the fields of its events."""
-    kind: ChatType = fields["chat_type"] or "dm"
-    thread, account = str(fields["thread_id"] or ""), str(fields["account"] or "")
-    return Address(str(fields["platform"]), str(fields["chat_id"]), kind, thread, account)

@@ -1,19 +1,29 @@
 """The sign that somebody is at work, shown while a turn runs for a chat, but not while the turn waits for somebody."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import anyio
 
-from gateway.adapters.shared.status_reactions import address_from
 from gateway.chats import FindDisplay
-from gateway.hooks import HookRegistry
+from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
+from gateway.engine import Engine
 from gateway.messages import Address
 
 LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more
 
 ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class ShownTurn:
+    """A turn that is at work, as far as it was heard."""
+
+    address: Address
+    began: float
+    heard: float
 
 
 class TypingIndicator:
@@ -23,22 +33,28 @@ class TypingIndicator:
     """
 
     def __init__(
-        self, served_as: str, show: ShowTyping, pause: float, display: FindDisplay, hide: ShowTyping | None = None
+        self,
+        served_as: str,
+        show: ShowTyping,
+        pause: float,
+        display: FindDisplay,
+        hide: ShowTyping | None = None,
+        lasts: float = LASTS,
     ) -> None:
-        self._platform, _, self._account = served_as.partition(":")
+        self._served_as = served_as
         self._show = show
         self._hide = hide
         self._display = display
         self._pause = pause
-        self._working: dict[str, tuple[Address, float]] = {}
+        self._lasts = lasts
+        self._working: dict[str, ShownTurn] = {}
         self._ended: set[Address] = set()
         self._news = anyio.Event()
 
-    async def run(self, registry: HookRegistry) -> None:
+    async def run(self, engine: Engine) -> None:
         """Until cancelled."""
-        when = {"platform": self._platform, "account": self._account}
-        remove = registry.watch(["agent:start", "agent:end"], self._note, when=when)
-        try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hear, engine)
             while True:
                 if not self._working and not self._ended:
                     await self._news.wait()
@@ -52,23 +68,29 @@ class TypingIndicator:
                     await self._show(address)
                 with anyio.move_on_after(self._pause):
                     await self._news.wait()
-        finally:
-            remove()
 
-    def _note(self, event_type: str, fields: Mapping[str, Any]) -> None:
-        turn = str(fields["turn_id"])
-        if event_type == "agent:end":
-            if (ended := self._working.pop(turn, None)) and self._hide:
-                self._ended.add(ended[0])
-                self._news.set()
-            return
-        address = address_from(fields)
-        if self._display(address).typing:
-            self._working[turn] = (address, time.monotonic() + LONGEST_SHOWN)
+    async def _hear(self, engine: Engine) -> None:
+        async for sign in tail_turn_signs(engine, self._served_as):
+            self._note(sign)
+
+    def _note(self, sign: TurnSign) -> None:
+        now, known = time.monotonic(), self._working.get(sign.turn_id)
+        if sign.state != "working":
+            self._end([sign.turn_id])
+        elif known:
+            known.heard = now
+        elif self._display(sign.address).typing:
+            self._working[sign.turn_id] = ShownTurn(sign.address, now, now)
             self._news.set()
 
     def _places(self) -> set[Address]:
         """Each once, however many turns run there."""
         now = time.monotonic()
-        self._working = {turn: (address, until) for turn, (address, until) in self._working.items() if until > now}
-        return {address for address, _ in self._working.values()}
+        self._end([turn for turn, one in self._working.items() if now - one.heard >= self._lasts])
+        return {one.address for one in self._working.values() if now - one.began < LONGEST_SHOWN}
+
+    def _end(self, turns: Iterable[str]) -> None:
+        for turn in turns:
+            if (ended := self._working.pop(turn, None)) and self._hide:
+                self._ended.add(ended.address)
+                self._news.set()

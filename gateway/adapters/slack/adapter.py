@@ -135,8 +135,8 @@ class SlackAdapter:
         async with hearing as watch, anyio.create_task_group() as tasks:
             tasks.start_soon(receiver.read_again, web, marks, since)
             await tasks.start(parts.outbox.serve_platform, carrier)
-            tasks.start_soon(reactions.run, parts.registry)
-            tasks.start_soon(sign.run, parts.registry)
+            tasks.start_soon(reactions.run, parts.engine)
+            tasks.start_soon(sign.run, parts.engine)
             tasks.start_soon(threads.run)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)
             await watch()

@@ -74,8 +74,8 @@ class TelegramAdapter:
         receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, context, presence)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-            tasks.start_soon(sign.run, self._context.parts.registry)
-            tasks.start_soon(reactions.run, self._context.parts.registry)
+            tasks.start_soon(sign.run, self._context.parts.engine)
+            tasks.start_soon(reactions.run, self._context.parts.engine)
             show = partial(menu.send_menu, bot, self._context)
             tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             polled = list[str]()

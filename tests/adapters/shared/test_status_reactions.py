@@ -4,14 +4,18 @@ import tracemalloc
 from typing import Any
 
 import anyio
+import msgspec
 
+from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import NetworkReactions, StatusReactions
 from gateway.chats import ChatDisplay
-from gateway.engine import NewRecord
+from gateway.dispatcher.turn_signs import TurnSign
+from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Message, Receipt
+from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import message
 
 WARM, MORE = 600, 1200  # messages
@@ -20,7 +24,7 @@ DISPLAY = ChatDisplay("off", reactions=True, typing=False)
 
 
 async def test_what_was_answered_long_ago_takes_no_memory() -> None:
-    registry, recent = HookRegistry(), RecentMessages()
+    registry, recent, engine = HookRegistry(), RecentMessages(), MemoryEngine()
     presence = Presence("net", registry, print)
     network = NetworkReactions({"seen": "a", "working": "b", "done": "c", "failed": "d"}, show, show, 0.0, lambda _: "")
     reactions = StatusReactions(network, "net", lambda _: DISPLAY, presence)
@@ -31,14 +35,13 @@ async def test_what_was_answered_long_ago_takes_no_memory() -> None:
             said = message("what is it?")
             await take(said)
             recent.note(said)
-            fields = {"turn_id": f"turn of {said.id}", "message_id": said.id, "platform": "net", "account": ""}
-            registry.emit("agent:start", **fields)
-            registry.emit("agent:end", **fields, stop="answered")
+            for state in ("working", "done"):
+                await tell(engine, TurnSign(f"turn of {said.id}", said.address, said.id, state))
             await anyio.lowlevel.checkpoint()
 
-    async with registry, anyio.create_task_group() as tasks:
-        tasks.start_soon(reactions.run, registry)
-        await anyio.lowlevel.checkpoint()
+    async with registry, engine, anyio.create_task_group() as tasks:
+        tasks.start_soon(reactions.run, engine)
+        await anyio.wait_all_tasks_blocked()
         tracemalloc.start()
         try:
             await answer(WARM)
@@ -48,6 +51,10 @@ async def test_what_was_answered_long_ago_takes_no_memory() -> None:
         finally:
             tracemalloc.stop()
         tasks.cancel_scope.cancel()
+
+
+async def tell(engine: Engine, sign: TurnSign) -> None:
+    await engine.publish(record_subjects.sign_subject_of("net"), msgspec.json.encode(sign))
 
 
 async def receive(message: Message, *extra: NewRecord, **how: Any) -> Receipt:
