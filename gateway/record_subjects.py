@@ -168,6 +168,11 @@ def sign_subject_of(bot: str) -> str:
     return f"rt.sign.{platform_token_of(bot)}"
 
 
+def request_subject_of(bot: str) -> str:
+    """Live only: what is asked of the node that serves this bot of a network."""
+    return f"rt.ask.{platform_token_of(bot)}"
+
+
 def control_subject_of(session_key: str) -> str:
     """Live only: whichever node has something to do for the session shall stop it; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"

@@ -36,7 +36,7 @@ from gateway.messages import Message, Reply
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
-LOOK = 0.1  # between two looks at which networks are served
+LOOK = 0.25  # between two looks at which networks are served
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class ApprovalRequests:
         while True:
             turn = await self._find_turn(request)
             for number, place in list(waiting.items()):
-                if turn and place.address.served_as in self._context.outbox.platforms:
+                if turn and await self._context.outbox.is_served(place.address.served_as):
                     del waiting[number]
                     reply = make_question(request, turn, place, f"{KIND}:{request.mark}:{seq}:{number}")
                     if await self._shown.show(reply, request, owed.get(reply.id)):

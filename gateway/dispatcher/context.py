@@ -121,8 +121,8 @@ class DispatcherContext:
 
     def list_admins(self) -> list[Address]:
         """The direct chats of those who decide for others; where no network has one, the home channels."""
-        direct = [at for at in self.list_direct_chats() if at.served_as in self.outbox.platforms]
-        return direct or self.list_homes()
+        served = {one.name for one in self.reports.about().networks if one.served}
+        return [at for at in self.list_direct_chats() if at.served_as in served] or self.list_homes()
 
     def list_direct_chats(self) -> list[Address]:
         """Where approvers may be reached on networks: whom a list names, by each bot of their network, for it is not

@@ -13,22 +13,21 @@ happens to the process. Four parts do that:
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import anyio
 import anyio.abc
 
-from gateway import records
+from gateway import record_subjects, records
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
-from gateway.messages import LiteralText, Reply
+from gateway.messages import Reply
 from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.place_sender import PlaceSender
+from gateway.outbox.platform_requests import CloseQuestion, close_question, is_served, make_handler
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream_writer import StreamWriter
 
 DRAIN_POLL_SECONDS = 0.02
-SETTLED = "Settled:"
 
 
 class Outbox:
@@ -53,11 +52,15 @@ class Outbox:
     ) -> None:
         """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
         sender = PlatformSender(self._engine, transport, self._settings, self._callbacks, self._clock, PlaceSender)
+        subject = record_subjects.request_subject_of(transport.platform)
+        stop_serving = await self._engine.serve(subject, make_handler(transport))
         self.platforms[transport.platform] = sender
         try:
             await sender.serve(task_status=task_status)
         finally:
             self.platforms.pop(transport.platform, None)
+            with anyio.CancelScope(shield=True):
+                await stop_serving()
 
     async def post(
         self, reply: Reply, session_key: str = "", turn_id: str = "", cause: tuple[str, int] | None = None
@@ -70,11 +73,17 @@ class Outbox:
         """Try once to send what is not owed, past the journal: for when that cannot be written.
 
         Raises:
-            AdapterError: its platform does not take it now.
+            AdapterError: its platform does not take it now, or is not served by this node.
         """
-        transport = self._find_sender(reply.address.served_as).transport
-        for part in range(transport.parts(reply)):
-            await transport.send(reply, part, nonce_of(reply.id, part))
+        sender = self.platforms.get(reply.address.served_as)
+        if sender is None:
+            raise AdapterError(f"{reply.address.served_as} is not connected")
+        for part in range(sender.transport.parts(reply)):
+            await sender.transport.send(reply, part, nonce_of(reply.id, part))
+
+    async def is_served(self, platform: str) -> bool:
+        """Whether this platform can be reached now, on whichever node."""
+        return await is_served(self._engine, platform)
 
     async def close_question(self, reply: Reply, message_ids: MessageIds, text: str) -> None:
         """Take the buttons away from a question that was sent, and write below it what became of it.
@@ -82,21 +91,7 @@ class Outbox:
         Raises:
             AdapterError: its platform does not take that now.
         """
-        sender = self._find_sender(reply.address.served_as)
-        parts = sender.transport.parts
-        last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
-        words = (LiteralText(SETTLED, text),) if reply.literals else ()
-        closed = replace(reply, text=f"{reply.text}\n\n{text}", literals=(*reply.literals, *words), buttons=())
-        if parts(closed) == parts(reply):
-            await sender.transport.edit(closed, last, message_ids[last])
-        else:
-            closed = replace(reply, text=text, literals=words, attachments=(), buttons=())
-            await sender.transport.edit(closed, 0, message_ids[last])
-
-    def _find_sender(self, platform: str) -> PlatformSender:
-        if (sender := self.platforms.get(platform)) is None:
-            raise AdapterError(f"{platform} is not connected")
-        return sender
+        await close_question(self._engine, CloseQuestion(reply, message_ids, text))
 
     def stream(self, reply: Reply, claimed: int) -> StreamWriter:
         """Show a reply while it is written under this claim, where its network can. The finished reply has the same id.
