@@ -173,6 +173,11 @@ def request_subject_of(bot: str) -> str:
     return f"rt.ask.{platform_token_of(bot)}"
 
 
+def run_subject_of(run_id: str) -> str:
+    """Live only: whether this run of a gateway goes on; it answers whoever asks."""
+    return f"rt.run.{token_of(run_id)}"
+
+
 def control_subject_of(session_key: str) -> str:
     """Live only: whichever node has something to do for the session shall stop it; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"

@@ -93,7 +93,15 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.journal_follower import JournalFollower, RecordCopy
-from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text, write_decisions
+from gateway.lanes import (
+    Lanes,
+    LaneSettings,
+    NoteClaim,
+    RunTurn,
+    interrupt_on_text,
+    list_open_sessions,
+    write_decisions,
+)
 from gateway.logs.lines import bind_context
 from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message
@@ -479,7 +487,8 @@ async def delete_message(gateway: Gateway, name: MessageName, by: str = "") -> b
     """Its author took it back; whether anything is done about it."""
     if gateway.settings.sessions.deletions == "keep":
         return False
-    found = DeletedMessages(gateway.engine, gateway.sessions, gateway.search.find_message, gateway.lanes.list_live)
+    list_open = partial(list_open_sessions, gateway.engine)
+    found = DeletedMessages(gateway.engine, gateway.sessions, gateway.search.find_message, list_open)
     was_heard = await gateway.heard.delete(name, by)
     return await found.delete(name, by) or was_heard
 
@@ -494,6 +503,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("lanes", gateway.lanes.run)
     yield Part("signs of turns", gateway.dispatcher.signs.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
+    yield Part("hooks that wait", gateway.hook_requests.waiting.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
     yield Part("voice", gateway.dispatcher.voice_answers.run)
     yield Part("quiet chats", gateway.heard.run)

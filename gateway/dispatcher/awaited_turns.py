@@ -1,22 +1,25 @@
 """Turns that a hook waits for.
 
 Such a turn is not taken up again after a crash, as a person's message is: the hook that waited has ended with the
-gateway. For the same reason it does not hold up the stop.
+gateway. For the same reason it does not hold up the stop. It may run on another node, which asks whether the one goes
+on where the hook waits.
 """
 
 import math
 
 import anyio
+import anyio.abc
 import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
-from gateway.errors import GatewayError
+from gateway.errors import EngineError, GatewayError
 from gateway.lanes import Lanes
 from gateway.messages import Message
 
 AWAITED = "awaited"  # stands in such a message: the `run_id` of the gateway in which somebody waits for it
+LOOK_PATIENCE = 2.0  # seconds for a run that goes on to say so
 GRACE = 5.0  # seconds for a turn that is stopped to say what it has
 
 
@@ -32,11 +35,26 @@ class SubmitResult(msgspec.Struct, frozen=True):
 class AwaitedTurns:
     """Gives messages to the agent and waits for the ends of their turns, until the gateway stops."""
 
-    def __init__(self, engine: Engine, lanes: Lanes) -> None:
+    def __init__(self, engine: Engine, lanes: Lanes, run_id: str) -> None:
         self._engine = engine
+        self._run_id = run_id
         self._lanes = lanes
         self._scopes: set[anyio.CancelScope] = set()
         self._is_over = False
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled: say that this run goes on."""
+
+        async def answer(_data: bytes) -> bytes:
+            return b""
+
+        stop_serving = await self._engine.serve(record_subjects.run_subject_of(self._run_id), answer)
+        try:
+            task_status.started()
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stop_serving()
 
     def give_up(self) -> None:
         """The gateway stops: what is being waited for is stopped too."""
@@ -92,3 +110,12 @@ class AwaitedTurns:
         found = records.read_all(self._engine, record_subjects.reply_pattern_of_session(key), records.OwedReply, after)
         replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)
+
+
+async def is_waiting(engine: Engine, run_id: str) -> bool:
+    """Whether this run of a gateway goes on; one that does not say so in time has ended, or stands still."""
+    try:
+        await engine.request(record_subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
+    except (TimeoutError, EngineError):
+        return False
+    return True

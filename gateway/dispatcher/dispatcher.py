@@ -26,7 +26,7 @@ from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.attachments import attach_files
 from gateway.dispatcher.audio_messages import quote_words
-from gateway.dispatcher.awaited_turns import AWAITED
+from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
 from gateway.dispatcher.chat_commands import (
     CommandCall,
     describe_unknown_command,
@@ -96,7 +96,7 @@ class Dispatcher:
         with use_cause(cause_of(turn.messages)):
             return await self._work(turn)
 
-    def note_claim(self, claimed: TurnStart) -> None:
+    async def note_claim(self, claimed: TurnStart) -> None:
         """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
 
         Of one that is given up all hooks are told that it is over.
@@ -106,7 +106,7 @@ class Dispatcher:
         """
         message = message_events.join_messages(claimed.messages)
         role = self._context.access.find_role(message)
-        if role is None or self._find_refusal(message, resumed=claimed.resumed):
+        if role is None or await self._find_refusal(message, resumed=claimed.resumed):
             return
         with use_cause(cause_of(claimed.messages)):
             agent = self._context.choose(message, claimed.session)
@@ -150,7 +150,7 @@ class Dispatcher:
             turn.show(make_reply(turn, message, ""))  # of an earlier run something may stand there
         if role is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
-        match self._find_refusal(message, resumed=turn.resumed):
+        match await self._find_refusal(message, resumed=turn.resumed):
             case "too old":
                 log.warning("a message of %s came too long ago; it is not answered, and they are told", message.user_id)
                 return make_text_result(turn, message, TOO_OLD, status="expired")
@@ -305,12 +305,15 @@ class Dispatcher:
         for below in agent.agents:
             self._announce(below, "sub-agent", role)
 
-    def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
+    async def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
         """Why this message is not answered any more, if there is a reason."""
         age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
         if age > self._context.too_old and not resumed:
             return "too old"
-        return "" if message.extra.get(AWAITED, self._context.run_id) == self._context.run_id else "not awaited"
+        waiting = message.extra.get(AWAITED, self._context.run_id)
+        if waiting == self._context.run_id or await is_waiting(self._context.engine, waiting):
+            return ""
+        return "not awaited"
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:

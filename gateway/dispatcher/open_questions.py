@@ -21,7 +21,7 @@ from gateway.dispatcher.question_text import LASTING as LASTING_WORDS
 from gateway.dispatcher.question_text import show_calls
 from gateway.dispatcher.shown_questions import ShownQuestions
 from gateway.errors import SessionError
-from gateway.lanes import Lanes
+from gateway.lanes import Lanes, list_open_sessions
 from gateway.messages import LiteralText
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn
@@ -88,7 +88,7 @@ class OpenQuestions:
 
     async def _find_questions(self) -> list[OpenQuestion]:
         found: list[OpenQuestion] = []
-        for key in self._lanes.list_live():
+        for key in await list_open_sessions(self._context.engine):
             turn = (await self._context.sessions.open(key)).turn
             if turn and turn.is_waiting:
                 names = (name for name in turn.questions if not is_approval(turn, name))

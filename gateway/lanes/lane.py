@@ -357,7 +357,7 @@ class Lane:
         owed = await gather_owed_events(self._context, session, job)
         begun = reduce(lambda state, record: apply_record(state, record, state.seq + 1), written, session)
         begins = bool(written) or (job.resumed and _begins_session(session))
-        self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
+        await self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
         events, puts = owed.waiting, make_owed_puts(owed.waiting, self.key)
         claim = records.Claim(
             turn_id=job.turn_id,
@@ -425,7 +425,8 @@ class Lane:
         apology = Reply(f"{job.turn_id}:reply", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
         owed = await gather_owed_events(self._context, session, job)
-        self._context.settings.note(TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text))
+        given_up = TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text)
+        await self._context.settings.note(given_up)
         put = records.make_reply_put(apology, self.key, job.turn_id, now, person=job.person)
         extra = [put, *dead, *make_owed_puts(owed.waiting, self.key)]
         await self._context.sessions.append(session, done, extra=extra)

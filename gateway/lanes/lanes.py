@@ -89,7 +89,7 @@ class Lanes:
         return [job.messages[-1] for job in jobs if job and job.messages[-1].kind != "internal"]
 
     def list_live(self) -> dict[str, str]:
-        """The sessions that have something to do or wait for an answer; each with what of it is damaged, if it is.
+        """The sessions whose lanes are here; each with what of it is damaged, if it is.
 
         What is damaged is in the journal, and the session cannot go on since then.
         """
@@ -279,6 +279,15 @@ class Lanes:
             except EngineError as error:
                 log.warning("the lease of node %s cannot be renewed now: %s", self._context.node, error)
             await self._workers.progress()
+
+
+async def list_open_sessions(engine: Engine) -> list[str]:
+    """The keys of those that have something to do or wait for an answer, on whichever node: each has a doorbell."""
+    found, after = dict[str, None](), 0
+    while page := await engine.list_owed(CONSUMER, math.inf, after, records.PAGE):
+        found |= dict.fromkeys(key for record in page if (key := _session_key(record)))
+        after = page[-1].seq
+    return [*found]
 
 
 async def _append_new(engine: Engine, put: NewRecord) -> int | None:

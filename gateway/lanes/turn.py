@@ -114,10 +114,10 @@ class TurnStart:
     apology: str = ""
 
 
-NoteClaim: TypeAlias = Callable[[TurnStart], None]
+NoteClaim: TypeAlias = Callable[[TurnStart], Awaitable[None]]
 
 
-def ignore_claim(_claimed: TurnStart) -> None:
+async def ignore_claim(_claimed: TurnStart) -> None:
     """For lanes whose turns have no events."""
 
 

@@ -28,19 +28,19 @@ log = logging.getLogger(__name__)
 
 class DeletedMessages:
     """Finds what was taken back, and takes it out. `find` names conversations that were told a message, by its name,
-    `list_live` those in which something waits."""
+    `list_open` those in which something waits."""
 
     def __init__(
         self,
         engine: Engine,
         sessions: SessionRepository,
         find: Callable[[MessageName], Awaitable[Iterable[str]]],
-        list_live: Callable[[], Iterable[str]],
+        list_open: Callable[[], Awaitable[Iterable[str]]],
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._find = find
-        self._list_live = list_live
+        self._list_open = list_open
 
     async def delete(self, name: MessageName, by: str = "") -> bool:
         """Somebody (`by`, as `slack:U1`, where the network says who) took it back; whether it had been taken in.
@@ -49,7 +49,7 @@ class DeletedMessages:
             EngineError: the journal takes nothing now.
         """
         found = False
-        for key in dict.fromkeys([*await self._find(name), *self._list_live()]):
+        for key in dict.fromkeys([*await self._find(name), *await self._list_open()]):
             found |= await self._delete_from(key, name, by)
         return found
 

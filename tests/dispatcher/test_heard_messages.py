@@ -1,6 +1,7 @@
 """Quiet chats: what is said to others is remembered within limits, told with a call, and gone when it is to go."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from gateway.chats import HeardMessages
 from gateway.chats.heard_messages import LONGEST, LONGEST_AGE, MOST, MOST_CHARACTERS, MOST_CHATS, PAUSE
 from gateway.engine.journal_clock import Clock
 from gateway.events import Event
+from gateway.lanes import list_open_sessions
 from gateway.message_pieces import HEARD_END, HEARD_HEAD, MessageName
 from gateway.messages import Address, Message
 from gateway.sessions.deleted_messages import DeletedMessages
@@ -287,7 +289,8 @@ async def test_retry_asks_the_same_and_a_deletion_then_reaches_it() -> None:
         async def find(_name: MessageName) -> list[str]:
             return [key]
 
-        deleted = DeletedMessages(room.house.engine, room.house.sessions, find, list)
+        open_ones = partial(list_open_sessions, room.house.engine)
+        deleted = DeletedMessages(room.house.engine, room.house.sessions, find, open_ones)
         assert await deleted.delete(MessageName("net", "-1", "1"), "net:8")
         session = await room.house.sessions.open(key)
         assert "mellon" not in session.entries[0].content

@@ -6,6 +6,7 @@ import pytest
 from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
+from gateway.dispatcher.awaited_turns import AwaitedTurns
 from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
 from gateway.lanes import LaneSettings
@@ -141,6 +142,15 @@ async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> No
         session = await room.house.sessions.open(KEY)
         assert later["reply"] == "never said"
         assert [entry.content for entry in session.entries] == ["hello", "never said"]
+
+
+async def test_work_that_another_node_waits_for_is_done_while_that_goes_on() -> None:
+    async with chat("the report") as room, anyio.create_task_group() as tasks:
+        theirs = AwaitedTurns(room.house.engine, room.dispatcher.lanes, "another node")
+        await tasks.start(theirs.run)
+        asked = Message("1", ROOM, "hook:x", "report", kind="internal", session=KEY, extra={"awaited": "another node"})
+        assert (await theirs.answer(asked, KEY, 30)).reply == "the report"
+        tasks.cancel_scope.cancel()
 
 
 async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:

@@ -38,7 +38,10 @@ async def search(engine: Engine, tmp_path: Path) -> AsyncIterator[SessionSearch]
 
 @pytest.fixture
 def deletions(engine: Engine, sessions: SessionRepository, search: SessionSearch) -> DeletedMessages:
-    return DeletedMessages(engine, sessions, search.find_message, lambda: [key()])
+    async def list_open() -> list[str]:
+        return [key()]
+
+    return DeletedMessages(engine, sessions, search.find_message, list_open)
 
 
 async def take(engine: Engine, *messages: Message) -> int:
