@@ -53,6 +53,7 @@ FORGOTTEN_SUBJECT = "gw.forgotten"
 CONTROL_SUBJECTS = "rt.ctl.*"
 DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
+EVENT_WISH_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 
@@ -171,6 +172,11 @@ def sign_subject_of(bot: str) -> str:
 def request_subject_of(bot: str) -> str:
     """Live only: what is asked of the node that serves this bot of a network."""
     return f"rt.ask.{platform_token_of(bot)}"
+
+
+def told_event_subject_of(run_id: str) -> str:
+    """Live only: events of other nodes, for whoever watches them in this run of a gateway."""
+    return f"rt.event.{token_of(run_id)}"
 
 
 def run_subject_of(run_id: str) -> str:

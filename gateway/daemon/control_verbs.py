@@ -12,6 +12,7 @@ from gateway.activity import CALLER
 from gateway.adapters.terminal import SayRequest, ShowRequest
 from gateway.control_socket.params import NoParams
 from gateway.control_socket.server import Notify, Verb
+from gateway.daemon.event_relay import ToldEvent
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.home_verbs import HOME_VERBS
 from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
@@ -126,20 +127,28 @@ class TailParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def tail_events(gateway: Gateway, params: TailParams, notify: Notify) -> None:
-    """Every event as it happens, until the caller leaves; a caller that is too slow loses some, never the gateway."""
+    """Every event as it happens, on any node, until the caller leaves; a caller that is too slow loses some, never
+    the gateway. Of an event of another node that one's name is told.
+    """
     send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
-    lost = 0
+    names, lost = params.names or ("*",), 0
 
-    def note(event_type: str, context: dict[str, Any]) -> None:
+    def put(event_type: str, fields: dict[str, Any], **where: str) -> None:
         nonlocal lost
         if send.statistics().current_buffer_used >= MAX_EVENTS_BEHIND:
             lost += 1
             return
-        send.send_nowait({"event": event_type, "lost": lost, "fields": remove_live_fields(event_type, context)})
+        send.send_nowait({"event": event_type, "lost": lost, "fields": fields, **where})
 
-    remove = gateway.registry.watch(params.names or ["*"], note)
+    def note(event_type: str, context: dict[str, Any]) -> None:
+        put(event_type, remove_live_fields(event_type, context))
+
+    def note_told(told: ToldEvent) -> None:
+        put(told.event, told.fields, node=told.node)
+
+    remove = gateway.registry.watch(names, note)
     try:
-        with send, receive:
+        with send, receive, gateway.event_relay.watching(names, note_told):
             async for event in receive:
                 await notify("event", event)
     finally:

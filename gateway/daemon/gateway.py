@@ -43,6 +43,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
+from gateway.daemon.event_relay import EventRelay
 from gateway.daemon.journal import ReportWaiting, find_node, open_journal
 from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.nodes import TENDING, Nodes
@@ -204,7 +205,7 @@ class Gateway:
         self.context = self._build_dispatcher_context()
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
         self.lanes = self.dispatcher.lanes
-        self.hook_requests = HookRequests(self.context, self.lanes)
+        self.hook_requests, self.event_relay = HookRequests(self.context, self.lanes), build_event_relay(self)
         self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context))
         self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context, self.nodes)
@@ -503,6 +504,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("lanes", gateway.lanes.run)
     yield Part("signs of turns", gateway.dispatcher.signs.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
+    yield Part("events of others", gateway.event_relay.run)
     yield Part("hooks that wait", gateway.hook_requests.waiting.run)
     yield Part("approvals", gateway.dispatcher.approvals.run)
     yield Part("voice", gateway.dispatcher.voice_answers.run)
@@ -552,6 +554,11 @@ def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: Fo
     """Programs that hear and speak get no secrets of ours."""
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
     return VoicePrograms(env, mark_of(home.lock), fork_server.start_program if fork_server.is_forking else None)
+
+
+def build_event_relay(gateway: Gateway) -> EventRelay:
+    """What is watched here is watched on all nodes."""
+    return EventRelay(gateway.engine, gateway.registry, gateway.context.run_id, gateway.nodes.name)
 
 
 def build_traces(gateway: Gateway) -> TraceSender:

@@ -1,0 +1,126 @@
+"""Events of other nodes, for whoever watches events here.
+
+Nobody tells anything while nobody watches. Where somebody does, their node says so to all others, again and again, and
+these tell it what happens on them, live: what is told while the way is cut is lost, as to any watcher that is too slow.
+Events of the node itself do not come by this.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway import record_subjects
+from gateway.engine import Engine
+from gateway.engine.interface import PART_BYTES
+from gateway.errors import EngineError
+from gateway.events.catalogue import remove_live_fields
+from gateway.hooks import HookRegistry
+
+REPEAT = 5.0
+LASTS = 15.0  # seconds; a wish that is not repeated is over then
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class EventWish(msgspec.Struct, frozen=True):
+    """Somebody watches events of these names in this run of a gateway."""
+
+    run_id: str
+    names: Names
+
+
+class ToldEvent(msgspec.Struct, frozen=True):
+    """An event of another node, for the watchers of these names."""
+
+    names: Names
+    node: str
+    event: str
+    fields: dict[str, Any]
+
+
+NoteEvent: TypeAlias = Callable[[ToldEvent], None]
+
+
+class EventRelay:
+    """Tells and hears while `run` runs. `node` is how this one is called for others."""
+
+    def __init__(self, engine: Engine, registry: HookRegistry, run_id: str, node: str) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._run_id = run_id
+        self._node = node
+        self._watchers: dict[Names, list[NoteEvent]] = {}
+        self._wanted: dict[tuple[str, Names], float] = {}  # until when, by whom
+        self._news = anyio.Event()
+
+    @contextmanager
+    def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:
+        """Inside, `note` is called with each event of these names that another node tells."""
+        watchers = self._watchers.setdefault(tuple(names), [])
+        watchers.append(note)
+        self._news.set()
+        try:
+            yield
+        finally:
+            watchers.remove(note)
+            if not watchers:
+                self._watchers.pop(tuple(names), None)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._hear)
+            await tasks.start(self._tell, tasks)
+            task_status.started()
+            while True:
+                self._news = anyio.Event()
+                for names in list(self._watchers):
+                    wish = msgspec.json.encode(EventWish(self._run_id, names))
+                    with suppress(EngineError):
+                        await self._engine.publish(record_subjects.EVENT_WISH_SUBJECT, wish)
+                with anyio.move_on_after(REPEAT if self._watchers else None):
+                    await self._news.wait()
+
+    async def _hear(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        told = await self._engine.tail(record_subjects.told_event_subject_of(self._run_id))
+        task_status.started()
+        async for record in told:
+            event = msgspec.json.decode(record.data, type=ToldEvent)
+            for note in list(self._watchers.get(event.names, ())):
+                note(event)
+
+    async def _tell(self, tasks: anyio.abc.TaskGroup, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        wishes = await self._engine.tail(record_subjects.EVENT_WISH_SUBJECT)
+        task_status.started()
+        async for record in wishes:
+            wish = msgspec.json.decode(record.data, type=EventWish)
+            if wish.run_id == self._run_id:
+                continue
+            key = wish.run_id, wish.names
+            is_new = key not in self._wanted
+            self._wanted[key] = anyio.current_time() + LASTS
+            if is_new:
+                tasks.start_soon(self._tell_while_wanted, *key)
+
+    async def _tell_while_wanted(self, run_id: str, names: Names) -> None:
+        subject = record_subjects.told_event_subject_of(run_id)
+
+        async def tell(event_type: str, context: Mapping[str, Any]) -> None:
+            fields = remove_live_fields(event_type, context)
+            told = msgspec.json.encode(ToldEvent(names, self._node, event_type, fields), enc_hook=str)
+            if len(told) <= PART_BYTES:
+                with suppress(EngineError):
+                    await self._engine.publish(subject, told)
+
+        remove = self._registry.watch(list(names), tell)
+        try:
+            # A wish that is repeated moves the time.
+            while (left := self._wanted[run_id, names] - anyio.current_time()) > 0:  # noqa: ASYNC110
+                await anyio.sleep(left)
+        finally:
+            remove()
+            del self._wanted[run_id, names]

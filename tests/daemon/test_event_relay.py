@@ -1,0 +1,44 @@
+"""Who watches events on one node sees those of the others."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from gateway.daemon.event_relay import EventRelay, ToldEvent
+from gateway.engine import Engine
+from gateway.hooks import HookRegistry
+from tests.outbox.conftest import engine
+from tests.spine import until
+
+__all__ = ["engine"]
+
+
+@asynccontextmanager
+async def serving(engine: Engine, node: str) -> AsyncIterator[tuple[EventRelay, HookRegistry]]:
+    registry = HookRegistry()
+    relay = EventRelay(engine, registry, f"run of {node}", node)
+    async with registry, anyio.create_task_group() as tasks:
+        await tasks.start(relay.run)
+        yield relay, registry
+        tasks.cancel_scope.cancel()
+
+
+async def test_events_of_other_nodes_come_to_whoever_watches_and_to_nobody_else(engine: Engine) -> None:
+    async with serving(engine, "here") as (here, ours), serving(engine, "there") as (_, theirs):
+        found = list[ToldEvent]()
+        with here.watching(["hook:*"], found.append):
+            await until(lambda: theirs.wants("hook:loaded"), "the wish")
+            assert not theirs.wants("agent:start"), "nobody watches that"
+            assert not ours.wants("hook:loaded"), "our own do not come by this"
+            theirs.emit("hook:loaded", hook="a", handler=print)
+            await until(lambda: bool(found), "the event")
+        (event,) = found
+        assert (event.node, event.event, event.fields["hook"]) == ("there", "hook:loaded", "a")
+        theirs.emit("hook:loaded", hook="b")
+        await theirs.settled()
+        await anyio.sleep(0.01)
+        assert found == [event], "nobody watches any more"
+        with here.watching(["hook:*"], found.append), here.watching(["hook:*"], found.append):
+            theirs.emit("hook:loaded", hook="c")
+            await until(lambda: len(found) == 3, "it, for both")
