@@ -506,8 +506,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("events of others", gateway.event_relay.run)
     yield Part("hooks that wait", gateway.hook_requests.waiting.run)
-    yield Part("approvals", gateway.dispatcher.approvals.run)
-    yield Part("voice", gateway.dispatcher.voice_answers.run)
+    yield LeasePart("approvals", gateway.dispatcher.approvals.run, gateway.nodes, TENDING)
+    yield LeasePart("voice", gateway.dispatcher.voice_answers.run, gateway.nodes, TENDING)
     yield Part("quiet chats", gateway.heard.run)
     yield Part("journal alerts", gateway.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
