@@ -1,0 +1,151 @@
+"""Two gateways on one journal: one serves the network, the turns run on the other, and people see no difference."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.adapters.terminal import SayRequest
+from gateway.config.loading import load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.daemon.control_verbs import TailParams, build_verbs, tail_events
+from gateway.daemon.gateway import Gateway, open_gateway_on
+from gateway.daemon.shutdown import Shutdown
+from gateway.engine.nats.engine import open_nats
+from gateway.testing import GatewayProcess
+from gateway.testing.networks.wire import ANN, BEN, Wire
+from tests.adapters.wires import WIRES
+from tests.engine.nats_servers import run_servers
+from tests.spine import until
+from tests.web.signers import TOKEN, sign_token
+from tests.web.test_chat_completions import AGENT, client_of, make_key, post
+
+pytestmark = [pytest.mark.timeout(180)]
+
+RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran"}}]}
+SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
+SCRIPT: tuple[dict[str, Any], ...] = (
+    SLOW,
+    {"user": "do it", "answers": [RUN, {"text": "Did."}]},
+    *({"user": "", "text": "I heard you."},) * 9,
+)
+
+
+class Pair:
+    """`network` serves the wire's bot and runs no turn; `turns` does the opposite."""
+
+    def __init__(self, wire: Wire, network: Gateway, turns: Gateway, process: GatewayProcess) -> None:
+        self.wire, self.network, self.turns = wire, network, turns
+        self.process = process  # of the network's home: how its commands reach it
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        turns.registry.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
+
+    async def shows(self, text: str) -> None:
+        await until(lambda: any(text in one.text for one in self.wire.shown), f"{text!r}, not {self.wire.shown},")
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        return [fields for told, fields in self.events if told == name]
+
+
+@asynccontextmanager
+async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> AsyncIterator[Gateway]:
+    owners = f"owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}"
+    rights = f"access: {{{owners}, tools: {{user: [shell]}}}}\n"
+    settings = f"node: {{name: {name}}}\ndisplay: {{reactions: true}}\ntools: {{shell: ask}}\n{rights}"
+    hook = f"{{secret_env: TOKEN_SECRET, verify: token, session: '{wire.network}:{ANN}', template: 'Look: {{text}}'}}"
+    settings += f"agents: {{{AGENT}: {{}}}}\nwebhooks: {{builds: {hook}}}\n"
+    started.script(*SCRIPT, settings=settings + wire.settings)
+    people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(map(wire.known_as, (ANN, BEN)))}
+    environ: Mapping[str, str] = {**started.environ, **wire.environ, **people, "TOKEN_SECRET": TOKEN}
+    configuration = load_configuration(load_settings_schema(), started.home, environ)
+    prepare_home(started.home)
+    async with (
+        await open_nats(url) as engine,
+        open_gateway_on(engine, started.home, configuration, Shutdown(2.5), build_verbs) as gateway,
+    ):
+        yield gateway
+
+
+async def run_no_turns(gateway: Gateway) -> None:
+    (lanes,) = [part for part in gateway.parts if part.name == "lanes"]
+    lanes.pause()
+    await gateway.lanes.drain(0)
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    wire: Wire = WIRES["discord"](tmp_path / "wire")
+    with run_servers(tmp_path / "nats", 1) as (server,):
+        async with wire.serving(), AsyncExitStack() as stack:
+            homes = [GatewayProcess(tmp_path / name / "home") for name in ("network", "turns")]
+            network = await stack.enter_async_context(working(homes[0], "network", server.url, wire))
+            await until(lambda: network.platforms[0].presence.facts.up, "the network")
+            turns = await stack.enter_async_context(working(homes[1], "turns", server.url, wire))
+            await run_no_turns(network)
+            yield Pair(wire, network, turns, homes[0])
+
+
+async def test_people_see_no_difference(pair: Pair) -> None:
+    wire = pair.wire
+    slow = await wire.write("slow")
+    await pair.shows("word3")
+    assert not any("word19" in one.text for one in wire.shown), "it grows while it is written"
+    assert wire.signs(ANN) > 0
+    await until(lambda: wire.reactions.get(slow) == ["🤔"], "being answered")
+    await pair.shows("word19")
+    await until(lambda: wire.reactions.get(slow) == ["✅"], "answered")
+    assert len(wire.shown) == 1
+    assert pair.told("agent:end")
+
+    await wire.write("do it", by=BEN)
+    await until(lambda: any(one.buttons for one in wire.shown), "the question")
+    (question,) = [one for one in wire.shown if one.buttons]
+    assert question.chat == ANN
+    await wire.press(question, "Yes", by=ANN)
+    await pair.shows("Did.")
+    await until(lambda: not question.buttons and "Allowed by" in question.text, "its end")
+
+
+async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: Pair) -> None:
+    seen, pieces = list[dict[str, Any]](), list[dict[str, Any]]()
+
+    async def note(_kind: str, event: dict[str, Any]) -> None:
+        seen.append(event)
+
+    async def hear(kind: str, said: dict[str, Any]) -> None:
+        if kind == "delta":
+            pieces.append(said)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tail_events, pair.network, TailParams(("agent:end",)), note)
+        said = await pair.network.terminal.say(SayRequest("slow"), hear)
+        assert "word19" in said.reply
+        assert len(pieces) > 3
+        await until(lambda: [one["node"] for one in seen] == ["turns"], "the event")
+        tasks.cancel_scope.cancel()
+
+
+async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> None:
+    key = await anyio.to_thread.run_sync(make_key, pair.process, "app")
+    client = await anyio.to_thread.run_sync(client_of, pair.process, key)
+
+    def ask() -> list[str]:
+        asked: Any = [{"role": "user", "content": "slow"}]
+        answer = client.chat.completions.create(model=AGENT, messages=asked, stream=True)
+        return [piece.choices[0].delta.content or "" for piece in answer if piece.choices]
+
+    pieces = await anyio.to_thread.run_sync(ask)
+    assert "word19" in "".join(pieces)
+    assert len(pieces) > 3, "it comes as it is written"
+    body = b'{"text": "a build"}'
+    signed = {name.replace("-", "_"): value for name, value in sign_token(body).items()}
+    visit = await anyio.to_thread.run_sync(partial(post, pair.process, body, "/webhooks/builds", **signed))
+    assert visit.status == 202
+    await pair.shows("I heard you.")
+    assert len(pair.told("agent:end")) == 2
