@@ -1,9 +1,12 @@
 """What an update changes is seen before a yes, whatever its author does that it is not."""
 
+import hashlib
+
 import pytest
 
-from gateway.cli.hooks.differences import FileText, describe_differences
+from gateway.cli.hooks.differences import FileText, describe_differences, list_unreadable_code
 
+NUL, NULS = (hashlib.sha256(data).hexdigest() for data in (b"\0", b"\0\0"))
 HIDDEN = b"print('hello')  # once%s    print('more')\n"
 
 
@@ -56,6 +59,26 @@ def test_what_is_no_line_is_told_too() -> None:
         "-",
         "+++ b/new",
         "+",
-        "picture is no text, and differs",
+        f"picture is no text, differs, and is not shown: 1 byte with sha256 {NUL}, now 2 bytes with sha256 {NULS}",
         "run is a program",
     ]
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (b"print('hello')  #\0\n", "holds NUL bytes"),
+        (b"# \xe4\n", "is no UTF-8"),
+        (b"# coding: latin-1\n# \xe4\n", "is no UTF-8"),
+        (b"# coding: utf-7\n# +AAo-print('more')\n", "is in utf-7"),
+        (b"# coding: utf-16\n", "is in utf-16"),
+        (b"# coding: no-such\n", "is no UTF-8"),
+        ("\ufeff# \u00e4\n".encode(), ""),
+    ],
+)
+def test_python_that_is_read_in_another_way_than_it_is_shown_is_named_first(code: bytes, why: str) -> None:
+    first, *_ = differences(b"print('hello')\n", code)
+    told = f"! handler.py {why}: what Python runs of it is not what is shown"
+    assert first == (told if why else "--- a/handler.py")
+    assert [*list_unreadable_code({"a.txt": FileText(code), "handler.py": FileText(code)})] == ([told] if why else [])

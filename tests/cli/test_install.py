@@ -290,9 +290,11 @@ def test_what_cannot_be_seen_is_shown_before_a_yes(gateway: GatewayProcess, gree
     """Also in what an update changes."""
     gateway.cli("hooks", "install", str(greet), "--yes")
     put(greet, {"HOOK.yaml": f"{MANIFEST}reads: ['/srv/a\u3164', '/srv/\u2800b\U000e0101']\n"})
+    put(greet, {"words.py": "# coding: utf-7\n# hello +AAo-print('more')\n"})
     for words in (("update", "--check"), ("install", str(greet))):
         said = gateway.cli("hooks", *words)
         assert "/srv/a\\u3164, /srv/\\u2800b\\U000e0101" in said.stdout, said
+        assert "! words.py is in utf-7: what Python runs of it is not what is shown" in said.stdout
         assert said.stdout.isascii()
         gateway.cli("hooks", "remove", "greet")
 

@@ -1,8 +1,11 @@
 """What differs between two folders of a hook or a skill, line by line: nothing that differs is left out."""
 
 import difflib
+import hashlib
+import io
 import os
 import stat
+import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +13,9 @@ from pathlib import Path
 from gateway.errors import HookError
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_count
+
+MAX_WARNING = 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,10 @@ class FileText:
             return None
         return self.data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
 
+    def describe(self) -> str:
+        """What another can compare who cannot read it."""
+        return f"{format_count(len(self.data), 'byte')} with sha256 {hashlib.sha256(self.data).hexdigest()}"
+
 
 def read_contents(folder: Path) -> dict[str, FileText]:
     """All that is hashed of a folder, by its name there; nothing where it cannot be read."""
@@ -38,7 +48,8 @@ def read_contents(folder: Path) -> dict[str, FileText]:
 
 
 def describe_differences(before: Mapping[str, FileText], now: Mapping[str, FileText]) -> Iterator[str]:
-    """The difference, file by file, as programmers read it; whatever differs is told of."""
+    """The difference, file by file, as programmers read it; whatever differs is told of, what hides its code first."""
+    yield from list_unreadable_code({name: there for name, there in now.items() if there != before.get(name)})
     for name in sorted({*before, *now}):
         then, there = before.get(name), now.get(name)
         if then != there:
@@ -49,10 +60,30 @@ def describe_difference(name: str, then: FileText | None, there: FileText | None
     what = "is new" if then is None else "is gone" if there is None else "differs"
     old, new = ([] if one is None else one.lines for one in (then, there))
     if old is None or new is None:
-        yield f"{name} is no text, and {what}"
+        told = ", now ".join(one.describe() for one in (then, there) if one)
+        yield f"{name} is no text, {what}, and is not shown: {told}"
     else:
         yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
     if then and there and then.is_program != there.is_program:
         yield f"{name} {'is a program' if there.is_program else 'is no program any more'}"
     elif old is not None and old == new:
         yield f"{name} {what} in how it ends"
+
+
+def list_unreadable_code(files: Mapping[str, FileText]) -> Iterator[str]:
+    """Python of which nobody sees what runs: it is read in another way than it is shown."""
+    for name, file in sorted(files.items()):
+        if name.endswith(".py") and (why := describe_encoding(file.data)):
+            yield to_one_line(f"! {name} {why}: what Python runs of it is not what is shown", MAX_WARNING)
+
+
+def describe_encoding(code: bytes) -> str:
+    """How Python reads it where that is not as text in UTF-8."""
+    if b"\0" in code:
+        return "holds NUL bytes"
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(code).readline)
+        code.decode("utf-8")
+    except (SyntaxError, UnicodeDecodeError):
+        return "is no UTF-8"
+    return "" if encoding in ("utf-8", "utf-8-sig") else f"is in {encoding}"
