@@ -14,6 +14,7 @@ from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import check_reach, find_program
 from gateway.cli.service.systemd import SystemdService
 from gateway.config.home import Home
+from gateway.daemon.home_lock import reserve_home
 from gateway.errors import ConfigError
 from tests.systemd.private import (
     HOST_RUNS_SYSTEMD,
@@ -182,7 +183,15 @@ def test_a_start_that_fails_says_so_and_where_to_look(system: System, person: di
 
 
 def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
+    """A gateway that runs is in nobody's way, and need not be stopped."""
     other = "does not answer" if HOST_RUNS_SYSTEMD else "was not started by systemd"
+    home = Home(tmp_path / ".hermes")
+    home.own_folder.mkdir(parents=True)
+    with reserve_home(home.lock, 0):
+        check_refusals(tmp_path, other)
+
+
+def check_refusals(tmp_path: Path, other: str) -> None:
     for path, complaint in ((str(tmp_path), "there is no systemd"), (os.environ["PATH"], other)):
         environ = {"PATH": path, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
         for words in (["install"], ["uninstall"], ["install", "--system"]):

@@ -61,7 +61,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def install(service: LaunchdService | SystemdService, home: Home) -> None:
-    """HomeBusy: somebody started it by hand, and it would be in the way."""
+    """HomeBusy: somebody started it by hand, and it would be in the way of a service that there can be here."""
+    service.check_presence()
     holder = lock_holder_of(service.home.lock)
     if holder and not service.is_running():
         raise HomeBusy(f"a gateway serves this home that is no service: {holder}\nstop it first: hermes-gateway stop")

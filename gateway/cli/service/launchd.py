@@ -45,6 +45,10 @@ class LaunchdService:
             }
         )
 
+    def check_presence(self) -> None:
+        """ServiceError: there is no launchd."""
+        run_program(["launchctl", "version"])
+
     def install(self, program: Path) -> Iterator[str]:
         """ServiceError: launchd refused."""
         self.unit.parent.mkdir(parents=True, exist_ok=True)

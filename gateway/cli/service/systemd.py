@@ -80,7 +80,7 @@ class SystemdService:
             ConfigError: it takes root, or its user cannot reach the program.
             ServiceError: systemd is not there, or the gateway did not start.
         """
-        self._need_manager()
+        self.check_presence()
         if self._is_system:
             yield from self._prepare_machine(program)
         self.unit.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class SystemdService:
 
     def uninstall(self) -> Iterator[str]:
         """ServiceError: it is not installed, or systemd is not there."""
-        self._need_manager()
+        self.check_presence()
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
         self._control("disable", "--now", UNIT)
@@ -185,7 +185,7 @@ class SystemdService:
             run_program(["useradd", "--system", "--home-dir", str(SYSTEM_HOME), "--shell", shell, SYSTEM_USER])
             yield f"made: the user {SYSTEM_USER}"
 
-    def _need_manager(self) -> None:
+    def check_presence(self) -> None:
         """ServiceError: nobody is there who could have the service."""
         if why := find_problem():
             raise ServiceError(f"{why}\n{REMEDY}")
