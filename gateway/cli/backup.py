@@ -179,7 +179,9 @@ def describe(found: JournalContents) -> str:
     if found.damaged:
         return f"has {format_count(len(found.damaged), 'damaged record')}"
     return (
-        f"is whole ({found.unchecked} records of an older version have no checksum)" if found.unchecked else "is whole"
+        f"is whole (of an older version, without a checksum: {format_count(found.unchecked, 'record')})"
+        if found.unchecked
+        else "is whole"
     )
 
 

@@ -21,6 +21,7 @@ from anyio import to_thread
 from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.file_folders import UNCLAIMED
+from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +46,14 @@ async def move_received_files(engine: Engine, files: Path) -> None:
             failed += 1
             log.warning("%s cannot be moved to whoever sent it, and is out of reach of agents: %s", path, error)
     moved = len(found) - failed
-    log.info("%d files that people had sent now lie with their conversations, below %s", moved - unclaimed, files)
+    count = format_count(moved - unclaimed, "file")
+    log.info("what people had sent lies with their conversations now, below %s: %s", files, count)
     if unclaimed:
-        log.info("%d of which nobody knows who sent them are open to owners, in %s", unclaimed, files / UNCLAIMED)
+        log.info(
+            "open to owners in %s, since nobody knows who sent it: %s",
+            files / UNCLAIMED,
+            format_count(unclaimed, "file"),
+        )
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:

@@ -29,7 +29,9 @@ async def describe_usage(journal: UsageJournal, session: Usage, person: str, *, 
 def describe_session(used: Usage) -> str:
     cost = f", for {used.cost:.4f}" if used.cost else ""
     calls = format_count(used.calls, "call")
-    return f"{used.input_tokens} tokens read, {used.output_tokens} written, in {calls} of the model{cost}."
+    return (
+        f"{format_count(used.input_tokens, 'token')} read, {used.output_tokens} written, in {calls} of the model{cost}."
+    )
 
 
 def _list_people(rows: Iterable[UsageRow]) -> Iterable[str]:

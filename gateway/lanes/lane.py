@@ -80,6 +80,7 @@ from gateway.messages import Message, Reply, people_of
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
 from gateway.turn_marks import watch_steps
+from gateway.yaml_source.units import format_count
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
@@ -412,7 +413,9 @@ class Lane:
     async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
         last, now = job.messages[-1], self._context.sessions.now()
-        log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
+        log.error(
+            "turn %s of %s is given up after %s: %s", job.turn_id, self.key, format_count(tries, "try", "tries"), reason
+        )
         done = records.TurnEnded(
             upto=job.on,
             turn_id=job.turn_id,

@@ -134,7 +134,7 @@ class LogPipeline:
     def _report_loss(self, reported: int) -> int:
         lost = self._intake.lost
         if lost > reported:
-            words = f"{lost - reported} lines were lost: more was logged than could be written"
+            words = f"lines that were lost, since more was logged than could be written: {lost - reported}"
             self._write(LogLine(time.time(), "warning", __name__, words, {}))
         return lost
 

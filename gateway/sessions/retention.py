@@ -25,6 +25,7 @@ from gateway.file_folders import RECEIVED_NAME
 from gateway.sessions.removal import compact_chain, forget_sessions
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionInfo, SessionSearch
+from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,8 @@ class Retention:
         while limits.retention and (some := await self._forget_silent(max(limits.retention, YOUNGEST))):
             gone += some
         if gone:
-            log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.retention / records.DAY)
+            idle = format_count(round(limits.retention / records.DAY), "day")
+            log.info("forgotten, since nobody used them for %s: %s", idle, format_count(gone, "session"))
         return gone
 
     async def _forget_over_size(self, limits: JournalSettings) -> int:
@@ -94,7 +96,8 @@ class Retention:
             gone += some
             size = (await self._engine.health()).size
         if gone:
-            log.warning("%d sessions were forgotten, the oldest first: the journal had %d bytes", gone, before)
+            sessions = format_count(gone, "session")
+            log.warning("forgotten, the oldest first: %s; the journal had %d bytes", sessions, before)
         if size >= FULL_SHARE * limits.max_size:
             self.trouble = (
                 f"the journal has {size} bytes, its limit is {limits.max_size}, and nothing in it is old enough to go: "

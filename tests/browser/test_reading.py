@@ -35,6 +35,16 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         yield gateway
 
 
+def test_one_of_a_thing_is_one_thing(open_screen: OpenScreen) -> None:
+    with open_screen() as screen:
+        screen.enter("", "costs today")
+        said = screen.page.evaluate(
+            "import('/static/dom.js').then(({ counted, spark }) => [counted(1, 'call'), counted(2, 'call'),"
+            " counted(1, 'call is', 'calls are'), spark([{ seconds: 1 }]).getAttribute('aria-label')])"
+        )
+        assert said == ["1 call", "2 calls", "1 call is", "the last call, 0 failed"]
+
+
 def test_many_people_are_turned_over_like_pages(open_screen: OpenScreen) -> None:
     with open_screen() as screen:
         screen.enter("people", "telegram:")

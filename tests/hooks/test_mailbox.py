@@ -141,10 +141,10 @@ async def test_an_observer_that_hangs_at_the_end_has_its_time_and_no_more(caplog
     with anyio.fail_after(60):
         async with HookRegistry(grace=0.02) as hooks:
             hooks.watch("a:b", lambda name, context: asyncio.sleep(60), key="stuck")
-            for _ in range(3):
+            for _ in range(2):
                 hooks.emit("a:b")
             await asyncio.sleep(0)
-    assert "stuck was not told of 2 events: the time to stop was over" in caplog.text
+    assert "stuck was not told of 1 event: the time to stop was over" in caplog.text
 
 
 async def test_an_error_within_the_block_leaves_it_as_it_came() -> None:

@@ -12,6 +12,7 @@ from gateway.agent.pictures import read_header
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
+from gateway.yaml_source.units import format_count
 
 MOST_ITEMS = 1000
 LINES = 2000
@@ -43,10 +44,10 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         """Write a text file; what was in it before is replaced."""
         before = await anyio.to_thread.run_sync(find_workspace(context.facts).write, path, content.encode())
         if before is None:
-            return f"Created {path} ({len(content)} characters)."
+            return f"Created {path} ({format_count(len(content), 'character')})."
         ago = max(time.time() - before.st_mtime, 0.0)
-        replaced = f"{before.st_size} bytes that were written {ago:.0f} s before"
-        return f"Replaced {path} ({len(content)} characters); gone are {replaced}."
+        replaced = f"{format_count(before.st_size, 'byte')} that were written {ago:.0f} s before"
+        return f"Replaced {path} ({format_count(len(content), 'character')}); gone are {replaced}."
 
     async def edit_file(
         path: str, old: Annotated[str, Meta(min_length=1)], new: str, context: ToolContext, every: bool = False

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.engine.sqlite.schema import read_pragma
 from gateway.errors import EngineError, RecordDamage
+from gateway.yaml_source.units import format_count
 
 DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FAULT_CODES = (
@@ -102,7 +103,7 @@ class JournalFiles:
         if facts is None or get_file_identity(facts) != self._identity:
             return "its file was deleted or replaced"
         missing = self._size - facts.st_size
-        return f"{missing} bytes were cut off its file" if missing > 0 else ""
+        return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
 
     def find_warning(self) -> str:
         if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:

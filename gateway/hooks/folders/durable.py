@@ -49,6 +49,7 @@ from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
+from gateway.yaml_source.units import format_count
 
 RECORDER_KEY = "durable delivery"  # its name in the registry
 GONE_FILE = "gone-hooks.json"
@@ -305,8 +306,8 @@ class DurableConsumer:
         except EngineError:
             await delivery.nak(JOURNAL_RETRY)
             raise
-        words = "%s could not be told of an event %d times; it is a dead letter: %s"
-        log.error(words, self.hook, delivery.attempt, reason, extra={"hook": self.hook})
+        words = "%s could not be told of an event, in %s; it is a dead letter: %s"
+        log.error(words, self.hook, format_count(delivery.attempt, "try", "tries"), reason, extra={"hook": self.hook})
         await delivery.ack()
 
 

@@ -15,6 +15,7 @@ from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
+from gateway.yaml_source.units import format_count
 
 LOOK_EVERY = 3600.0  # seconds
 PAGE = 100
@@ -47,7 +48,8 @@ class EventExpiry:
         for token in [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]:
             if count := await self._bury(token, until):
                 hook = self._name_of(token)
-                log.error("%s did not take %d events within seven days; they are dead letters", hook, count)
+                told = format_count(count, "event")
+                log.error("%s did not take %s within seven days; each is a dead letter now", hook, told)
         for pattern in (
             record_subjects.EVENT_SUBJECTS,
             record_subjects.OWED_EVENT_SUBJECTS,

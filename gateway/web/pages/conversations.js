@@ -2,7 +2,7 @@
 
 import { actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, el, facts, moment, number, pager, panel, searchFor, table } from './dom.js'
+import { ago, bytes, column, counted, el, facts, moment, number, pager, panel, searchFor, table } from './dom.js'
 
 export const title = 'Conversations'
 
@@ -67,7 +67,7 @@ async function showOne(id, before) {
     panel(called(session).slice(0, 300), facts([
       ['network', session.platform], ['person', session.user_id], ['began', moment(session.began)], ['last used', moment(session.last_active)],
       ['model', session.settings.model], ['entries', count],
-      ['tokens', usage.calls ? `${usage.input_tokens} in, ${usage.output_tokens} out, ${usage.calls} calls of ${usage.model}` : ''],
+      ['tokens', usage.calls ? `${usage.input_tokens} in, ${usage.output_tokens} out, ${counted(usage.calls, 'call')} of ${usage.model}` : ''],
     ]), drawChoices(session), el('p', {}, el('a', { href: '#conversations' }, 'all conversations'))),
     pages(),
     panel(['What was said', el('small', {}, count ? `${first + 1} to ${last} of ${count}` : 'nothing yet')],

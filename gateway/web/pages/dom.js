@@ -36,6 +36,9 @@ export function moment(when) {
 export const bytes = value =>
   value > 1e9 ? `${(value / 1e9).toFixed(1)} GB` : value > 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${Math.round(value / 1e3)} kB`
 
+// `1 call`, `2,000 calls`.
+export const counted = (number, noun, nouns = `${noun}s`) => `${number.toLocaleString()} ${number === 1 ? noun : nouns}`
+
 export const dot = kind => el('i', { className: `dot ${kind}`, 'aria-hidden': 'true' })
 
 export const panel = (title, ...children) => el('section', { className: 'panel' }, el('h2', {}, ...[title].flat()), ...children)
@@ -103,7 +106,7 @@ export function spark(traces) {
   drawn.setAttribute('class', 'spark')
   drawn.setAttribute('viewBox', '0 0 92 20')
   drawn.setAttribute('role', 'img')
-  drawn.setAttribute('aria-label', `the last ${traces.length} calls, ${failed} failed`)
+  drawn.setAttribute('aria-label', `${traces.length === 1 ? 'the last call' : `the last ${traces.length} calls`}, ${failed} failed`)
   traces.slice(-23).forEach((trace, index) => {
     const bar = document.createElementNS(SVG, 'rect')
     const height = Math.max(2, Math.min(20, 4 * Math.log10(1 + trace.seconds * 1000) + 2))

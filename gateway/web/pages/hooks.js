@@ -3,7 +3,7 @@
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, dot, el, facts, number, pagesFrom, panel, placeFrom, placeIn, plain, rowsOf, searchFor, seconds, spark, table } from './dom.js'
+import { ago, bytes, column, counted, dot, el, facts, number, pagesFrom, panel, placeFrom, placeIn, plain, rowsOf, searchFor, seconds, spark, table } from './dom.js'
 import { drawLetters } from './letters.js'
 
 export const title = 'Hooks'
@@ -52,7 +52,7 @@ async function showAll({ first, text }) {
   const off = hooks.filter(isOff)
   return el('div', {}, ...(count > rows || text ? [searchFor('Name, description or event', text, words => placeIn('hooks', { text: words }))] : []),
     panel([text ? `Hooks with ${text}` : 'Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook)), text ? { empty: 'There is none.' } : {}),
-      ...(off.length ? [el('details', {}, el('summary', {}, `${off.length} that come with the gateway are off`), drawHooks(off))] : [])), pagesFrom('hooks', { first, text }, rows, count),
+      ...(off.length ? [el('details', {}, el('summary', {}, counted(off.length, 'that comes with the gateway is off', 'that come with the gateway are off')), drawHooks(off))] : [])), pagesFrom('hooks', { first, text }, rows, count),
     panel(['A new one', el('small', {}, 'at the terminal: nothing is installed from here')],
       el('pre', { tabIndex: 0 }, 'hermes-gateway hooks new NAME\nhermes-gateway hooks check NAME\nhermes-gateway hooks test NAME')))
 }

@@ -1,7 +1,7 @@
 // Whether all is well at one look: what needs somebody, the figures, hooks, and what happens now.
 
 import { ask, may } from './asking.js'
-import { bytes, el, fact, panel, rowsOf } from './dom.js'
+import { bytes, counted, el, fact, panel, rowsOf } from './dom.js'
 import { drawTail } from './events.js'
 import { drawHooks } from './hooks.js'
 import { drawAsking, drawQuestions, findOpen } from './inbox.js'
@@ -16,11 +16,11 @@ export async function show(_rest, asked) {
   ])
   const owed = Object.values(status.backlog.replies).reduce((sum, count) => sum + count, 0)
   const cards = el('div', { className: 'cards' },
-    fact('turns now', status.turns.running, status.turns.waiting ? `${status.turns.waiting} wait` : 'none waits'),
+    fact('turns now', status.turns.running, status.turns.waiting ? counted(status.turns.waiting, 'waits', 'wait') : 'none waits'),
     fact('messages', status.intake === 'open' ? 'taken' : 'not taken', status.backlog.sessions ? `${status.backlog.sessions} to answer` : 'all answered'),
     fact('replies owed', owed),
     fact('hook calls', calls, failures ? `${failures} failed` : 'none failed'),
-    fact('journal', bytes(status.journal.size), `${status.journal.records} records`),
+    fact('journal', bytes(status.journal.size), counted(status.journal.records, 'record')),
     fact('memory', bytes(status.memory_kb * 1024)),
     drawCosts(usage.total))
   const running = hooks.filter(hook => hook.state !== 'disabled')
@@ -30,7 +30,7 @@ export async function show(_rest, asked) {
 
 // Of today; of calls whose price nobody knows the tokens count alone.
 function drawCosts({ cost, tokens, calls, unpriced }) {
-  const more = [`${tokens ?? 0} tokens in ${calls ?? 0} calls`, ...(unpriced && cost != null ? [`${unpriced} of unknown price`] : [])]
+  const more = [`${counted(tokens ?? 0, 'token')} in ${counted(calls ?? 0, 'call')}`, ...(unpriced && cost != null ? [`${unpriced} of unknown price`] : [])]
   return fact('costs today', cost == null ? 'unknown' : cost.toFixed(cost && cost < 1 ? 4 : 2), more.join(', '))
 }
 

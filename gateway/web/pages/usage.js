@@ -2,7 +2,7 @@
 // is unknown, and no nought.
 
 import { ask } from './asking.js'
-import { column, el, fact, number, pager, panel, table } from './dom.js'
+import { column, counted, el, fact, number, pager, panel, table } from './dom.js'
 
 export const title = 'Usage'
 export const needs = 'usage'
@@ -26,9 +26,9 @@ export async function show(rest) {
   const shown = by === 'day' ? rows.reverse() : rows
   const notes = [
     first && first > since && `It is counted since ${first}.`,
-    total.unpriced && `${count(total.unpriced)} calls are of models without a known price: input_price and output_price of the model say it in config.yaml.`,
-    total.estimated && `${count(total.estimated)} calls were cut off, or nobody said their tokens: those are estimated.`,
-    rows.length > MOST && `${count(rows.length - MOST)} further rows: hermes-gateway usage --by ${by}`,
+    total.unpriced && `${counted(total.unpriced, 'call is', 'calls are')} of models without a known price: input_price and output_price of the model say it in config.yaml.`,
+    total.estimated && `${counted(total.estimated, 'call was', 'calls were')} cut off, or nobody said the tokens: those are estimated.`,
+    rows.length > MOST && `${counted(rows.length - MOST, 'further row')}: hermes-gateway usage --by ${by}`,
   ].filter(Boolean)
   return el('div', {},
     choose('by', KEYS.map(key => [key, linkTo(key, days), key === by])),
