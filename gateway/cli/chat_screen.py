@@ -1,5 +1,6 @@
 """What a person sees of an answer while it comes, in a terminal."""
 
+import re
 import sys
 import time
 from typing import Any
@@ -12,6 +13,7 @@ MOST_REPLIES = 100  # among which an open question is: nothing comes after it
 SILENCE = 10.0  # seconds after which a person wants to see that something goes on
 TAKEN_BACK = "(that was taken back; it is answered anew)"
 FENCE = "```"
+LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]) ")
 UNSAID = "(what you wrote was not sent: the question above comes first)"
 GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
 
@@ -21,6 +23,8 @@ class AnswerFolder:
 
     def __init__(self) -> None:
         self._is_code = False
+        self._is_list = False
+        self._may_be_code = True  # a line that is set in: it stands below an empty one, or goes on what does
 
     def fold(self, text: str) -> str:
         return "\n".join(map(self._fold_line, text.split("\n")))
@@ -28,7 +32,16 @@ class AnswerFolder:
     def _fold_line(self, line: str) -> str:
         is_fence = line.lstrip().startswith(FENCE)
         self._is_code ^= is_fence
-        return escape_text(line) if self._is_code or is_fence else fold_for(sys.stdout, escape_text(line))
+        is_code = self._is_code or is_fence or self._is_set_in(line)
+        return escape_text(line) if is_code else fold_for(sys.stdout, escape_text(line))
+
+    def _is_set_in(self, line: str) -> bool:
+        """As code is, by four spaces or a tab; in a list its items go on like that."""
+        if not line.strip():
+            self._may_be_code = True
+        elif not line.startswith(("    ", "\t")):
+            self._may_be_code, self._is_list = False, bool(LIST_ITEM.match(line))
+        return self._may_be_code and not self._is_list
 
 
 class ChatScreen:

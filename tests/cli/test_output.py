@@ -201,10 +201,13 @@ def test_words_are_whole_on_a_terminal(call: str) -> None:
 
 
 def test_what_is_copied_stays_in_one_line() -> None:
+    """Code is fenced or set in; a paragraph of a list is set in, too."""
     command = "hermes-gateway hooks install /home/somebody/hooks/a-hook --yes"
     code = "from gateway.cli.chat_screen import AnswerFolder; from gateway.cli.output import print_text; "
-    answer = f"```\n{CODE}\n```\n{CODE}"
+    whole = ["```", CODE, "```", "", f"    {CODE}", "", f"\t{CODE}"]
+    answer = "\n".join([*whole, CODE, f"    {CODE}", "1. so", "", f"    {CODE}"])
     code += f"print_text('it is there already: {command}'); print(AnswerFolder().fold({answer!r}))"
     lines = on_a_terminal(code, 40, NO_COLOR="1").replace("\r", "").splitlines()
-    assert lines[:5] == ["it is there already:", command, "```", CODE, "```"]
-    assert max(map(len, lines[5:])) <= 40
+    assert lines[:2] == ["it is there already:", command]
+    assert lines[2 : len(whole) + 2] == [line.replace("\t", "    ") for line in whole]
+    assert max(map(len, lines[len(whole) + 2 :])) <= 40
