@@ -11,12 +11,14 @@ from pathlib import Path
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.hermes.sources import HermesFolderSource
-from gateway.hooks.folders.installed import HooksLock
+from gateway.hooks.folders.installed import HooksLock, InstalledHook
 from gateway.hooks.folders.manifest import ParsedManifest, read_manifest
 from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.folders.trusted_copy import PREFIX
 from gateway.yaml_source import Finding, SourceLocation
 
 PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each
+SHORT_DIGEST = 12  # characters of it in the name of a folder
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
 GONE = "it was installed, and its folder is gone"
 
@@ -66,8 +68,9 @@ class InstalledSource(HermesFolderSource):
         """As it is called, or, where a placed folder stands in for it, as its own folder is."""
         own = self._own_findings() if self.path.is_dir() else ()
         found = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
-        packages = self.path / PACKAGES_FOLDER / folder.name
-        version = replace(found, packages=packages) if packages.is_dir() else found
+        entry = self.lock.get(name)
+        packages = find_packages(self.path, entry) if entry else None
+        version = replace(found, packages=packages)
         if shadow := next((place / name for place in self.placed if (place / name).is_dir()), None):
             return replace(version, name=folder.name, state="disabled", reason=f"{shadow} stands in for it")
         return replace(version, name=name)
@@ -76,6 +79,21 @@ class InstalledSource(HermesFolderSource):
         remedy = f"install it again, or: hermes-gateway hooks remove {_name_of(folder)}"
         wrong = Finding(SourceLocation(str(folder)), GONE, remedy)
         return HookVersion(folder.name, folder, self, (), (wrong,), "refused", f"{GONE}; {remedy}")
+
+
+def find_packages(installed: Path, entry: InstalledHook) -> Path | None:
+    """Where the packages lie that came with a hook: in a folder that is called by what it holds, so that other packages
+    count with the lock, in one go. An earlier version called it as it called the folder of the hook.
+    """
+    own = Path(entry.path).name
+    names = (packages_folder_of(own, entry.packages_digest), own) if entry.packages else ()
+    folders = (installed / PACKAGES_FOLDER / name for name in names)
+    return next(filter(Path.is_dir, folders), None)
+
+
+def packages_folder_of(own: str, digest: str) -> str:
+    """`own`: the name of the hook's folder."""
+    return f"{own}-{digest.removeprefix(PREFIX)[:SHORT_DIGEST]}"
 
 
 def _name_of(folder: Path) -> str:

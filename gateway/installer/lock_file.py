@@ -18,7 +18,7 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.errors import HookError
-from gateway.hermes.installed_hooks import PACKAGES_FOLDER
+from gateway.hermes.installed_hooks import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,
     LOCK_VERSION,
@@ -110,16 +110,15 @@ def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
         OSError: the disk is full; likewise.
     """
     _check_brought_names(home, change)
-    moves = [*_lay_out(home, change, work / "staged")]
     entries = {hook.name: _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}") for hook in change.hooks}
+    moves = [*_lay_out(home, change, entries, work / "staged")]
     skills = {skill.name: _make_skill_entry(skill) for skill in change.skills}
     with ExitStack() as undo:
         for number, (staged, target) in enumerate(moves):
             if target.exists():
                 _move(target, work / f"old-{number}", undo)
-            if staged:
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _move(staged, target, undo)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _move(staged, target, undo)
         _write(home, entries, skills, change)
         undo.pop_all()
 
@@ -136,11 +135,15 @@ def _check_brought_names(home: Home, change: InstalledChange) -> None:
                 raise HookError(f"{what}\nremove that one first: hermes-gateway skills remove {owner}")
 
 
-def _lay_out(home: Home, change: InstalledChange, place: Path) -> Iterator[tuple[Path | None, Path]]:
-    """Each folder as it will lie there, and where; None: nothing is to lie there. What does already is left alone."""
+def _lay_out(
+    home: Home, change: InstalledChange, entries: Mapping[str, InstalledHook], place: Path
+) -> Iterator[tuple[Path, Path]]:
+    """Each folder as it will lie there, and where. What does already is left alone."""
     for hook in change.hooks:
-        target = home.installed_hooks / hook.folder_name
-        yield hook.packages_folder, home.installed_hooks / PACKAGES_FOLDER / hook.folder_name
+        target, entry = home.installed_hooks / hook.folder_name, entries[hook.name]
+        if hook.packages_folder and not has_all_packages(home, entry):
+            name = packages_folder_of(hook.folder_name, entry.packages_digest)
+            yield hook.packages_folder, home.installed_hooks / PACKAGES_FOLDER / name
         if not has_digest(target, hook.digest):
             yield _copy_whole(hook, place / hook.folder_name), target
     for skill in change.skills:
@@ -193,17 +196,18 @@ def has_all_packages(home: Home, entry: InstalledHook) -> bool:
 
 def has_installed_packages(home: Home, entry: InstalledHook) -> bool:
     """The same, as far as is known how they were: an earlier version did not write it down."""
-    folder = home.installed_hooks / PACKAGES_FOLDER / Path(entry.path).name
-    return has_packages(folder, entry.packages_digest) and (folder.is_dir() or not entry.packages)
+    folder = find_packages(home.installed_hooks, entry)
+    return has_packages(folder, entry.packages_digest) and bool(folder or not entry.packages)
 
 
 def remove_unused(home: Home) -> None:
     """The folders that the lock does not name, or no longer; not those of an entry that cannot be read."""
     lock = _read_lock(home)
-    named, unreadable = {Path(one.path).name for _, one in lock.list()}, dict(lock.list_unreadable())
+    hooks, unreadable = [one for _, one in lock.list()], dict(lock.list_unreadable())
+    named = {home.own_folder / one.path for one in hooks} | {find_packages(home.installed_hooks, one) for one in hooks}
     for place in (home.installed_hooks, home.installed_hooks / PACKAGES_FOLDER):
         for folder in place.glob("*@*"):
-            if folder.name not in named and folder.name.rpartition("@")[0] not in unreadable:
+            if folder not in named and folder.name.rpartition("@")[0] not in unreadable:
                 remove_tree(folder)
     # An earlier version laid a skill out as NAME, and not in NAME@DIGEST.
     skills = [home.own_folder / one.path for _, one in lock.list_skills()]

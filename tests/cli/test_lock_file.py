@@ -12,12 +12,13 @@ import pytest
 
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.installer.lock_file import has_all_packages, open_workspace
 from gateway.testing import GatewayProcess
 from tests.installer.archives import HANDLER, put
 
 pytestmark = pytest.mark.process
 
-# The command line, killed where it is about to move something for the time of this number.
+# Killed where it is about to move something for the time of this number.
 CUT = """
 import os, signal, sys
 left = int(sys.argv.pop(1))
@@ -28,8 +29,21 @@ def count(event, _):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(count)
-from gateway.cli import main
-sys.exit(main())
+"""
+COMMAND_LINE = "from gateway.cli import main; sys.exit(main())"
+# Other packages of a hook that stays as it is.
+OTHER_PACKAGES = """
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from gateway.config.home import Home
+from gateway.installer.fetched_hook import read_hook
+from gateway.installer.lock_file import InstalledChange, change_installed, open_workspace
+home, folder, packages = Home(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
+with open_workspace(home) as work:
+    place = shutil.copytree(packages, work / "packages")
+    hook = replace(read_hook(folder), packages=(packages.name,), packages_folder=place)
+    change_installed(home, InstalledChange(hooks=[hook]), work)
 """
 SKILL = "---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n"
 GUARD = "description: Shouts\nintercepts: [llm:after]\n"
@@ -53,10 +67,10 @@ def many(tmp_path: Path, gateway: GatewayProcess) -> Path:
     return frozen
 
 
-def cut(gateway: GatewayProcess, *words: str) -> Iterator[bool]:
-    """The command, killed at one step after the other; at last it comes to its end."""
+def cut(gateway: GatewayProcess, *words: str, program: str = COMMAND_LINE) -> Iterator[bool]:
+    """The program, killed at one step after the other; at last it comes to its end."""
     for step in range(1, 60):
-        command = [sys.executable, "-c", CUT, str(step), *words]
+        command = [sys.executable, "-c", CUT + program, str(step), *words]
         done = subprocess.run(command, env=gateway.environ, capture_output=True, text=True, check=False)
         assert done.returncode in (0, -9), done.stderr
         yield done.returncode == 0
@@ -96,6 +110,29 @@ def test_a_skill_whose_update_is_killed_is_the_old_one_or_the_new_one(gateway: G
         seen.append("Pour it." in (gateway.home.own_folder / found.path / "SKILL.md").read_text())
         assert seen[-1] or not is_over
     assert set(seen) == {False, True}
+
+
+@pytest.mark.row("T25")
+@pytest.mark.parametrize("is_older", [False, True], ids=["", "laid out by an earlier version"])
+def test_a_hook_whose_packages_are_exchanged_has_the_old_or_the_new_ones(
+    gateway: GatewayProcess, tmp_path: Path, is_older: bool
+) -> None:
+    greet = put(tmp_path / "greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": HANDLER})
+    old, new = (put(tmp_path / name, {"words.py": name}) for name in ("words==1", "words==2"))
+    *_, is_over = cut(gateway, str(gateway.home.root), str(greet), str(old), program=OTHER_PACKAGES)
+    assert is_over
+    if is_older:
+        (folder,) = gateway.home.installed_hooks.glob(".packages/*")
+        folder.rename(folder.with_name(folder.name.rpartition("-")[0]))
+    seen = list[str]()
+    for _ in cut(gateway, str(gateway.home.root), str(greet), str(new), program=OTHER_PACKAGES):
+        ((_, entry),) = HooksLock(gateway.home.hooks_lock).list()
+        assert has_all_packages(gateway.home, entry)
+        seen += entry.packages
+    assert [*dict.fromkeys(seen)] == ["words==1", "words==2"]
+    with open_workspace(gateway.home):  # which clears up
+        (folder,) = gateway.home.installed_hooks.glob(".packages/*")
+    assert (folder / "words.py").read_text() == "words==2"
 
 
 def test_a_skill_that_an_earlier_version_installed_is_brought_up_to_date(

@@ -121,6 +121,12 @@ class HooksLock:
             if isinstance(one, InstalledHook):
                 yield name, one
 
+    def get(self, name: str) -> InstalledHook | None:
+        """What it says of the hook of this name; nothing also where that cannot be read."""
+        self._follow()
+        entry = self._entries.get(name)
+        return entry if isinstance(entry, InstalledHook) else None
+
     def list_skills(self) -> Iterator[tuple[str, InstalledSkill]]:
         """Likewise."""
         self._follow()
