@@ -7,9 +7,10 @@ one cannot be passed off as new: each index is known with the last number that w
 import datetime
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 import msgspec
@@ -76,6 +77,37 @@ def set_indexes(home: Home, indexes: Iterable[IndexRecord]) -> None:
     """These are known from now on, besides the one that comes with the gateway."""
     kept = IndexFile(indexes=tuple(one for one in indexes if one.key))
     write_atomically(home.hook_indexes, msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
+
+
+class IndexReader:
+    """The indexes in one command: each is read once, and one that does not answer is waited for once."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
+        self.home, self._environ = home, environ
+        self._found: dict[str, tuple[IndexRecord, HookIndex | HookError]] = {}
+
+    def list(self, work: Path, address: str = "") -> Iterator[tuple[IndexRecord, HookIndex | HookError]]:
+        """All of them, or the one of this address; in place of one that does not count, why."""
+        for known in list_indexes(self.home):
+            if address in ("", known.address):
+                yield self._read(known, work)
+
+    def read(self, known: IndexRecord, work: Path) -> tuple[IndexRecord, HookIndex]:
+        """HookError: it does not count."""
+        seen, index = self._read(known, work)
+        if isinstance(index, HookError):
+            raise index
+        return seen, index
+
+    def _read(self, known: IndexRecord, work: Path) -> tuple[IndexRecord, HookIndex | HookError]:
+        if known.address not in self._found:
+            place = work / f"index-{len(self._found)}"
+            place.mkdir()
+            try:
+                self._found[known.address] = load_index(self.home, known, place, self._environ)
+            except HookError as error:
+                self._found[known.address] = known, error
+        return self._found[known.address]
 
 
 def load_index(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[IndexRecord, HookIndex]:
@@ -149,37 +181,44 @@ def is_listed_name(text: str) -> bool:
     return bool(NAME.match(text))
 
 
-def find_listed(
-    kind: Kind, name: str, home: Home, work: Path, environ: Mapping[str, str], address: str = ""
-) -> tuple[IndexRecord, ListedHook | ListedSkill]:
+class ListedEntry(NamedTuple):
+    """What an index has under a name. `unread`: why others could not be looked at."""
+
+    known: IndexRecord
+    entry: ListedHook | ListedSkill
+    unread: Sequence[str] = ()
+
+
+def find_listed(indexes: IndexReader, kind: Kind, name: str, work: Path, address: str = "") -> ListedEntry:
     """What has this name, and the index that has it. `address`: of the only index that is asked.
 
     Raises:
         HookError: none has it, or several have different ones; or that index was not added, or does not count.
     """
     if address:
-        address = find_index(home, name, address).address
-    found, wrong, names = list[tuple[IndexRecord, ListedHook | ListedSkill]](), list[str](), set[str]()
+        address = find_index(indexes.home, name, address).address
+    found, names = list[tuple[IndexRecord, ListedHook | ListedSkill]](), set[str]()
+    wrong, unread = list[str](), list[str]()
     other: Kind = "skill" if kind == "hook" else "hook"
-    for known, index in load_indexes(home, work, environ, address):
+    for known, index in indexes.list(work, address):
         if isinstance(index, HookError):
-            wrong.append(str(index))
+            unread.append(str(index))
             continue
         names |= index.of(kind).keys()
         if name in index.of(kind):
             found.append((known, index.of(kind)[name]))
         elif name in index.of(other):
             wrong.append(f"{known.address} has a {other} of that name: hermes-gateway {other}s install {name}")
-    if address and wrong:
-        raise HookError("\n".join(wrong))
+    if address and (wrong or unread):
+        raise HookError("\n".join((*unread, *wrong)))
     if not found:
         what = f"{address} has no {kind} {name}" if address else f"no index has such a {kind}: {name}"
         what += suggest_name(name, names)
-        raise HookError("\n".join((what, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
+        raise HookError("\n".join((what, *unread, *wrong, f"look for others: hermes-gateway {kind}s search WORD")))
     if len({entry.digest for _, entry in found}) > 1:
         places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
         raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
-    return found[0]
+    return ListedEntry(*found[0], unread)
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
@@ -210,19 +249,6 @@ def is_own_index(home: Home, address: str) -> bool:
     is_added = any(one.key and one.address == address for one in list_indexes(home))
     is_called_so = address.startswith("/") and Path(address).parts[-2:] == OWN_INDEX.parts[-2:]
     return is_called_so and OWN_INDEX.is_file() and not is_added
-
-
-def load_indexes(
-    home: Home, work: Path, environ: Mapping[str, str], address: str = ""
-) -> Iterator[tuple[IndexRecord, HookIndex | HookError]]:
-    """All of them, or the one of this address; in place of one that does not count, why."""
-    for number, known in enumerate(one for one in list_indexes(home) if address in ("", one.address)):
-        place = work / f"index-{number}"
-        place.mkdir()
-        try:
-            yield load_index(home, known, place, environ)
-        except HookError as error:
-            yield known, error
 
 
 def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> HookSource:

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -54,16 +55,29 @@ def publisher(tmp_path: Path, gateway: GatewayProcess) -> Publisher:
     return publisher
 
 
+@dataclass(frozen=True)
+class WebHost:
+    """Where a publisher's folder is served; `asked`: for what."""
+
+    url: str
+    asked: list[str]
+
+
 @pytest.fixture
-def server(publisher: Publisher) -> Iterator[str]:
+def server(publisher: Publisher) -> Iterator[WebHost]:
+    asked = list[str]()
+
     class Quiet(SimpleHTTPRequestHandler):
+        def log_request(self, *_args: object) -> None:
+            asked.append(self.path)
+
         def log_message(self, *_args: object) -> None:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(publisher.folder))) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield WebHost(f"http://127.0.0.1:{server.server_port}", asked)
         server.shutdown()
         thread.join()
 
@@ -119,7 +133,7 @@ def test_what_comes_with_the_gateway_is_found_without_any_index(gateway: Gateway
 @pytest.mark.row("T25")
 @pytest.mark.parametrize("kind", ["git", "git archive", "web"])
 def test_it_lies_in_a_repository_or_on_any_web_host(
-    gateway: GatewayProcess, publisher: Publisher, server: str, kind: str
+    gateway: GatewayProcess, publisher: Publisher, server: WebHost, kind: str
 ) -> None:
     if kind == "git archive":
         publisher.publish("greet", None, "--archive")
@@ -127,7 +141,7 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
         commit(publisher.folder, {})
         address = f"git+file://{publisher.folder}#index.json"
     else:
-        address = f"{server}/index.json"
+        address = f"{server.url}/index.json"
         add(gateway, publisher, address)
         folder = gateway.cli("hooks", "install", "greet", "--yes")
         assert (folder.returncode, f"{address} names the folder ./greet" in folder.stderr) == (1, True), folder.stderr
@@ -146,7 +160,7 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
         head, name = lock_of(gateway)["greet"]["commit"], "greet" if kind == "git" else "greet-1.0.0.tar.gz"
         assert source == f"git+file://{publisher.folder}@{head}#{name}"
     else:
-        assert source == f"{server}/greet-1.0.0.tar.gz"
+        assert source == f"{server.url}/greet-1.0.0.tar.gz"
 
 
 def test_an_update_comes_by_the_index_alone(gateway: GatewayProcess, publisher: Publisher, tmp_path: Path) -> None:
@@ -193,6 +207,24 @@ def test_an_index_that_does_not_count_keeps_no_other_hook_from_its_update(
     assert (gateway.home.own_folder / lock_of(gateway)["wave"]["path"] / "handler.py").read_text() != HANDLER
     told = json.loads(gateway.cli("hooks", "update", "--check", "--json").stdout)
     assert (told["updated"], told["left"], [*told["failed"]]) == ([], [], ["greet"])
+
+
+def test_an_index_is_read_once_in_a_command_and_named_where_it_cannot_be(
+    gateway: GatewayProcess, publisher: Publisher, server: WebHost
+) -> None:
+    for name in ("greet", "wave"):
+        publisher.publish(name, None, "--archive")
+    address = add(gateway, publisher, f"{server.url}/index.json")
+    for name in ("greet", "wave"):
+        assert gateway.cli("hooks", "install", name, "--yes").returncode == 0
+    publisher.file.unlink()
+    for words in (("hooks", "update", "--yes"), ("hooks", "outdated")):
+        server.asked.clear()
+        told = gateway.cli(*words)
+        assert server.asked == ["/index.json.sig", "/index.json"]
+        assert (told.stdout + told.stderr).count(address) == 2, told
+    found = gateway.cli("hooks", "install", "tool-approval", "--yes")
+    assert (found.returncode, f"! {address}" in found.stderr) == (0, True), found.stderr
 
 
 def test_what_came_with_another_installation_of_the_gateway_is_found_in_this_one(

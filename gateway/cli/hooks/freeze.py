@@ -31,11 +31,11 @@ from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind, ListedHook, ListedSkill
 from gateway.installer.indexes import (
+    IndexReader,
     IndexRecord,
     find_listed,
     is_own_index,
     list_indexes,
-    load_index,
     make_listed_source,
 )
 from gateway.installer.lock_file import (
@@ -86,10 +86,11 @@ def sync(args: argparse.Namespace, home: Home) -> int:
     wanted, wanted_skills = dict(frozen.list()), dict(frozen.list_skills())
     gone, gone_skills = sorted(there.keys() - wanted.keys()), sorted(there_skills.keys() - wanted_skills.keys())
     removed = [*gone, *gone_skills]
+    indexes = IndexReader(home, get_process_environment())
     with open_workspace(home) as work:
         with show_progress("fetching what is not here"):
-            new = [*list_missing("hook", wanted, there, home, work)]
-            new_skills = [*list_missing("skill", wanted_skills, there_skills, home, work)]
+            new = [*list_missing("hook", wanted, there, indexes, work)]
+            new_skills = [*list_missing("skill", wanted_skills, there_skills, indexes, work)]
             hooks = [fetch_frozen(one, work) for one in new]
             skills = [fetch_frozen_skill(one, work) for one in new_skills]
         missing: list[MissingEntry[InstalledHook] | MissingEntry[InstalledSkill]] = [*new, *new_skills]
@@ -174,15 +175,15 @@ class MissingEntry(Generic[Entry]):
 
 
 def list_missing(
-    kind: Kind, wanted: Mapping[str, Entry], there: Mapping[str, Entry], home: Home, work: Path
+    kind: Kind, wanted: Mapping[str, Entry], there: Mapping[str, Entry], indexes: IndexReader, work: Path
 ) -> Iterator[MissingEntry[Entry]]:
     for name, frozen in wanted.items():
-        if is_installed(home, frozen, there.get(name)):
+        if is_installed(indexes.home, frozen, there.get(name)):
             continue
         own = find_place(work, kind, name)
         own.mkdir(mode=0o700, parents=True)
-        missing = check_index(kind, name, frozen, home, own)
-        if not is_installed(home, missing.entry, there.get(name)):
+        missing = check_index(kind, name, frozen, indexes, own)
+        if not is_installed(indexes.home, missing.entry, there.get(name)):
             yield missing
         elif missing.doubt:
             print_note(f"! {missing.doubt}")
@@ -207,20 +208,20 @@ def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
     return (wanted.digest, wanted.source, wanted.index) == (there.digest, there.source, there.index)
 
 
-def check_index(kind: Kind, name: str, frozen: Entry, home: Home, work: Path) -> MissingEntry[Entry]:
+def check_index(kind: Kind, name: str, frozen: Entry, indexes: IndexReader, work: Path) -> MissingEntry[Entry]:
     """With the index by which it came, if that says so itself: updates come by it, and the file may be a stranger's.
 
     Raises:
         HookError: that index does not count now.
     """
-    if is_own_index(home, frozen.index):
-        known, listed = find_listed(kind, name, home, work, get_process_environment(), frozen.index)
+    if is_own_index(indexes.home, frozen.index):
+        known, listed, _ = find_listed(indexes, kind, name, work, frozen.index)
         return MissingEntry(name, set_origin(frozen, known, listed))
     if not frozen.index:
         return MissingEntry(name, frozen)
-    added = [one for one in list_indexes(home) if one.address == frozen.index]
+    added = [one for one in list_indexes(indexes.home) if one.address == frozen.index]
     for record in added:
-        known, index = load_index(home, record, work, get_process_environment())
+        known, index = indexes.read(record, work)
         listed_now = index.of(kind).get(name)
         if listed_now and listed_now.digest == frozen.digest:
             return MissingEntry(name, set_origin(frozen, known, listed_now))

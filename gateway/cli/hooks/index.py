@@ -18,10 +18,10 @@ from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind, ListedHook, ListedSkill, add_listed
 from gateway.installer.indexes import (
     OWN_INDEX,
+    IndexReader,
     IndexRecord,
     list_indexes,
     load_index,
-    load_indexes,
     set_indexes,
 )
 from gateway.installer.lock_file import open_workspace
@@ -89,7 +89,7 @@ def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> Non
     """By a word in name or description; one that does not count says why, and keeps no other from being searched."""
     found: list[tuple[str, IndexRecord, ListedHook | ListedSkill]] = []
     with open_workspace(home) as work:
-        for known, index in load_indexes(home, work, get_process_environment()):
+        for known, index in IndexReader(home, get_process_environment()).list(work):
             if isinstance(index, HookError):
                 print_note(f"! {index}")
                 continue

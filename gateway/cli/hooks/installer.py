@@ -29,7 +29,7 @@ from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.index_file import Kind
-from gateway.installer.indexes import find_listed, is_listed_name, is_own_index, make_listed_source
+from gateway.installer.indexes import IndexReader, find_listed, is_listed_name, is_own_index, make_listed_source
 from gateway.installer.lock_file import (
     InstalledChange,
     change_installed,
@@ -76,8 +76,9 @@ class Installer(ABC, Generic[Entry, Fetched]):
 
     KIND: ClassVar[Kind]
 
-    def __init__(self, args: argparse.Namespace, home: Home) -> None:
+    def __init__(self, args: argparse.Namespace, home: Home, indexes: IndexReader | None = None) -> None:
         self.args, self.home = args, home
+        self.indexes = indexes or IndexReader(home, get_process_environment())
         prepare_home(home)
         if args.json and not (getattr(args, "yes", True) or getattr(args, "check", False)):
             raise HookError(NOBODY_ASKED)
@@ -283,7 +284,9 @@ def fetch_listed(installer: Installer[Entry, Fetched], name: str, work: Path, ad
         HookError: none has, or what lies there is not what it says.
     """
     with show_progress("reading the indexes"):
-        known, entry = find_listed(installer.KIND, name, installer.home, work, get_process_environment(), address)
+        known, entry, unread = find_listed(installer.indexes, installer.KIND, name, work, address)
+    for why in unread:
+        print_note(f"! {why}")
     found = fetch_shown(installer, make_listed_source(known, entry), work)
     if (found.name, found.digest) != (name, entry.digest):
         what = f"{name}: what lies at {found.source} is not what {known.address} names"

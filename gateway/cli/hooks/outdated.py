@@ -50,7 +50,8 @@ class OutdatedEntry:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    hooks, skills = [*find_outdated(HookInstaller(args, home))], [*find_outdated(SkillInstaller(args, home))]
+    installer = HookInstaller(args, home)
+    hooks, skills = [*find_outdated(installer)], [*find_outdated(SkillInstaller(args, home, installer.indexes))]
     if args.json:
         show_json({"outdated": [one.to_fields() for one in hooks], "skills": [one.to_fields() for one in skills]})
         return
