@@ -6,11 +6,13 @@ from types import ModuleType
 
 import pytest
 
+from gateway import hooks
 from gateway.cli.hooks.new import find_points, render_files
-from gateway.events.catalogue import EVENT_SPECS, list_matching_events, make_sample
+from gateway.events.catalogue import EVENT_SPECS, context_name_of, list_matching_events, make_sample
 from gateway.testing import call
 from tests.installer.archives import put
 
+CONTEXTS = {*re.findall(r"^class (\w+)", Path(hooks.__file__).with_name("contexts.pyi").read_text(), re.MULTILINE)}
 DECIDED = [name for name, spec in EVENT_SPECS.items() if spec.outcomes or spec.writable]
 DECIDES = "from gateway.hooks import {outcome}\n\n\ndef handle(event_type, context):\n    raise {outcome}('because')\n"
 
@@ -29,7 +31,36 @@ def named_in(text: str, pattern: str) -> list[str]:
 
 @pytest.mark.parametrize("event", EVENT_SPECS)
 def test_a_hook_that_observes_is_told_of_its_sample(event: str, tmp_path: Path) -> None:
-    run_plain_test(put(tmp_path / "greet", render_files("greet", [event], [], "python")))
+    files = render_files("greet", [event], [], "python")
+    run_plain_test(put(tmp_path / "greet", files))
+    assert named_in(files["handler.py"], "contexts import (.*)") == [context_name_of(event)]
+    assert context_name_of(event) in CONTEXTS
+
+
+@pytest.mark.parametrize(
+    ("events", "intercepts", "contexts", "field"),
+    [
+        (["agent:start", "agent:end"], [], ["AgentEnd", "AgentStart"], "message"),
+        (["agent:end"], ["tool:before"], ["AgentEnd", "ToolBefore"], "session_id"),
+        (["command:new", "command:stop"], [], ["Command"], "command"),
+        (["schedule:greet", "webhook:greet"], [], ["Schedule", "Webhook"], "id"),
+        (["agent:end", "my:event"], [], ["Context"], "id"),
+        (["tool:*", "llm:*"], [], ["Context"], "session_id"),
+    ],
+)
+def test_the_types_of_a_hook_are_those_of_all_its_events(
+    events: list[str], intercepts: list[str], contexts: list[str], field: str
+) -> None:
+    source = render_files("greet", events, intercepts, "python")["handler.py"]
+    assert named_in(source, "contexts import (.*)") == contexts
+    assert f'context: "{" | ".join(contexts)}"' in source
+    assert f'context.get("{field}")' in source
+    assert {*contexts} <= CONTEXTS
+    typed = render_files("greet", events, intercepts, "typescript")["hook.ts"]
+    assert re.search(rf"^  {field}: ", typed, re.MULTILINE)
+    assert ("[field: string]: unknown;" in typed) is (contexts == ["Context"])
+    if events == ["agent:start", "agent:end"]:
+        assert "\n  response?: string;\n" in typed
 
 
 @pytest.mark.parametrize("event", DECIDED)

@@ -1,11 +1,12 @@
 """`hooks new`: a folder that works at once, with a sample event and tests; in the home or in one's own repository."""
 
 import argparse
+import itertools
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.events.catalogue import (
 from gateway.events.fields import COMMON_FIELDS, EventSpec
 from gateway.hooks.folders.manifest_schema import SCHEMA_FILE, build_manifest_schema
 
+MOST_CONTEXTS = 4  # classes that are named one by one
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
 PREFERRED_FIELDS = (
     "message",
@@ -154,10 +156,10 @@ def find_points(name: str) -> list[EventSpec]:
 def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> Mapping[str, str]:
     """The texts of a new hook by their files, that of the program first."""
     heard = list_matching_events([*intercepts, *events])
-    event = heard[0]
-    fields = {
-        key: value for key, value in make_sample(event).items() if key not in {field.name for field in COMMON_FIELDS}
-    }
+    event, samples = heard[0], [*map(make_sample, heard)]
+    fields = {key: value for key, value in samples[0].items() if key not in {field.name for field in COMMON_FIELDS}}
+    shared = [field for field in fields if all(field in sample for sample in samples)]
+    contexts = choose_contexts(heard)
     outcomes = sorted(
         {outcome.capitalize() for each in intercepts for one in find_points(each) for outcome in one.outcomes}
     )
@@ -166,11 +168,12 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
     given: dict[str, Any] = {
         "name": name,
         "event": event,
-        "field": choose_field(event, fields, bool(intercepts)),
+        "field": choose_field(shared, list_writable(intercepts)),
         "comment": describe_answer(intercepts, outcomes, lang),
         "imports": f"\nfrom gateway.hooks import {', '.join(outcomes)}  # noqa: F401\n" if outcomes else "",
-        "context": context_name_of(event) if len(heard) == 1 and get_event_spec(event) else "Context",
-        "fields": "\n".join(list_field_types(event, fields)),
+        "contexts": ", ".join(contexts),
+        "context": " | ".join(contexts),
+        "fields": "\n".join(list_field_types(heard)),
     }
     return {
         PROGRAMS[lang]: SOURCES[lang].format(**given),
@@ -181,12 +184,17 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
     }
 
 
-def choose_field(event: str, fields: Mapping[str, Any], decides: bool) -> str:
-    """The one that the hook prints first; of an event on which it decides, one that it can change."""
-    known = get_event_spec(event)
-    writable = known.writable if decides and known else frozenset[str]()
+def choose_contexts(heard: Sequence[str]) -> list[str]:
+    """The classes of what it is given, one for each event; of one that is not ours, and of many, that of all events."""
+    specs = [get_event_spec(event) for event in heard]
+    names = sorted({context_name_of(spec.name) for spec in specs if spec})
+    return names if all(specs) and len(names) <= MOST_CONTEXTS else ["Context"]
+
+
+def choose_field(fields: Sequence[str], writable: Collection[str]) -> str:
+    """The one that the hook prints first: of those that all its events have, one that it can change."""
     wanted = [field for field in PREFERRED_FIELDS if field in fields]
-    return next(filter(writable.__contains__, (*wanted, *fields)), wanted[0] if wanted else "id")
+    return next((field for field in (*wanted, *fields) if field in writable), wanted[0] if wanted else "id")
 
 
 def list_writable(intercepts: Sequence[str]) -> list[str]:
@@ -206,14 +214,29 @@ def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str],
     return "\n".join([*lines, *STARTED_BY[lang]]) + "\n"
 
 
-def list_field_types(event: str, fields: Mapping[str, Any]) -> Iterator[str]:
-    """What the event has, a line each."""
-    known = get_event_spec(event)
-    listed = [(field.name, field.type) for field in known.all_fields if not field.live] if known else []
-    for field, kind in listed or [(field, "any") for field in (*fields, "id")]:
-        bare = kind.removesuffix("?").removesuffix("[]")
-        many = "[]" if "[]" in kind else ""
-        yield f"  {field}: {TYPESCRIPT_TYPES[bare]}{many}{' | null' if kind.endswith('?') else ''};"
+def list_field_types(heard: Sequence[str]) -> Iterator[str]:
+    """What its events have, a line each: what one of them lacks may be missing. Of many, what all of them have."""
+    specs = [get_event_spec(event) for event in heard]
+    known = [spec.all_fields for spec in specs if spec]
+    types: dict[str, list[str]] = {}
+    for field in itertools.chain(*known):
+        if not field.live:
+            types.setdefault(field.name, []).append(field.type)
+    is_many = not all(specs) or len(specs) > MOST_CONTEXTS
+    for name, kinds in types.items():
+        if len(kinds) == len(specs) or not is_many:
+            yield f"  {name}{'' if len(kinds) == len(specs) else '?'}: {write_type(kinds)};"
+    if not all(specs):
+        yield "  id: string;"
+    if is_many:
+        yield "  [field: string]: unknown;"
+
+
+def write_type(kinds: Sequence[str]) -> str:
+    """What is one of these kinds of the catalogue, in TypeScript."""
+    bare = (kind.removesuffix("?") for kind in kinds)
+    types = dict.fromkeys(f"{TYPESCRIPT_TYPES[one.removesuffix('[]')]}{'[]' * one.endswith('[]')}" for one in bare)
+    return " | ".join([*types, *(["null"] if any(kind.endswith("?") for kind in kinds) else [])])
 
 
 def describe_answer(intercepts: Sequence[str], outcomes: Sequence[str], lang: str) -> str:

@@ -5,7 +5,7 @@ PYTHON = '''"""What this hook does, in one sentence."""
 from typing import TYPE_CHECKING
 {imports}
 if TYPE_CHECKING:
-    from gateway.hooks.contexts import {context}
+    from gateway.hooks.contexts import {contexts}
 
 
 def handle(event_type: str, context: "{context}") -> None:
