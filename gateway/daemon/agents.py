@@ -91,7 +91,7 @@ class Agents:
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
         placed, wrong = find_skills([home.skills])
         installed, left_out = find_installed_skills(home, placed)
-        self._skills, self.findings = (*placed, *installed), (*wrong, *left_out)
+        self.skills, self.findings = (*placed, *installed), (*wrong, *left_out)
         roots = [home.path(root) for root in settings.tools.roots]
         named = (settings.main, *settings.agents.values())
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
@@ -151,7 +151,7 @@ class Agents:
         wanted = self._named[name]
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
-        tools, skills, agents, sources = self._tools, self._skills, below, choose_sources(self._sources, wanted.tools)
+        tools, skills, agents, sources = self._tools, self.skills, below, choose_sources(self._sources, wanted.tools)
         if self._settings_of(model).provider == DEMO_PROVIDER:  # it knows its own tools alone
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
@@ -231,7 +231,7 @@ class Agents:
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
-        skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
+        skills = [home.skills, *(skill.folder for skill in self.skills)]  # one may be a link that leads elsewhere
         settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]

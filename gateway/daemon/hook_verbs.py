@@ -114,6 +114,7 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
     webhooks = list_gateway_webhooks(gateway)
     return {
         "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
+        "unused": [str(one) for one in gateway.list_unused_hooks()],
         "count": len(known),
         "calls": sum(one.calls for one in known),
         "failures": sum(one.failures for one in known),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from gateway.agent.skills import FILE, Skill, read_skill
+from gateway.agent.skills import FILE, Skill, find_skills, read_skill
 from gateway.config.home import Home
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.trusted_copy import has_digest
@@ -30,6 +30,12 @@ def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Sk
         elif skill := read_skill(folder, findings):
             found.append(skill)
     return tuple(found), tuple(findings)
+
+
+def list_skills(home: Home) -> tuple[Skill, ...]:
+    """All that can be learnt."""
+    placed, _ = find_skills([home.skills])
+    return (*placed, *find_installed_skills(home, placed)[0])
 
 
 def find_skill_folder(home: Home, folder: Path) -> Path:

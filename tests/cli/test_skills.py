@@ -226,6 +226,16 @@ def test_who_takes_a_skill_for_a_hook_is_told_so(gateway: GatewayProcess, coffee
     assert "hermes-gateway skills remove coffee" in gateway.cli("hooks", "remove", "coffee").stderr
 
 
+def test_a_hook_and_a_skill_s_hook_of_one_name_are_told_before_a_yes(gateway: GatewayProcess, coffee: Path) -> None:
+    gateway.cli("skills", "install", str(coffee), "--yes")
+    told = gateway.cli("hooks", "install", str(coffee / "hooks" / "loud"), "--yes")
+    assert "! it stands in for the hook of this name that the skill coffee brings: " in told.stdout
+    gateway.cli("skills", "remove", "coffee")
+    there = gateway.home.own_folder / json.loads(gateway.home.hooks_lock.read_text())["hooks"]["loud"]["path"]
+    told = gateway.cli("skills", "install", str(coffee))
+    assert f"! its hook loud does not run: {there} stands in for it" in told.stdout
+
+
 def test_what_is_frozen_has_the_skills_too(gateway: GatewayProcess, coffee: Path, tmp_path: Path) -> None:
     gateway.cli("skills", "install", str(coffee), "--yes")
     frozen = tmp_path / "frozen.json"

@@ -1,7 +1,11 @@
 """A skill's own hooks in a running gateway: they live while it is loaded, for the conversations that have it."""
 
+import json
+import shutil
+
 import pytest
 
+from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -94,3 +98,31 @@ def test_a_skills_hook_never_stands_in_for_one_of_the_same_name(gateway):
     assert said(gateway, "one", "use coffee") == "quiet"
     assert said(gateway, "one") == "quiet"
     assert hooks(gateway) == []
+    assert unused(gateway) == [f"the hook loud of the skill coffee does not run: {gateway.home.hooks / 'loud'}"]
+
+
+def unused(gateway):
+    """Which hooks of skills do not run, as `hooks list` and `status` have it, with a gateway and without."""
+    alone = gateway.call("hooks.list")["unused"]
+    told = " ".join(gateway.cli("hooks", "list").stdout.split())
+    noted = " ".join(gateway.cli("status").stdout.split())
+    assert all(" ".join(one.split()) in told and " ".join(one.split()) in noted for one in alone)
+    return [one.partition(": warning: ")[2].partition(" stands in for it")[0] for one in alone]
+
+
+def test_hooks_of_skills_that_do_not_run_say_why_whoever_has_put_them_there(gateway):
+    """One is called as a hook that comes with the gateway, though that is off; two skills bring one of one name."""
+    assert unused(gateway) == []
+    folder = gateway.home.skills / "coffee"
+    for name in ("boot-md", "loud"):
+        hook = gateway.home.skills / "tea" / "hooks" / name
+        shutil.copytree(folder / "hooks" / "loud", hook)
+    (gateway.home.skills / "tea" / "SKILL.md").write_text(SKILL.replace("coffee", "tea"))
+    gateway.cli("reload")
+    built_in, both = unused(gateway)
+    assert built_in == f"the hook boot-md of the skill tea does not run: {BUILT_IN_FOLDER / 'boot-md'}"
+    where = "where somebody has the skill tea, too, whose"
+    assert both == f"the hook loud of the skill coffee does not run {where} {folder.parent / 'tea/hooks/loud'}"
+    listed = gateway.call("hooks.list")["unused"]
+    gateway.stop()
+    assert json.loads(gateway.cli("hooks", "list", "--all", "--json").stdout)["unused"] == listed

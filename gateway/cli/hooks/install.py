@@ -19,6 +19,8 @@ from gateway.cli.hooks.installer import (
 from gateway.cli.output import print_data, print_lines, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.installed_skills import list_skills
+from gateway.daemon.unused_hooks import list_skill_hooks
 from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
@@ -70,6 +72,11 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
 
     def show(self, found: FetchedHook) -> None:
         show_request(found)
+        for skill in list_skills(self.home):
+            for name, folder in list_skill_hooks(skill.folder):
+                if name == found.name:
+                    what = f"the hook of this name that the skill {skill.name} brings"
+                    print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
 
     def show_update(self, update: HookUpdate) -> None:
         now = update.now

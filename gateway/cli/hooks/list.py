@@ -21,14 +21,16 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb == "list" and args.all and not is_served(home):
         show_offline(args, home)
         return
-    hooks = read_hooks(home, "list", text=args.text, **wanted)["hooks"]
+    known = read_hooks(home, "list", text=args.text, **wanted)
+    hooks, unused = known["hooks"], known["unused"]
     shown = select_listed(hooks, args.all)
     if args.verb == "stats":
         show_stats(hooks, shown, as_json=args.json)
     elif args.json:
-        show_json({"hooks": hooks})
+        show_json({"hooks": hooks, "unused": unused})
     else:
         show_list(select_listed(hooks, is_all=False), home)
+        show_warnings(unused)
         show_own_hooks(hooks, "hermes-gateway hooks enable NAME")
 
 
@@ -51,7 +53,7 @@ def is_served(home: Home) -> bool:
 
 def show_offline(args: argparse.Namespace, home: Home) -> None:
     """What a gateway would have, when none runs: nobody has counted its calls."""
-
+    offline = importlib.import_module("gateway.cli.hooks.offline")
     hooks = [
         {
             "name": one.called,
@@ -62,14 +64,16 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
             "events": [*one.manifest.events] if one.manifest else [],
             "intercepts": [*one.manifest.intercepts] if one.manifest else [],
         }
-        for one in importlib.import_module("gateway.cli.hooks.offline").read_offline(home)
+        for one in offline.read_offline(home)
     ]
+    unused = offline.read_unused(home)
     if args.json:
-        show_json({"running": False, "hooks": hooks})
+        show_json({"running": False, "hooks": hooks, "unused": unused})
         return
     there = select_listed(hooks, is_all=False)
     rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
+    show_warnings(unused)
     show_own_hooks(hooks, "write into config.yaml hooks: {enabled: [NAME]}")
     print_note("no gateway is running: this is how they would be")
 
@@ -133,8 +137,12 @@ def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
         for finding in hook["findings"]
         if finding.replace(": error: ", ": ", 1) not in hook["reason"]
     )
-    for finding in dict.fromkeys(findings):
-        print_lines(to_one_line(f"! {finding}"), "", "yellow")
+    show_warnings(dict.fromkeys(findings))
+
+
+def show_warnings(findings: Iterable[str]) -> None:
+    for finding in findings:
+        print_lines(to_one_line(f"! {finding}", 1000), "", "yellow")
 
 
 def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_json: bool) -> None:

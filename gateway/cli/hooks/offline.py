@@ -17,6 +17,8 @@ from gateway.cli.hooks.check import find_folder, list_all
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_hook_environment, list_sources
+from gateway.daemon.installed_skills import list_skills
+from gateway.daemon.unused_hooks import list_unused_hooks
 from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest_keys import WrittenFor
@@ -54,6 +56,12 @@ def read_offline(home: Home) -> list[HookVersion]:
     """
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     return anyio.run(partial(_read_all, home, configuration))
+
+
+def read_unused(home: Home) -> list[str]:
+    """Which hooks of skills would not run, and why. ConfigError: as above."""
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    return [str(one) for one in list_unused_hooks(list_skills(home), list_sources(home, configuration))]
 
 
 async def _read_all(home: Home, configuration: Configuration) -> list[HookVersion]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from gateway.agent.skills import find_skills
+from gateway.cli.hooks.check import list_places
 from gateway.cli.hooks.index import run_publish, run_search
 from gateway.cli.hooks.install import show_request
 from gateway.cli.hooks.installer import (
@@ -35,6 +36,7 @@ from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import find_installed_skills
+from gateway.daemon.unused_hooks import find_other
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
@@ -104,6 +106,9 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
     def show(self, found: FetchedSkill) -> None:
         show_skill(found)
+        for hook in found.hooks:
+            if other := find_other(hook.name, list_places(self.home)):
+                print_data(to_one_line(f"! its hook {hook.name} does not run: {other} stands in for it"), "", "yellow")
 
     def show_update(self, update: SkillUpdate) -> None:
         now = update.now
