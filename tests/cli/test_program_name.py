@@ -26,6 +26,7 @@ def test_in_a_checkout_every_hint_says_how_it_is_called_there(tmp_path: Path) ->
         gateway.configure("")
         assert "./x run" in gateway.cli("status").stdout
         assert "start it with: ./x run" in gateway.cli("stop").stderr
+        assert " ./x " in gateway.cli("service", "status").stdout
         assert "usage: ./x hooks" in gateway.cli("hooks", "--help").stdout
         assert "try: ./x hooks --help" in gateway.cli("hooks", "lisst").stderr
         gateway.start()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from gateway.cli.output import print_note, print_text, show_fields, show_json
+from gateway.cli.program import apply_program_name
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import find_program
 from gateway.cli.service.systemd import SystemdService
@@ -85,5 +86,5 @@ def show_status(service: LaunchdService | SystemdService, *, as_json: bool) -> i
     if as_json:
         show_json({"running": is_running, **facts})
     else:
-        show_fields(facts.items())
+        show_fields((name, apply_program_name(fact)) for name, fact in facts.items())
     return int(ExitCode.OK if is_running else ExitCode.NOT_RUNNING)
