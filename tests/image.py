@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -110,9 +109,9 @@ def make_base(store: Store, place: Path) -> str:
 def build(store: Store, place: Path) -> dict[str, Any]:
     """What the image says of itself, from what git has of the commit."""
     tree, archive = place / "tree", place / "tree.tar"
-    ask("git", "-C", ROOT, "archive", "-o", archive, "HEAD")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tree, filter="data")
+    ask("git", "-C", ROOT, "-c", "tar.umask=0022", "archive", "-o", archive, "HEAD")
+    tree.mkdir()
+    ask("tar", "-x", "-p", "-f", archive, "-C", tree)
     base = make_base(store, place)
     certificates = "/etc/ssl/certs:/etc/ssl/certs:ro"
     store.build(tree, "localhost/gateway", "--network", "host", "--build-arg", f"BASE={base}", "-v", certificates)

@@ -105,9 +105,8 @@ def build(uv: str, place: Path, moment: str) -> Build:
     tree, into = place / "tree", place / "built"
     tree.mkdir(parents=True)
     archive = place / "tree.tar"
-    ask("git", "archive", "-o", archive, "HEAD")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tree, filter="data")
+    ask("git", "-c", "tar.umask=0022", "archive", "-o", archive, "HEAD")
+    ask("tar", "-x", "-p", "-f", archive, "-C", tree)
     options: list[str | Path] = [
         "--no-config",
         "--build-constraints",
