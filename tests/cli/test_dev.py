@@ -84,6 +84,8 @@ def test_a_save_counts_at_once_and_a_broken_one_changes_nothing(folder: Path, sh
         person.sees("The result is 42.")
         (folder / "handler.py").write_text("def broken(:\n")
         person.sees("shout would not run:")
+        (folder / "handler.py").write_text(HANDLER)
+        person.sees("shout is as it was before, and runs on")
         (folder / "handler.py").write_text(HANDLER.replace("6 * 7", "6 * 8"))
         person.sees("shout is loaded")
         person.type("hello again\r")

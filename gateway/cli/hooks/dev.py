@@ -113,12 +113,15 @@ class DevHook:
         with open_workspace(self._home) as work:
             hook = fetch_hook(parse_source(str(self.folder)), work, get_process_environment())
             if hook.digest == self._digest:
+                if self._wrong:
+                    print_note(f"{self.name} is as it was before, and runs on")
+                self._wrong = ""
                 return False
             if not self._digest:
                 show_request(hook)
             gone = [self.name] if self._digest and hook.name != self.name else []
             change_installed(self._home, InstalledChange(hooks=[hook], gone_hooks=gone), work)
-        self.name, self.manifest, self._digest = hook.name, hook.manifest, hook.digest
+        self.name, self.manifest, self._digest, self._wrong = hook.name, hook.manifest, hook.digest, ""
         return True
 
     def wants(self, event: str, fields: dict[str, Any]) -> bool:
