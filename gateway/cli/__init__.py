@@ -65,6 +65,12 @@ def _run_command(argv: list[str], umask: int) -> int:
     args.umask = umask
     try:
         return int(module.run(args, home) or ExitCode.OK)
+    except KeyError:
+        from gateway.cli.other_version import describe_other_version  # noqa: PLC0415 - seldom wanted
+
+        if not (other := describe_other_version(home)):
+            raise
+        raise GatewayError(other) from None
     except OSError as error:
         from gateway.cli.disk_room import describe_disk_error  # noqa: PLC0415 - seldom wanted
 

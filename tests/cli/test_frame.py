@@ -3,10 +3,13 @@
 import argparse
 import importlib
 import importlib.metadata
+import json
 import os
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +106,26 @@ def test_an_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
     assert first.startswith("hermes-gateway: no gateway is running for this home: ")
     assert str(Home(tmp_path / ".hermes").socket) in first
     assert second == "  start it with: hermes-gateway run"
+
+
+class OlderGateway(socketserver.StreamRequestHandler):
+    """Knows less of itself than is asked today."""
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            answer = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": {"version": "0.0.9"}}
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+def test_a_gateway_of_another_version_is_named_as_what_is_wrong(tmp_path: Path) -> None:
+    socket = Home(tmp_path / ".hermes").socket
+    socket.parent.mkdir(parents=True)
+    with socketserver.ThreadingUnixStreamServer(str(socket), OlderGateway) as older:
+        threading.Thread(target=older.serve_forever, daemon=True).start()
+        told = ask("status", home=tmp_path)
+        older.shutdown()
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith("hermes-gateway: the gateway that runs is 0.0.9, and this program is ")
 
 
 def test_a_relative_home_in_the_environment_is_refused(tmp_path: Path) -> None:
