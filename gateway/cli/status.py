@@ -52,7 +52,7 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
             ]
         )
     for trouble in () if as_json else attention:
-        print_lines(to_one_line(f"! {trouble}"), "")
+        print_remark("!", trouble)
     return int(ExitCode.NOT_RUNNING)
 
 
@@ -107,9 +107,14 @@ def show_status(facts: dict[str, Any]) -> None:
         if url := facts["webhooks"][0]["url"]:
             print_lines(to_one_line(f"called by POST {url.rpartition('/')[0]}/WEBHOOK"), "")
     for trouble in facts["attention"]:
-        print_lines(to_one_line(f"! {trouble}"), "")
+        print_remark("!", trouble)
     for notice in facts["notices"]:
-        print_lines(to_one_line(f"- {notice}"), "")
+        print_remark("-", notice)
+
+
+def print_remark(mark: str, text: str) -> None:
+    """In one line: what is wrong, and in its second line what helps."""
+    print_lines(to_one_line(f"{mark} {'; '.join(text.splitlines())}"), "")
 
 
 def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:

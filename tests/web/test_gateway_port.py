@@ -242,6 +242,7 @@ def test_a_port_that_is_taken_stops_nothing_and_is_said(tmp_path: Path) -> None:
         assert status["web"]["url"] == ""
         (line,) = [one for one in status["attention"] if one.startswith("web: ")]
         assert "is taken: Address already in use" in line
+        assert "Address already in use; set web.listen to another port" in gateway.cli("status").stdout
         doctor = gateway.cli("doctor")
         assert (doctor.returncode, "is taken" in doctor.stdout) == (1, True)
 
