@@ -97,9 +97,9 @@ async def test_people_see_no_difference(pair: Pair) -> None:
     await pair.shows("word3")
     assert not any("word19" in one.text for one in wire.shown), "it grows while it is written"
     assert wire.signs(ANN) > 0
-    await until(lambda: wire.reactions.get(slow) == ["🤔"], "being answered")
+    await until(lambda: wire.marks(slow) == ["🤔"], "being answered")
     await pair.shows("word19")
-    await until(lambda: wire.reactions.get(slow) == ["✅"], "answered")
+    await until(lambda: wire.marks(slow) == ["✅"], "answered")
     assert len(wire.shown) == 1
     assert pair.told("agent:end")
 
