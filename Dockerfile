@@ -20,8 +20,9 @@ RUN /tools/bin/uv pip install -q --no-deps --build-constraints bootstrap.lock . 
     && touch /opt/hermes-gateway/hermes-gateway-image
 ARG EXTRAS
 RUN [ -z "$EXTRAS" ] || /tools/bin/uv pip install -q -c requirements.lock --build-constraints bootstrap.lock ".[$EXTRAS]"
-# What debuggers read in the libraries is a tenth of the image; nothing here colours the code of programs, or is Windows.
+# What debuggers read in the libraries is a tenth of the image; nothing here tests them, colours code, or is Windows.
 RUN find /opt/hermes-gateway -name '*.so' -exec strip --strip-unneeded {} + \
+    && rm -r /opt/hermes-gateway/lib/python3*/site-packages/*/tests \
     && rm -r /opt/hermes-gateway/lib/python3*/site-packages/pygments/lexers \
     && rm -r /opt/hermes-gateway/lib/python3*/site-packages/discord/bin
 # For the packages of hooks, which lie in the volume: pip as it comes, packed, which is a seventh of it unpacked.
@@ -31,7 +32,7 @@ RUN cp /usr/share/python-wheels/pip-*.whl /opt/hermes-gateway/lib/pip.whl \
 FROM ${BASE}
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* /usr/lib/python3*/pydoc_data \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* /usr/lib/python3*/pydoc_data /usr/lib/python3*/test \
     && useradd --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin hermes-gateway \
     && install -d -o 10001 -g 10001 -m 700 /data
 COPY --from=build /opt/hermes-gateway /opt/hermes-gateway

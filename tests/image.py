@@ -233,7 +233,7 @@ def main() -> int:
             container = store.ask("from", "localhost/gateway")
             root = Path(store.ask("mount", container))
             size = measure(root)
-            print(f"built, {size / 1e6:.0f} MB ({time.monotonic() - begun:.0f} s)", flush=True)
+            print(f"built, {size / 1e6:.1f} MB ({time.monotonic() - begun:.0f} s)", flush=True)
             faults = try_out(root, config, Path(folder) / "log") if can_run() else []
             faults += [f"it is larger than {LARGEST / 1e6:.0f} MB"] if size > LARGEST else []
             store.ask("umount", container)
