@@ -66,7 +66,7 @@ def _run_command(argv: list[str], umask: int) -> int:
     try:
         return int(module.run(args, home) or ExitCode.OK)
     except KeyError:
-        from gateway.cli.other_version import describe_other_version  # noqa: PLC0415 - seldom wanted
+        from gateway.cli.status import describe_other_version  # noqa: PLC0415 - seldom wanted
 
         if not (other := describe_other_version(home)):
             raise

@@ -2,16 +2,18 @@
 
 import argparse
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gateway import __version__
 from gateway.cli import platform
 from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.daemon.home_lock import read_waiting
-from gateway.errors import ExitCode, NotRunning
+from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
@@ -159,3 +161,15 @@ def describe_intake(facts: dict[str, Any]) -> str:
     replies = sum(facts["backlog"]["replies"].values())
     owed = f"{format_count(facts['backlog']['sessions'], 'session')} and {format_count(replies, 'chat')} have work left"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
+
+
+def describe_other_version(home: Home) -> str:
+    """What to do about the one that runs; empty: it is of this version, or there is none."""
+    with suppress(GatewayError):
+        running = str(call_gateway(home.socket, "status", 5.0)["version"])
+        if running != __version__:
+            return (
+                f"the gateway that runs is {running}, and this program is {__version__}: they do not fit\n"
+                "start it again: hermes-gateway stop, and as it was started before"
+            )
+    return ""
