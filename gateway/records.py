@@ -451,11 +451,11 @@ def decode(data: bytes) -> JournalRecord:
     return _decoder.decode(data)
 
 
-async def read_readable(engine: Engine, pattern: str, after: int, limit: int) -> list[Record]:
+async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *, fresh: bool = True) -> list[Record]:
     """As the engine reads, but past what is damaged, which the engine's health names."""
     while True:
         try:
-            return await engine.read(pattern, after, limit)
+            return await engine.read(pattern, after, limit, fresh=fresh)
         except RecordDamage as damage:
             if damage.before:
                 return damage.before
@@ -463,10 +463,10 @@ async def read_readable(engine: Engine, pattern: str, after: int, limit: int) ->
 
 
 async def read_all(
-    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0
+    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, fresh: bool = True
 ) -> AsyncIterator[tuple[Record, RecordT]]:
     """Every record of this kind, in order, with what it holds."""
-    while page := await read_readable(engine, pattern, after, PAGE):
+    while page := await read_readable(engine, pattern, after, PAGE, fresh=fresh):
         for found in page:
             if isinstance(kept := decode(found.data), kind):
                 yield found, kept

@@ -142,11 +142,6 @@ class JournalLease:
         self._until = until  # nobody else has it before
 
     @property
-    def token(self) -> int:
-        """Another one where somebody else may have had it meanwhile."""
-        return self._lease.token
-
-    @property
     def is_certain(self) -> bool:
         """Asks whether nobody else can have it now."""
         return time.monotonic() < self._until

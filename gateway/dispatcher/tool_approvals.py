@@ -57,7 +57,7 @@ class ToolApprovals:
             kept.key
             for owner in self._owners(how)
             async for _, kept in records.read_all(
-                self.engine, record_subjects.hook_store_subject_of(owner), records.StoredValue
+                self.engine, record_subjects.hook_store_subject_of(owner), records.StoredValue, fresh=False
             )
         ]
 

@@ -185,10 +185,15 @@ class Engine(Protocol):
             EngineError: nothing was written, for instance because the disk is full.
         """
 
-    async def last(self, subject: str) -> Record | None: ...
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
+        """`fresh` as in `read`."""
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
         """Reads what matches, in the order of the sequences, beginning behind `after`.
+
+        It sees all whose append was acknowledged to anybody. Not `fresh`, it may see the journal as it was a moment
+        ago, but with all that we ourselves have written or heard of, be it by a delivery, a tail, a message, a lease
+        or a conflict. That is enough for who writes with `expect` afterwards, and for who looks since he was told to.
 
         Raises:
             RecordDamage: the disk has changed one of them.

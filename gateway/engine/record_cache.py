@@ -35,6 +35,10 @@ class RecordCache:
         self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
         self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
 
+    def begin(self, end: int) -> None:
+        """Nothing is known of what is up to this sequence, and all that comes behind it."""
+        self._floor = self.end = end
+
     def follow(self, appended: Iterable[Record], expiries: Mapping[int, float], removed: Iterable[int] = ()) -> None:
         """These stand in the journal, with the end of their time where they have one, and those no more."""
         for record in appended:

@@ -70,7 +70,7 @@ def put_words_before(session: Session, message: Message) -> Message:
 
 async def read_inbound(engine: Engine, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
-    found = await engine.read(record_subjects.session_subject_of("in", key), after, limit)
+    found = await engine.read(record_subjects.session_subject_of("in", key), after, limit, fresh=False)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 

@@ -77,7 +77,7 @@ class PlaceSender:
         if not self._journal.is_loaded:
             await self._journal.load()
         waiting = await self._platform.engine.read(
-            record_subjects.reply_pattern_of_place(self._place), self._journal.position.upto, PAGE_SIZE
+            record_subjects.reply_pattern_of_place(self._place), self._journal.position.upto, PAGE_SIZE, fresh=False
         )
         for record in waiting:
             await self._deliver(record)

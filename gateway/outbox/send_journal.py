@@ -95,7 +95,7 @@ class SendJournal:
         self._subject = record_subjects.send_subject_of(place)
 
     async def load(self) -> None:
-        self.position = position_from(await self._engine.last(self._subject))
+        self.position = position_from(await self._engine.last(self._subject, fresh=False))
         self.is_loaded = True
 
     def begin(self, out: int) -> None:

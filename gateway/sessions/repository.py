@@ -65,10 +65,14 @@ class SessionRepository:
         self._weight = 0
 
     async def open(self, key: str) -> Session:
-        """The session as the journal has it now; one that was never written has the sequence 0."""
+        """The session as the journal has it; one that was never written has the sequence 0.
+
+        What others wrote in this moment may be missing: an append behind it is a Conflict then, and who opens it after
+        that sees them.
+        """
         held = self._held.get(key)
         session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
-        async for newer in self._states(session):
+        async for newer in self._states(session, fresh=False):
             session = newer
         await self._keep(session, summarised)
         return session
@@ -103,7 +107,7 @@ class SessionRepository:
         """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""
         found: dict[str, Session] = {}
         deleted: tuple[MessageName, ...] = ()
-        async for session in self._states(Session(key)):
+        async for session in self._states(Session(key), fresh=True):
             deleted = session.deleted
             if not session.session_id:
                 found.clear()  # forgotten
@@ -117,10 +121,10 @@ class SessionRepository:
             name: msgspec.structs.replace(delete_words(one, deleted), deleted=deleted) for name, one in found.items()
         }
 
-    async def _states(self, session: Session) -> AsyncIterator[Session]:
+    async def _states(self, session: Session, *, fresh: bool) -> AsyncIterator[Session]:
         subject = record_subjects.session_subject_of("turn", session.key)
         while True:
-            page = await self._engine.read(subject, session.seq, PAGE)
+            page = await self._engine.read(subject, session.seq, PAGE, fresh=fresh)
             for record in page:
                 session = fold_record(session, record)
                 yield session

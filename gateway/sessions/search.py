@@ -248,7 +248,7 @@ class SessionSearch:
         while True:
             began = time.monotonic()
             after = await self._query(lambda index: index.upto)
-            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
             if not page:
                 self.progress.reached = after
                 return count

@@ -94,12 +94,12 @@ class MemoryEngine(LiveMessages):
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
 
-    async def last(self, subject: str) -> Record | None:
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
         check_subject(subject)
         self._expire()
         return self._log.get(self._last(subject))
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:  # noqa: ARG002 - it always is
         check_pattern(pattern)
         found = self.waiting(after, compile_patterns([pattern]))
         return list(islice(found, max(0, limit)))

@@ -17,33 +17,34 @@ KINDS = {
     f"{API}CONSUMER.MSG.NEXT.": "pull",
     API: "other call",
     "$JS.ACK.": "ack",
-    f"{JOURNAL}.d.": "note",
 }
 UNAWAITED = {"pull", "note", "rest of a batch"}  # nobody stands still until the server has answered
 
 
 @asynccontextmanager
-async def count_requests(url: str) -> AsyncIterator[Counter[str]]:
+async def count_requests(url: str, journal: str = JOURNAL) -> AsyncIterator[Counter[str]]:
     """What all clients of this server, or of those that it works with, ask of the journal from now on."""
     client = await nats.connect(url)
     counts: Counter[str] = Counter()
 
     async def hear(message: Msg) -> None:
-        if kind := find_kind(message):
+        if kind := find_kind(message, journal):
             counts[kind] += 1
 
     try:
         await client.subscribe(">", cb=hear)
-        await client.request(f"{API}STREAM.INFO.{JOURNAL}", b"{}")  # by then all servers know that we listen
+        await client.request(f"{API}STREAM.INFO.{journal}", b"{}")  # by then all servers know that we listen
         counts.clear()
         yield counts
     finally:
         await client.close()
 
 
-def find_kind(message: Msg) -> str:
+def find_kind(message: Msg, journal: str) -> str:
     """Empty for what is no request for a turn: answers, leases, what a server tells."""
-    if not message.subject.startswith(f"{JOURNAL}.j."):
+    if message.subject.startswith(f"{journal}.d."):
+        return "note"
+    if not message.subject.startswith(f"{journal}.j."):
         return next((kind for begin, kind in KINDS.items() if message.subject.startswith(begin)), "")
     if message.reply.startswith("$JS.ACK."):
         return ""  # it is handed to a consumer

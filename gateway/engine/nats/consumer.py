@@ -164,7 +164,7 @@ class NatsConsumer:
 
     async def _receive(self, message: Msg, headers: Mapping[str, str]) -> None:
         meta = message.metadata
-        self._reader.own.note(meta.sequence.stream)
+        self._reader.known.note(meta.sequence.stream)
         subject = self._names.subject_of_stored(message.subject)
         record = Record(meta.sequence.stream, subject, message.data, read_time(headers, meta.timestamp.timestamp()))
         try:

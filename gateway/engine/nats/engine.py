@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from gateway.engine.interface import (
     ConsumerSpec,
@@ -30,10 +30,10 @@ from gateway.engine.nats.connection import (
     open_connection,
 )
 from gateway.engine.nats.consumer import BEGINNING, NatsConsumer, describe_consumer, restore_delivery
+from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
-from gateway.engine.nats.own_records import OwnRecords, WriteRight
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter
 from gateway.engine.nats.removals import Removals
@@ -48,6 +48,13 @@ WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
 T = TypeVar("T")
+
+
+class WriteRight(Protocol):
+    """The right to be the only one who writes."""
+
+    async def wait(self) -> None:
+        """Until it is certain; raises EngineError: it does not become so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +114,9 @@ class NatsEngine:
         self._connection = connection
         self._names = names
         self._window = window
-        self._own = OwnRecords()
-        self._reader = RecordReader(connection, names, self._own)
+        self._right: WriteRight | None = None
+        self._known = KnownRecords(names)
+        self._reader = RecordReader(connection, names, self._known)
         self._writer = RecordWriter(connection, names, self._reader)
         self._leases = Leases(connection, names)
         self._live = LiveSubjects(connection, names, self._reader, time.time)
@@ -136,8 +144,6 @@ class NatsEngine:
             )
         state = await open_streams(self._connection, self._names, self._window)
         self._reader.copies = state.copies
-        self._own.note(await self._reader.read_end())
-        self._connection.on_return.append(self._own.forget)
         await self._live.start()
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
@@ -162,16 +168,17 @@ class NatsEngine:
 
     async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
         sequences = await self._writer.append(puts) if puts else []
-        settled = self._removals.limit(settled, sequences[0] - 1 if sequences else self._own.seen)
-        self._own.limit(settled)
+        settled = self._removals.limit(settled, sequences[0] - 1 if sequences else self._known.seen)
+        for one in settled:
+            self._known.limit(one)
         self._removals.note(settled)
         return sequences
 
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
         """What was begun is ended, whether its caller waits for it or not."""
         self._check_open()
-        if self._own.right:
-            await self._own.right.wait()
+        if self._right:
+            await self._right.wait()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
         task.add_done_callback(self._note_written)
@@ -182,15 +189,15 @@ class NatsEngine:
         if not task.cancelled():
             task.exception()  # where nobody waits for it any more, nobody need know
 
-    async def last(self, subject: str) -> Record | None:
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
         self._check_open()
-        return await self._reader.last(subject)
+        return await self._reader.last(subject, fresh=fresh)
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        return await self._reader.read(pattern, after, limit)
+        return await self._reader.read(pattern, after, limit, fresh=fresh)
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
@@ -258,8 +265,8 @@ class NatsEngine:
         return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
 
     def work_alone(self, right: WriteRight) -> None:
-        """Write only while we have this right, and take it that nobody else does."""
-        self._own.right = right
+        """Write only while we have this right."""
+        self._right = right
 
     async def take_back(self) -> None:
         """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
@@ -273,7 +280,10 @@ class NatsEngine:
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         self._check_open()
-        return await self._leases.take(key, holder, ttl)
+        lease = await self._leases.take(key, holder, ttl)
+        if lease:
+            self._known.note(await self._reader.read_end())  # what its last holder wrote is seen from here on
+        return lease
 
     async def holder(self, key: str) -> str | None:
         self._check_open()

@@ -1,8 +1,8 @@
 """Messages that leave no record, and whoever listens: on the server's own subjects, so from any gateway to any.
 
 What comes by several subscriptions is told in the order in which it came. The server shows each record once, to whoever
-is connected at that moment; so when the connection was lost, or other servers took over, what was appended meanwhile is
-read from the journal.
+is connected at that moment: one subscription hears them all, for what is known without asking and for all who listen.
+When the connection was lost, or other servers took over, what was appended meanwhile is read from the journal.
 """
 
 import asyncio
@@ -22,13 +22,14 @@ from nats.errors import TimeoutError as NatsTimeout
 from gateway.engine.interface import Record, RequestHandler, StopServing
 from gateway.engine.live_messages import LiveTail
 from gateway.engine.nats.connection import Connection, NoAnswer, sequence_of
+from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names, merge_patterns
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import BODY
-from gateway.engine.subjects import check_subject, matches
+from gateway.engine.subjects import check_subject, compile_patterns, matches
 from gateway.errors import EngineError
 
-FAILED = "Failed"
+FAILED, SEEN = "Failed", "Seen"
 PAGE = 1000
 LOOK_SECONDS = 1.0
 
@@ -41,8 +42,9 @@ class _Listener:
 
     tail: "weakref.ref[LiveTail]"
     patterns: list[str]
-    reached: int = 0
-    caught_up: int = 0  # up to here it was read, and may be shown once more
+    wants_subject: Callable[[str], bool]
+    reached: int
+    caught_up: int  # up to here it was read or there before, and may be shown all the same
 
     def wants(self, record: Record) -> bool:
         return self.tail() is not None and not 0 < record.seq <= self.caught_up
@@ -55,7 +57,7 @@ class _Listener:
     async def catch_up(self, reader: RecordReader) -> None:
         """Read what stands behind what was heard, in the order of the journal."""
         while self.tail() is not None:
-            pages = [await reader.read(pattern, self.reached, PAGE) for pattern in self.patterns]
+            pages = [await reader.read(pattern, self.reached, PAGE, fresh=True) for pattern in self.patterns]
             upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=None)
             found = {one.seq: one for page in pages for one in page if upto is None or one.seq <= upto}
             for seq in sorted(found):
@@ -85,6 +87,10 @@ class LiveSubjects:
 
     async def start(self) -> None:
         self._connection.on_return.append(self._note_gap)
+        known = self._reader.known
+        await self._connection.listen(self._names.shown, self._hear_shown)
+        await self._connection.listen(self._names.purged, known.hear_purge)
+        known.begin(await self._reader.read_end())
 
         async def hear(_message: Msg) -> None:
             self._note_gap()
@@ -93,28 +99,28 @@ class LiveSubjects:
             await self._connection.listen(f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{self._names.stream}", hear)
 
     def _note_gap(self) -> None:
+        self._reader.known.forget()
         self._has_missed = True
         self._news.set()
 
     async def publish(self, subject: str, data: bytes) -> None:
         check_subject(subject)
         try:
-            await self._connection.publish(self._names.live(subject), data)
+            await self._connection.publish(self._names.live(subject), data, _describe_known(self._reader.known))
         except NoAnswer as error:
             raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
 
     async def tail(self, *patterns: str) -> LiveTail:
         tail = LiveTail(*patterns)
         wanted, subscriptions = merge_patterns(patterns), []
-        listener = _Listener(weakref.ref(tail), wanted)
+        since = self._reader.known.seen
+        listener = _Listener(weakref.ref(tail), wanted, compile_patterns(wanted), since, since)
+        self._tails.add(tail)
+        self._listeners.append(listener)
         for place, pattern in enumerate(wanted):
             hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
-            subscriptions.append(await self._connection.listen(self._names.shown_filter(pattern), hear))
-        # What we ourselves write from here on is behind what we have asked for; of others the leader has to say so.
-        listener.reached = self._reader.own.end or await self._reader.read_end()
-        self._tails.add(tail)
-        self._listeners.append(listener)
+        await self._connection.flush()
         weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
         return tail
 
@@ -124,6 +130,14 @@ class LiveSubjects:
             self._news.set()
 
         return hear
+
+    async def _hear_shown(self, message: Msg) -> None:
+        await self._reader.known.hear(message)
+        subject = self._names.subject_of_stored(message.subject)
+        for listener in self._listeners:
+            if listener.wants_subject(subject):
+                heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, []))
+                self._news.set()
 
     async def run(self) -> None:
         """Give what came to who listens, until cancelled."""
@@ -149,6 +163,7 @@ class LiveSubjects:
         while self._has_missed:
             self._has_missed = False
             try:
+                self._reader.known.begin(await self._reader.read_end())
                 for listener in list(self._listeners):
                     await listener.catch_up(self._reader)
             except EngineError:
@@ -157,20 +172,13 @@ class LiveSubjects:
 
     async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
         """What falls under two patterns comes twice; it counts under the first."""
-        record: Record | None = self._decode(message)
+        record: Record | None = _decode_message(message, self._names, self._reader.known, self._now())
         if record is None or not listener.wants(record) or any(matches(one, record.subject) for one in earlier):
             return
         if body := (message.headers or {}).get(BODY):
             record = await self._reader.complete(record, self._names.stored_of_shown(message.subject), body)
         if record is not None:
             listener.put(record)
-
-    def _decode(self, message: Msg) -> Record:
-        if message.subject.startswith(self._names.live("")):
-            return Record(0, self._names.subject_of_live(message.subject), message.data, self._now())
-        seq = int((message.headers or {}).get("Nats-Sequence", 0))
-        self._reader.own.note(seq)
-        return Record(seq, self._names.subject_of_stored(message.subject), message.data, self._now())
 
     def _end_soon(
         self, loop: asyncio.AbstractEventLoop, listener: "_Listener", subscriptions: list[Subscription]
@@ -186,7 +194,8 @@ class LiveSubjects:
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         check_subject(subject)
-        asking = asyncio.ensure_future(self._connection.client.request(self._names.live(subject), data, timeout))
+        where, known = self._names.live(subject), _describe_known(self._reader.known)
+        asking = asyncio.ensure_future(self._connection.client.request(where, data, timeout, headers=known))
         self._asking.add(asking)
         try:
             answer = await asyncio.shield(asking)
@@ -203,6 +212,7 @@ class LiveSubjects:
             raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
         finally:
             self._asking.discard(asking)
+        _note_known(self._reader.known, answer)
         if failed := (answer.headers or {}).get(FAILED):
             raise EngineError(f"the answer on {subject!r} failed: {failed}")
         return answer.data
@@ -228,14 +238,15 @@ class LiveSubjects:
         return unserve
 
     async def _answer(self, subject: str, answer: RequestHandler, message: Msg) -> None:
-        headers = None
+        _note_known(self._reader.known, message)
+        failed: dict[str, str] = {}
         try:
             data = await answer(message.data)
         except Exception as error:  # whatever goes wrong in the serving part, the asker gets an error
             log.warning("the answer on %s failed", subject, exc_info=error)
-            data, headers = b"", {FAILED: repr(error).replace("\n", " ")}
+            data, failed = b"", {FAILED: repr(error).replace("\n", " ")}
         try:
-            await self._connection.publish(message.reply, data, headers)
+            await self._connection.publish(message.reply, data, _describe_known(self._reader.known) | failed)
         except NoAnswer as error:
             log.warning("the answer on %s was not heard: %s", subject, error)
 
@@ -247,6 +258,25 @@ class LiveSubjects:
             asking.cancel()
         for task in self._tasks:
             task.cancel()
+
+
+def _describe_known(known: KnownRecords) -> dict[str, str]:
+    """With each message goes what its sender knows of the journal, so that who gets it looks as far."""
+    return {SEEN: str(known.seen)}
+
+
+def _note_known(known: KnownRecords, message: Msg) -> None:
+    known.note(int((message.headers or {}).get(SEEN, 0)))
+
+
+def _decode_message(message: Msg, names: Names, known: KnownRecords, now: float) -> Record:
+    """What was published, or shown of what was stored."""
+    if message.subject.startswith(names.live("")):
+        _note_known(known, message)
+        return Record(0, names.subject_of_live(message.subject), message.data, now)
+    seq = int((message.headers or {}).get("Nats-Sequence", 0))
+    known.note(seq)
+    return Record(seq, names.subject_of_stored(message.subject), message.data, now)
 
 
 async def _end_all(subscriptions: list[Subscription]) -> None:

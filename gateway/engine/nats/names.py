@@ -50,12 +50,18 @@ class Names:
         """Under which stands what holds the place of a record that is no more."""
         return f"{self.journal}.b.{NO_ID}"
 
-    def shown_filter(self, pattern: str) -> str:
-        """What the server publishes of each record that it stored."""
-        return f"{self.journal}.r.{_widen(pattern)}"
-
     def live(self, subject: str) -> str:
         return f"{self.journal}.l.{subject}"
+
+    @property
+    def purged(self) -> str:
+        """Where whoever removed something tells all others."""
+        return f"{self.journal}.p"
+
+    @property
+    def shown(self) -> str:
+        """All that the server publishes of what it stored."""
+        return f"{self.journal}.r.>"
 
     def lease(self, key: str) -> str:
         return f"{self.journal}.k.{digest_of(key)}"

@@ -1,7 +1,7 @@
 """Reading the log that stands on a stream of the server.
 
-What we ourselves have just written is known without asking (`own_records`). For the rest: what decides is asked of the
-leader of the servers that keep the stream. A reading of many is not: any of them answers it, and one that is behind
+Where what we know without asking is enough (`known_records`), nobody is asked. For the rest: what decides is asked of
+the leader of the servers that keep the stream. A reading of many is not: any of them answers it, and one that is behind
 lacks the end. So the leader says first where the end is, and who answers without it is asked again. One server alone is
 its own leader.
 """
@@ -9,6 +9,7 @@ its own leader.
 import asyncio
 import base64
 import json
+import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,8 +30,8 @@ from gateway.engine.nats.connection import (
     decode_headers,
     time_of,
 )
+from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names
-from gateway.engine.nats.own_records import OwnRecords
 from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.errors import EngineError
 
@@ -42,16 +43,17 @@ SILENCE = 0.5
 class RecordReader:
     """`copies`: how many servers keep the stream."""
 
-    def __init__(self, connection: Connection, names: Names, own: OwnRecords) -> None:
-        self.own = own
+    def __init__(self, connection: Connection, names: Names, known: KnownRecords) -> None:
+        self.known = known
         self._connection = connection
         self._names = names
         self.copies = 1
 
-    async def last(self, subject: str) -> Record | None:
-        await self.own.catch_up()
-        if known := self.own.last(subject):
-            return known
+    async def last(self, subject: str, *, fresh: bool) -> Record | None:
+        if not fresh:
+            await self.known.catch_up()
+            if known := self.known.last(subject):
+                return known
         while True:
             found = await self.get({"last_by_subj": self._names.stored_filter(subject)})
             if found is None:
@@ -82,7 +84,7 @@ class RecordReader:
             if refusal.number == NO_MESSAGE:
                 return None
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-        self.own.note(int(message["seq"]))
+        self.known.note(int(message["seq"]))
         return message
 
     async def read_end(self) -> int:
@@ -93,14 +95,15 @@ class RecordReader:
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
         return int(answer["state"]["last_seq"])
 
-    async def read(self, pattern: str, after: int, limit: int) -> list[Record]:
-        await self.own.catch_up()
-        if (known := self.own.read(pattern, after, limit)) is not None:
-            return known
-        end = self.own.end
+    async def read(self, pattern: str, after: int, limit: int, *, fresh: bool) -> list[Record]:
+        if not fresh:
+            await self.known.catch_up()
+            if (known := self.known.read(pattern, after, limit)) is not None:
+                return known
+        end = self.known.end
         found = await self.read_stored(self._names.stored_filter(pattern), after, limit)
-        if not found and limit > 0:
-            self.own.note_empty_range(pattern, after, end)
+        if len(found) < limit:
+            self.known.note_empty_range(pattern, found[-1].seq if found else after, end)
         return found
 
     async def read_stored(self, where: str, after: int, limit: int) -> list[Record]:
@@ -108,10 +111,12 @@ class RecordReader:
         if limit <= 0:
             return []
         attempts = Attempts(BEHIND)
-        end = await self._find_end(where) if self.copies > 1 else 0
+        end = await self._find_end(where) if self.copies > 1 else math.inf
+        if end <= after:
+            return []
         while True:
             found, reached = await self._read_some(where, after, limit)
-            if len(found) >= limit or reached >= end:
+            if len(found) >= limit or reached >= end or self.copies == 1:
                 return found
             await asyncio.sleep(attempts.pause())
             end = await self._find_end(where)
@@ -127,7 +132,7 @@ class RecordReader:
             page = await self.read_page(where, after, limit - len(found))
             if page.records:
                 after = page.records[-1].seq
-                self.own.note(after)
+                self.known.note(after)
             found += await self._complete_all(page)
             if page.left == 0 or not page.records:
                 break

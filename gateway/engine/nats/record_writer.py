@@ -6,12 +6,15 @@ that who asks again after a lost answer finds out whether it was done the first 
 
 import asyncio
 import json
+import re
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
@@ -25,12 +28,14 @@ from gateway.engine.nats.connection import (
     ServerRefusal,
     decode_headers,
 )
+from gateway.engine.nats.known_records import Purge
 from gateway.engine.nats.names import Names, digest_of
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import APPEND, BODY, EXPECTED, MESSAGE_ID, StoredMessage, encode_records
 from gateway.errors import Conflict, Duplicate, EngineError
 
 WRONG_SEQUENCE = {10071, 10164}
+LAST_SEQUENCE = re.compile(r"wrong last sequence: (\d+)")
 KNOWN_ID = 10201
 IN_PROCESS = 10158  # another append of the same id is not through yet
 NEVER = str(2**62)  # a sequence that no record has
@@ -66,7 +71,7 @@ class RecordWriter:
         self._connection = connection
         self._names = names
         self._reader = reader
-        self._own = reader.own
+        self._known = reader.known
         self._batches = asyncio.Semaphore(BATCHES)
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
@@ -76,13 +81,10 @@ class RecordWriter:
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
         if len(messages) > MOST:
             raise EngineError(f"an append of {len(messages)} messages: a NATS server takes at most {MOST} at once")
-        token, begun = self._own.token, time.time()
-        with self._own.writing():
-            last = await self._write(puts, messages, _Doubt(messages[0].subject, append_id, self._own.seen))
-            first = last - len(messages) + 1
-            sequences = [first + place for place, message in enumerate(messages) if message.is_record]
-            self._own.add(token, puts, sequences, first, begun)
-        return sequences
+        last = await self._write(puts, messages, _Doubt(messages[0].subject, append_id, self._known.seen))
+        self._known.note(last)
+        first = last - len(messages) + 1
+        return [first + place for place, message in enumerate(messages) if message.is_record]
 
     async def _write(self, puts: Sequence[NewRecord], messages: list[StoredMessage], doubt: "_Doubt") -> int:
         """Returns the sequence of the last message."""
@@ -166,10 +168,19 @@ class RecordWriter:
                 remembered.add(digest_of(put.msg_id))
         if refusal.number != KNOWN_ID:
             fences = ", ".join(f"{put.subject} at {put.expect}" for put in puts if put.expect is not None)
+            await self._note_conflict(puts, refusal)
             raise Conflict(f"not as expected: {fences}: {refusal}")
         for place, message in enumerate(messages):
             if message.headers.get(MESSAGE_ID) in remembered:
                 message.headers[MESSAGE_ID] = f"{message.headers[APPEND]}-{place}"
+
+    async def _note_conflict(self, puts: Sequence[NewRecord], refusal: ServerRefusal) -> None:
+        """Whoever looks again is to see what stands in the way, or that what was expected is gone."""
+        found = LAST_SEQUENCE.search(str(refusal))
+        last = int(found[1]) if found else 0
+        self._known.note(last or await self._reader.read_end())
+        if last < max(put.expect or 0 for put in puts):
+            self._known.doubt()
 
     async def _has_id(self, subject: str, msg_id: str) -> bool:
         return await self._reader.get({"last_by_subj": self._names.stored(subject, msg_id)}) is not None
@@ -204,14 +215,15 @@ class RecordWriter:
         return None
 
     async def purge(self, pattern: str, upto: int | None, after: int) -> int:
-        end = self._own.reached
+        sure = self._known.seen
         try:
-            purged = await self._purge(pattern, upto, after)
-        except EngineError:
-            self._own.forget()  # some of it may be gone
-            raise
-        self._own.remove(pattern, upto, after, end)
-        return purged
+            return await self._purge(pattern, upto, after)
+        finally:  # be it that only some of it is gone
+            end = upto if upto is not None and upto <= sure else await self._reader.read_end()
+            purge = Purge(pattern, upto, after, sure, end, self._known.node)
+            self._known.remove(purge)
+            with suppress(NoAnswer):  # then all forget what they know when they are there again
+                await self._connection.publish(self._names.purged, msgspec.json.encode(purge))
 
     async def _purge(self, pattern: str, upto: int | None, after: int) -> int:
         if after > 0:
@@ -227,7 +239,7 @@ class RecordWriter:
     async def _purge_each(self, pattern: str, upto: int | None, after: int) -> int:
         """The server removes what is before a sequence; what lies between two goes one by one."""
         count = 0
-        while page := await self._reader.read(pattern, after, 100):
+        while page := await self._reader.read(pattern, after, 100, fresh=True):
             for record in page:
                 if upto is not None and record.seq > upto:
                     return count

@@ -71,13 +71,13 @@ class SqliteEngine(LiveMessages):
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         return await self._writing.submit(partial(log_table.append, puts=puts, settled=settled))
 
-    async def last(self, subject: str) -> Record | None:
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
         check_subject(subject)
         self._check_open()
         known = self._recent.last(subject, self._clock.wall())
         return known or await self._reading.submit(lambda db: log_table.read_last(db, subject, self._clock.wall()))
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:  # noqa: ARG002 - it always is
         check_pattern(pattern)
         self._check_open()
         if (known := self._recent.read(pattern, after, limit, self._clock.wall())) is not None:
