@@ -69,7 +69,6 @@ from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
-from gateway.daemon.unused_hooks import list_unused_hooks
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb, make_page_link
 from gateway.dispatcher import (
@@ -129,7 +128,6 @@ from gateway.web.program_keys import ProgramKeys
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS
-from gateway.yaml_source import Finding
 
 log = logging.getLogger(__name__)
 
@@ -229,10 +227,6 @@ class Gateway:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
         return (*self.skill_hooks.sources, *hooks.list_sources(self.home, self.configuration))
 
-    def list_unused_hooks(self) -> Iterator[Finding]:
-        """Hooks of skills that do not run, whether somebody has the skill now or not."""
-        return list_unused_hooks(self.agents.skills, hooks.list_sources(self.home, self.configuration))
-
     async def _find_hooks(self) -> None:
         """Other places of hooks count from now on."""
         await self.folder_hooks.follow(self.list_sources())
@@ -253,7 +247,7 @@ class Gateway:
         known = list_notices(self.access, self.configuration, self.is_new)
         held = [HELD.format(path=path) for path in self.context_files.list_held()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
-        skills = [str(finding) for finding in (*self.agents.findings, *self.list_unused_hooks())]
+        skills = [str(finding) for finding in self.agents.findings]
         return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills]
 
     async def apply_configuration(self, configuration: Configuration) -> None:

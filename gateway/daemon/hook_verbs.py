@@ -17,7 +17,7 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.hooks import SettleLetter, settle_letters
-from gateway.daemon.status import list_gateway_webhooks
+from gateway.daemon.status import list_gateway_webhooks, list_unused_skill_hooks
 from gateway.daemon.webhooks import describe_webhook
 from gateway.events.catalogue import remove_live_fields
 from gateway.hermes.session_list import SESSIONS_FILE
@@ -114,7 +114,7 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
     webhooks = list_gateway_webhooks(gateway)
     return {
         "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
-        "unused": [str(one) for one in gateway.list_unused_hooks()],
+        "unused": list_unused_skill_hooks(gateway),
         "count": len(known),
         "calls": sum(one.calls for one in known),
         "failures": sum(one.failures for one in known),

@@ -1,14 +1,20 @@
-"""Skills that were installed: as long as they lie there as they were, they are skills like those that were placed."""
+"""Skills that were installed: as long as they lie there as they were, they are skills like those that were placed.
 
-from collections.abc import Iterable
+A skill may bring hooks. Those of which another hook has the name do not run, and a guard may be among them: it is said.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gateway.agent.skills import FILE, Skill, find_skills, read_skill
 from gateway.config.home import Home
+from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.installed import HooksLock
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.yaml_source import Finding, SourceLocation
 
+HOOKS_FOLDER = "hooks"  # in that of a skill
 CHANGED = "is not what was installed"
 PLACED = "the skill in {place} stands in for it"
 
@@ -44,3 +50,31 @@ def find_skill_folder(home: Home, folder: Path) -> Path:
         return folder
     entry = dict(HooksLock(home.hooks_lock).list_skills()).get(folder.name)
     return home.own_folder / entry.path if entry else folder
+
+
+def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Iterator[Finding]:
+    """Any hook of these places stands in for one of a skill; of two skills' hooks the one whose folder comes last."""
+    brought: dict[str, tuple[Skill, Path]] = {}
+    for skill in sorted(skills, key=lambda one: one.folder, reverse=True):
+        for name, folder in list_skill_hooks(skill.folder):
+            place = SourceLocation(str(folder))
+            what, remedy = f"the hook {name} of the skill {skill.name} does not run", "rename one of the two"
+            if other := find_other(name, sources):
+                yield Finding(place, f"{what}: {other} stands in for it", remedy, "warning")
+                continue
+            last, other = brought.setdefault(name, (skill, folder))
+            if last is not skill:
+                where = f"where somebody has the skill {last.name}, too, whose {other} stands in for it"
+                yield Finding(place, f"{what} {where}", remedy, "warning")
+
+
+def list_skill_hooks(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Those of the skill in this folder: how each is called, and where it lies."""
+    for version in HermesFolderSource(folder / HOOKS_FOLDER, "").list():
+        yield version.name, version.path
+
+
+def find_other(name: str, sources: Sequence[Source]) -> Path | None:
+    """Where the hook of this name lies that runs: a later place counts."""
+    found = (source.find(name) for source in reversed(sources))
+    return next((version.path for version in found if version), None)

@@ -15,14 +15,12 @@ import anyio
 from gateway import record_subjects
 from gateway.agent import Skill
 from gateway.config.home import Home
-from gateway.daemon.installed_skills import find_skill_folder
+from gateway.daemon.installed_skills import HOOKS_FOLDER, find_skill_folder
 from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
 from gateway.engine import Engine, Record
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
-
-HOOKS_FOLDER = "hooks"
 
 
 class SkillHooks:

@@ -16,6 +16,7 @@ from gateway.config.settings import Settings
 from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
+from gateway.daemon.installed_skills import list_unused_hooks
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
@@ -79,6 +80,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         ],
         "notices": [
             *gateway.notices(),
+            *list_unused_skill_hooks(gateway),
             *unread,
             *(f"webhook {one.name}: {one.remark}" for one in webhooks if one.remark),
         ],
@@ -167,6 +169,12 @@ def check_answer_place(gateway: Gateway, webhook: Webhook) -> Webhook:
             remark="; ".join(filter(None, [webhook.remark, f"the agent's answers stay here: {why}"]))
         )
     return webhook
+
+
+def list_unused_skill_hooks(gateway: Gateway) -> list[str]:
+    """Hooks of skills that do not run, whether somebody has the skill now or not."""
+    sources = hooks.list_sources(gateway.home, gateway.configuration)
+    return [str(finding) for finding in list_unused_hooks(gateway.agents.skills, sources)]
 
 
 def list_server_problems(servers: McpServers) -> list[str]:

@@ -19,8 +19,7 @@ from gateway.cli.hooks.installer import (
 from gateway.cli.output import print_data, print_lines, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
-from gateway.daemon.installed_skills import list_skills
-from gateway.daemon.unused_hooks import list_skill_hooks
+from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, list_missing_grants

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"hooks": hooks, "unused": unused})
     else:
         show_list(select_listed(hooks, is_all=False), home)
-        show_warnings(unused)
+        show_reasons(unused)
         show_own_hooks(hooks, "hermes-gateway hooks enable NAME")
 
 
@@ -73,7 +73,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
     there = select_listed(hooks, is_all=False)
     rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
     show_table(("hook", "state", "from", "events"), rows)
-    show_warnings(unused)
+    show_reasons(unused)
     show_own_hooks(hooks, "write into config.yaml hooks: {enabled: [NAME]}")
     print_note("no gateway is running: this is how they would be")
 
@@ -137,10 +137,10 @@ def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
         for finding in hook["findings"]
         if finding.replace(": error: ", ": ", 1) not in hook["reason"]
     )
-    show_warnings(dict.fromkeys(findings))
+    show_reasons(dict.fromkeys(findings))
 
 
-def show_warnings(findings: Iterable[str]) -> None:
+def show_reasons(findings: Iterable[str]) -> None:
     for finding in findings:
         print_lines(to_one_line(f"! {finding}", 1000), "", "yellow")
 

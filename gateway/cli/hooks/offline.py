@@ -17,8 +17,7 @@ from gateway.cli.hooks.check import find_folder, list_all
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_hook_environment, list_sources
-from gateway.daemon.installed_skills import list_skills
-from gateway.daemon.unused_hooks import list_unused_hooks
+from gateway.daemon.installed_skills import list_skills, list_unused_hooks
 from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest_keys import WrittenFor

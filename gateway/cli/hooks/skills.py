@@ -35,8 +35,7 @@ from gateway.cli.hooks.options import (
 from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
-from gateway.daemon.installed_skills import find_installed_skills
-from gateway.daemon.unused_hooks import find_other
+from gateway.daemon.installed_skills import find_installed_skills, find_other
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
