@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 PAGE_SIZE = 50
 FAULT_BACKOFF = Backoff(0.25, 15.0)
+CONTENTION_BACKOFF = Backoff(0.01, 15.0)
 
 
 class PlaceSender:
@@ -60,13 +61,17 @@ class PlaceSender:
 
     async def run(self) -> None:
         """Deliver until nothing is left. A fault of the journal or of ours loses no reply: we go on, slower."""
-        faults = Attempts(FAULT_BACKOFF)
+        faults, contended = Attempts(FAULT_BACKOFF), Attempts(CONTENTION_BACKOFF)
         with self._scope:
             while not self.is_over:
                 try:
                     await self._pass()
                     faults.reset()
-                except Exception:  # an ill journal, a second sender, a fault of ours: the replies are kept, we go on
+                    contended.reset()
+                except Conflict:  # another gateway sends here too: what it has sent is passed over
+                    self._journal.is_loaded = False
+                    await anyio.sleep(contended.pause())
+                except Exception:  # an ill journal, a fault of ours: the replies are kept, we go on
                     pause = faults.pause()
                     log.exception("replies to %s wait %.1f s", self._place, pause)
                     self._journal.is_loaded = False  # what was thought of the place may be wrong: it is read again

@@ -77,8 +77,8 @@ async def test_where_one_can_look_one_looks_before_every_second_try(engine: Engi
         assert post.net.in_chat() == ["hi"]
 
 
-async def test_a_second_sender_of_a_place_is_fenced(engine: Engine) -> None:
-    """A sender that was paused in the middle of a reply does not go on with it when another did."""
+async def test_a_second_sender_of_a_place_is_fenced(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    """A sender that was paused in the middle of a reply does not go on with it when another did; that is no fault."""
     gate, net = Gate(), Net()
     hangs = net.after = anyio.Event()
     async with posted(Late(engine, gate), net) as old:
@@ -97,5 +97,6 @@ async def test_a_second_sender_of_a_place_is_fenced(engine: Engine) -> None:
         assert old.texts in ([], ["more"])
         assert len(net.calls) == count + 1
     assert net.in_chat() == ["hello", "hello", " worl", "d", "poke", "more"]
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
     outs = [one.out for one in await chain(engine, "gw.sent.>")]
     assert outs == sorted(outs)
