@@ -159,6 +159,11 @@ def delta_subject_of(session_key: str) -> str:
     return f"rt.delta.{token_of(session_key)}"
 
 
+def steering_subject_of(node: str) -> str:
+    """Live only: where a node is asked to do something with a network that it serves."""
+    return f"rt.steer.{token_of(node)}"
+
+
 def presence_subject_of(name: str) -> str:
     """Live only: what a node says of itself, again and again."""
     return f"rt.presence.{token_of(name)}"

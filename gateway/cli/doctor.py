@@ -235,7 +235,7 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
                 place = found.place_of(".".join((*one.path, "enabled")))
                 yield Finding(place, what, "set it up, or say enabled: false")
     for name, fares in (found.facts or {}).get("platforms", {}).items():
-        if not fares["up"]:
+        if not fares["up"] and not fares.get("served_by"):
             yield Finding(GATEWAY_PLACE, f"{name} is down: {fares['detail']}", "mend that; it is tried again by itself")
         yield from (
             Finding(GATEWAY_PLACE, f"{name}: {said}", "see above", "warning") for said in fares.get("complaints", ())

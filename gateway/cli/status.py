@@ -17,6 +17,8 @@ from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
+TENDS = "tends the journal"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -102,6 +104,9 @@ def show_status(facts: dict[str, Any]) -> None:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
         print()
         print_lines(to_one_line(f"off: {off}"), "")
+    if len(facts.get("nodes", ())) > 1:
+        print()
+        show_table(("node", "for", "it alone does"), map(describe_node, facts["nodes"]))
     if facts["webhooks"]:
         print()
         headers = ("webhook", "by", "from", "taken", "refused", "last refused because")
@@ -122,6 +127,12 @@ def print_remark(mark: str, text: str) -> None:
 def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
     """One that is called from outside."""
     return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
+
+
+def describe_node(node: dict[str, Any]) -> tuple[str, str, str]:
+    """One of the gateways that share the journal: for how long it is there, and what it does for all."""
+    alone = [TENDS if key == "tending" else key.removeprefix("bot.") for key in node["holds"]]
+    return node["name"], format_duration(time.time() - node["since"]), ", ".join(sorted(alone))
 
 
 def describe_turns(facts: dict[str, Any]) -> str:

@@ -62,7 +62,8 @@ from gateway.daemon.part_settings import (
     mcp_specs_from,
 )
 from gateway.daemon.parts import Part, describe_parts
-from gateway.daemon.platforms import build_platforms, list_enabled, list_links, steer_platform
+from gateway.daemon.platform_steering import PlatformSteering
+from gateway.daemon.platforms import build_platforms, list_enabled, list_links
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.scheduled_backups import ScheduledBackups
 from gateway.daemon.shutdown import Shutdown
@@ -164,9 +165,7 @@ class Gateway:
         fork_server: ForkServerClient,
         tasks: anyio.abc.TaskGroup,
     ) -> None:
-        self.home = home
-        self.configuration = configuration
-        self.shutdown = shutdown
+        self.home, self.configuration, self.shutdown = home, configuration, shutdown
         self.engine, self.activity, self.nodes = engine, Activity(engine), Nodes(engine, find_node(home, configuration))
         self.registry = registry
         self.state: GatewayState = "starting"
@@ -209,6 +208,7 @@ class Gateway:
         self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context))
         self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context, self.nodes)
+        self.steering = PlatformSteering(engine, self.nodes, self.platforms)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
 
@@ -438,6 +438,7 @@ async def open_gateway_on(
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await tasks.start(gateway.nodes.run)
+        await tasks.start(gateway.steering.run)
         facts = JournalFollower(engine, *list_copies(gateway))
         await facts.load()  # until then only the rules count
         await gateway.find_owners()
@@ -615,4 +616,4 @@ async def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
 
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:
     """Raises AdapterError: there is no such network or verb."""
-    return steer_platform(gateway.platforms, verb, name)
+    return await gateway.steering.steer(verb, name)

@@ -29,8 +29,8 @@ from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 
 TENDING = "tending"  # the lease of whoever tends what all nodes share
-LEASE_SECONDS = 9.0
-RENEWALS = 4.5  # within the time of a lease; by the time of one of these before its end its holder has stopped
+LEASE_SECONDS = 8.0
+RENEWALS = 4.0  # within the time of a lease; by the time of one of these before its end its holder has stopped
 GLANCE = 0.5  # between two tries for what seems to be free
 LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
 GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it

@@ -14,7 +14,6 @@ from gateway.access.invitations import LIFETIME
 from gateway.activity import CALLER, OWNER
 from gateway.control_socket.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.daemon.platforms import find_platform, steer_platform
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
@@ -124,11 +123,11 @@ async def _list_platforms(gateway: Gateway, _params: NoParams) -> Any:
 
 
 async def _steer(gateway: Gateway, params: PlatformSteerParams) -> Any:
-    return {"did": steer_platform(gateway.platforms, params.verb, params.name)}
+    return {"did": await gateway.steering.steer(params.verb, params.name)}
 
 
 async def _probe(gateway: Gateway, params: PlatformParams) -> Any:
-    return {"name": params.name, "seconds": await find_platform(gateway.platforms, params.name).probe()}
+    return {"name": params.name, "seconds": await gateway.steering.probe(params.name)}
 
 
 async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:

@@ -35,14 +35,14 @@ class PlatformPart:
 
     def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
-        self._nodes, self._key = nodes, f"{BOT}{self.name}"
-        self.part: Part = LeasePart(self.name, self._serve, nodes, self._key, self._rest)
+        self._nodes, self.key = nodes, f"{BOT}{self.name}"
+        self.part: Part = LeasePart(self.name, self._serve, nodes, self.key, self._rest)
         parts, told = context.parts, (served.account, place.origin)
         self.presence = Presence(served.platform, parts.registry, self.part.up, parts.redact, context.unreadable, *told)
         self.home_channel = served.settings.home_channel
         self._served = served
         self._place = place
-        self._context = context.bind(served.name, partial(nodes.certain_for, self._key))
+        self._context = context.bind(served.name, partial(nodes.certain_for, self.key))
 
     @property
     def state(self) -> str:
@@ -51,9 +51,14 @@ class PlatformPart:
         return "down" if state == "up" and not self.presence.facts.up else state
 
     @property
+    def served_by(self) -> str:
+        """The other node that has it; "" where this one does, or none."""
+        return self._nodes.others.find_holder(self.key)
+
+    @property
     def works(self) -> bool:
         """Is it connected, here or on another node?"""
-        return self.presence.facts.up or any(self._key in one.works for one in self._nodes.others.list_living())
+        return self.presence.facts.up or any(self.key in one.works for one in self._nodes.others.list_living())
 
     async def probe(self) -> float:
         """Ask the network something small now; the seconds until it has answered.

@@ -17,8 +17,9 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.installed_skills import list_unused_hooks
+from gateway.daemon.nodes import Nodes
 from gateway.daemon.own_process import describe_readers, read_memory_kb
-from gateway.daemon.platforms import why_not_served
+from gateway.daemon.platforms import PlatformPart, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import EngineHealth
@@ -31,6 +32,7 @@ from gateway.yaml_source.units import format_count
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
+TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
 BEGIN_ANEW = "or let it begin anew with: hermes-gateway sessions delete"
 JOURNAL_PATIENCE = 1.0
 T = TypeVar("T")
@@ -52,7 +54,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "memory_kb": read_memory_kb(),
         "hooks": hooks.count_by_state(known),
         "sandbox": describe_sandbox(find_support()),
-        "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
+        "platforms": {one.name: describe_platform(one) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
         "unattended": [tool.name for tool in gateway.agents.main.tools if tool.asks],
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
@@ -65,6 +67,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "web": gateway.web.describe() if gateway.web else {"url": "", "trouble": ""},
         "webhooks": msgspec.to_builtins(webhooks := list_gateway_webhooks(gateway)),
         "configuration": str(gateway.home.config),
+        "nodes": list_nodes(gateway.nodes),
         "owners": list_owners(gateway.access),
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
@@ -85,6 +88,17 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *(f"webhook {one.name}: {one.remark}" for one in webhooks if one.remark),
         ],
     }
+
+
+def describe_platform(network: PlatformPart) -> dict[str, Any]:
+    """How it fares here; `served_by`: the other node that has it."""
+    return {**msgspec.to_builtins(network.presence.facts), "served_by": network.served_by}
+
+
+def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
+    """The gateways that share the journal, this one first: since when, and what each holds."""
+    known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
+    return [{"name": one.name, "since": one.since, "holds": one.holds, "works": one.works} for one in known]
 
 
 async def ask_journal(asked: Awaitable[T], otherwise: T) -> T:
@@ -128,6 +142,7 @@ def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
 def list_gateway_problems(gateway: Gateway) -> list[str]:
     """What somebody should look at."""
     return [
+        *([TWIN.format(gateway.nodes.name)] if gateway.nodes.others.has_twin else []),
         *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
         *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),

@@ -7,7 +7,7 @@ import { ago, column, dot, el, number, panel, table } from './dom.js'
 
 export const title = 'Networks'
 
-const lightOf = state => ({ up: 'ok', paused: 'off', stopped: 'off' })[state] ?? 'bad'
+const lightOf = state => ({ up: 'ok', standby: 'off', paused: 'off', stopped: 'off' })[state] ?? 'bad'
 const named = (name, state) => el('span', {}, dot(lightOf(state)), name)
 
 export async function show(_rest, asked) {

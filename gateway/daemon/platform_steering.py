@@ -1,0 +1,90 @@
+"""What is to be done with a network is done where it is served, on whichever node somebody asks for it.
+
+A node answers for the networks that it holds; one that it stands by for is asked of its holder.
+"""
+
+from collections.abc import Sequence
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway import record_subjects
+from gateway.daemon.nodes import Nodes
+from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform, steer_platform
+from gateway.engine import Engine
+from gateway.errors import AdapterError
+
+PATIENCE = 5.0  # for the answer of another node, beside what it does
+
+
+class SteeringRequest(msgspec.Struct, frozen=True):
+    """`verb`: to pause, resume, restart or probe it."""
+
+    verb: str
+    name: str
+
+
+class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was done, in words; or why nothing was."""
+
+    did: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+
+class PlatformSteering:
+    """The networks of this node, and the way to those of others."""
+
+    def __init__(self, engine: Engine, nodes: Nodes, platforms: Sequence[PlatformPart]) -> None:
+        self._engine = engine
+        self._nodes = nodes
+        self._platforms = platforms
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Answer other nodes until cancelled."""
+        stop = await self._engine.serve(record_subjects.steering_subject_of(self._nodes.name), self._answer)
+        try:
+            task_status.started()
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stop()
+
+    async def steer(self, verb: str, name: str) -> str:
+        """Pause, resume or restart one network; what was done, in words.
+
+        Raises:
+            AdapterError: there is no such network, or it cannot be done.
+        """
+        return (await self._ask(SteeringRequest(verb, name))).did
+
+    async def probe(self, name: str) -> float:
+        """Ask the network something small now; the seconds until it has answered. Raises AdapterError."""
+        return (await self._ask(SteeringRequest("probe", name))).seconds
+
+    async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
+        holder = find_platform(self._platforms, request.name).served_by
+        if not holder:
+            return await self._do(request)
+        subject, asked = record_subjects.steering_subject_of(holder), msgspec.json.encode(request)
+        try:
+            told = await self._engine.request(subject, asked, PROBE_SECONDS + PATIENCE)
+        except TimeoutError:
+            raise AdapterError(f"{holder} serves {request.name}, and does not answer now") from None
+        answer = msgspec.json.decode(told, type=SteeringAnswer)
+        if answer.error:
+            raise AdapterError(answer.error)
+        return answer
+
+    async def _answer(self, asked: bytes) -> bytes:
+        try:
+            answer = await self._do(msgspec.json.decode(asked, type=SteeringRequest))
+        except AdapterError as error:
+            answer = SteeringAnswer(error=str(error))
+        return msgspec.json.encode(answer)
+
+    async def _do(self, request: SteeringRequest) -> SteeringAnswer:
+        if request.verb == "probe":
+            return SteeringAnswer(seconds=await find_platform(self._platforms, request.name).probe())
+        return SteeringAnswer(did=steer_platform(self._platforms, request.verb, request.name))
