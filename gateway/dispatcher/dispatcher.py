@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Literal
 
 import anyio.abc
-from msgspec import structs
 
 from gateway import records
 from gateway.access import API, INTERNAL
@@ -48,7 +47,7 @@ from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
-from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
+from gateway.dispatcher.turn_signs import TurnSign, TurnSigns
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
@@ -253,9 +252,7 @@ class Dispatcher:
                 ),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
-            async with self.signs.working(sign):
-                result = await run_turn(agent, session.entries, asked, ports)
-            await self.signs.end(structs.replace(sign, state=find_end_state(result)))
+            result = await self.signs.show(sign, partial(run_turn, agent, session.entries, asked, ports))
         if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:

@@ -6,13 +6,13 @@ where it goes on after a crash, for a while: it may end before its network is co
 """
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal, TypeAlias
 
 import anyio
 import anyio.abc
 import msgspec
+from msgspec import structs
 
 from gateway import record_subjects
 from gateway.agent.ports import TurnResult
@@ -49,21 +49,21 @@ class TurnSigns:
         self._working: dict[str, TurnSign] = {}
         self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which it is told
 
-    @asynccontextmanager
-    async def working(self, sign: TurnSign) -> AsyncIterator[None]:
-        """A turn is at work while inside. Whoever knows how it ended says so; what is cut off has no end."""
+    async def show(self, sign: TurnSign, work: Callable[[], Awaitable[TurnResult]]) -> TurnResult:
+        """Do the work of a turn, and tell that it is at work, and how it ended; what is cut off has no end."""
         if sign.address.platform in OWN_PLATFORMS:
-            yield
-            return
+            return await work()
         self._working[sign.turn_id] = sign
         await self._tell(sign)
         try:
-            yield
+            result = await work()
         finally:
             self._working.pop(sign.turn_id, None)
+        await self.end(structs.replace(sign, state=find_end_state(result)))
+        return result
 
     async def end(self, sign: TurnSign) -> None:
-        """It is over, or waits for somebody."""
+        """A turn is over, or waits for somebody."""
         if sign.address.platform in OWN_PLATFORMS:
             return
         if sign.is_resumed:

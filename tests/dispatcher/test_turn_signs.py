@@ -49,9 +49,12 @@ async def serving(engine: Engine) -> AsyncIterator[Node]:
 
 async def test_a_turn_is_at_work_until_it_ends(engine: Engine) -> None:
     async with serving(engine) as node:
-        async with node.turns.working(WORKING):
+
+        async def work() -> TurnResult:
             await until(lambda: node.told[2:] == [WORKING] * (len(node.told) - 2) != [], "it, again and again")
-        await node.turns.end(replace(WORKING, state="done"))
+            return TurnResult("Hello.")
+
+        assert (await node.turns.show(WORKING, work)).reply == "Hello."
         await until(lambda: node.told[-1].state == "done", "its end")
         count = len(node.told)
         await anyio.sleep(3 * REPEAT)
@@ -59,9 +62,11 @@ async def test_a_turn_is_at_work_until_it_ends(engine: Engine) -> None:
         ended = TurnSign("t2", AT, "m2", "failed", is_resumed=True)
         await node.turns.end(ended)
         await until(lambda: node.told[-3:] == [ended] * 3, "again where its network may not have been there")
-        own = replace(WORKING, address=Address("terminal", "1"))
-        async with node.turns.working(own):
-            await node.turns.end(own)
+
+        async def say() -> TurnResult:
+            return TurnResult("Hi.")
+
+        await node.turns.show(replace(WORKING, address=Address("terminal", "1")), say)
         assert set(node.told[count:]) == {ended}
 
 
@@ -86,10 +91,13 @@ async def test_what_is_cut_off_is_not_at_work_any_more(engine: Engine) -> None:
     async with serving(engine) as node, anyio.create_task_group() as tasks:
         tasks.start_soon(indicator.run, engine)
         await anyio.wait_all_tasks_blocked()
+
+        async def break_off() -> TurnResult:
+            await until(lambda: len(shown) > 15, "the sign for longer than one lasts")
+            raise ValueError("the work is cut off, and nobody says so")
+
         with suppress(ValueError):
-            async with node.turns.working(WORKING):
-                await until(lambda: len(shown) > 15, "the sign for longer than one lasts")
-                raise ValueError("the work is cut off, and nobody says so")
+            await node.turns.show(WORKING, break_off)
         await until(lambda: hidden == [AT], "its end")
         count = len(shown)
         await anyio.sleep(3 * REPEAT)
