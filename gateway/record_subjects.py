@@ -48,6 +48,8 @@ USAGE_SUBJECT = "gw.usage.calls"
 FOLDED_SUBJECT = "gw.usage.folded"
 DAY_SUBJECTS = "gw.usage.days.*"
 PSEUDONYM_SUBJECT = "gw.pseudonyms"
+MEMORY_SUBJECT = "gw.memory"
+NOTE_SUBJECTS = "gw.notes.*"
 HOOK_DECISIONS_SUBJECT = "gw.switches"
 FORGOTTEN_SUBJECT = "gw.forgotten"
 CONTROL_SUBJECTS = "rt.ctl.*"
@@ -147,6 +149,11 @@ def chat_subject_of(chat: str) -> str:
 def quiet_subject_of(chat: str) -> str:
     """Returns where it stands what was said to others in a quiet chat."""
     return f"gw.quiet.{token_of(chat)}"
+
+
+def note_subject_of(memory: str) -> str:
+    """Returns where the notes of a memory stand, by the digest of whose it is."""
+    return f"gw.notes.{memory}"
 
 
 def call_subject_of(key_name: str, call_id: str) -> str:

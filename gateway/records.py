@@ -394,6 +394,25 @@ class PersonForgotten(JournalRecord, tag="forgotten", frozen=True, kw_only=True)
     pseudonym: str
 
 
+class MemoryJournal(JournalRecord, tag="memory", frozen=True, kw_only=True):
+    """How this journal is called by those who have its notes as files; the first one counts for ever."""
+
+    id: str
+
+
+class MemoryNote(JournalRecord, tag="note", frozen=True, kw_only=True):
+    """Somebody had the agent remember this; `memory` is a digest of who."""
+
+    memory: str
+    text: str
+
+
+class NotesForgotten(JournalRecord, tag="unremembered", frozen=True, kw_only=True):
+    """What this memory held before is to be forgotten, wherever it lies."""
+
+    memory: str
+
+
 class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):
     """Which hooks people have switched on or off, and which content they have trusted; the last one counts."""
 

@@ -3,6 +3,8 @@
 On NATS each has a connection of its own, and one of them is cut and comes back; the file of one machine says the same.
 """
 
+import json
+import shutil
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,8 +19,10 @@ import pytest
 from gateway import record_subjects, records
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.agent import Skill
+from gateway.agent.toolbox.memory import FileMemory
 from gateway.chats import ChatJournal, HeardMessages
 from gateway.config.home import Home
+from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.engine.nats.engine import open_nats
@@ -435,3 +439,56 @@ async def test_hooks_that_one_switches_or_trusts_are_so_on_each_gateway(journals
     await after.last.load()
     await after.join(lost, touched["one"].extend)
     assert lost.is_trusted("loud", "ff"), "a home that has no file goes by the journal"
+
+
+def read_notes(folder: Path) -> list[str]:
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [json.loads(line)["text"] for line in lines]
+
+
+async def test_what_somebody_had_remembered_is_known_to_each_gateway_once(journals: Journals, tmp_path: Path) -> None:
+    folders = {at: tmp_path / at for at, _ in list_both(journals)}
+    await FileMemory(folders["one"]).remember("net:7", "from before")
+    one, other = (SharedMemory(engine, folders[at]) for at, engine in list_both(journals))
+    async with following(journals.one, one), following(journals.other, other):
+        assert not await journals.one.read("gw.>"), "nothing is written before it is asked for"
+        for each in (one, other):
+            await each.take_along()
+        await seen(lambda: read_notes(folders["other"]) == ["from before"])
+        await one.remember("net:7", "tea")
+        await other.remember("net:7", "no sugar")
+        await other.remember("net:8", "coffee")
+        assert await other.recall("net:8", "") == ["coffee"], "at once, where it was said"
+        await seen(lambda: [len(read_notes(folder)) for folder in folders.values()] == [4, 4])
+        assert await one.recall("net:7", "") == await other.recall("net:7", "") == ["no sugar", "tea", "from before"]
+        await journals.cut()
+        await one.remember("net:7", "milk")
+        assert await one.forget("net:8") == 1
+        await journals.mend()
+        await until(lambda: "milk" in read_notes(folders["other"]))
+        await until(lambda: "coffee" not in read_notes(folders["other"]))
+        await anyio.sleep(0.1)
+        assert [sorted(read_notes(folder)) for folder in folders.values()] == [
+            ["from before", "milk", "no sugar", "tea"]
+        ] * 2
+        assert not any(b"net:" in record.data for record in await journals.one.read("gw.notes.>", limit=100))
+
+
+async def test_a_home_that_was_away_or_is_new_has_what_is_remembered(journals: Journals, tmp_path: Path) -> None:
+    one = SharedMemory(journals.one, tmp_path / "one")
+    await one.remember("net:7", "tea")
+    await one.remember("net:8", "gone")
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "one", copy)
+    await one.forget("net:8")
+    await FileMemory(copy).remember("net:7", "of the copy alone")
+    for folder, notes in ((copy, {"tea", "of the copy alone"}), (tmp_path / "new", {"tea", "of the copy alone"})):
+        for _start in range(2):
+            again = SharedMemory(journals.other, folder)
+            async with following(journals.other, again):
+                await again.take_along()
+                await seen(lambda: set(read_notes(folder)) == notes)  # noqa: B023 - used now
+    await one.load()
+    await one.take_along()
+    assert await one.recall("net:7", "") == ["of the copy alone", "tea"]
+    assert await one.recall("net:8", "") == []

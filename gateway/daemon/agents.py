@@ -21,7 +21,7 @@ from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.file_reach import FileReach
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.key_homes import list_key_homes
-from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
+from gateway.agent.toolbox.memory import Memory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
@@ -56,12 +56,14 @@ class ToolSurroundings:
 
     `run_command` and `parser` do what must not happen in this process. `context_files` keeps what steers turns from
     commands; `list_skills` names the folders of the skills that a session has loaded, which commands of it may read.
+    `memory` is what people had it remember.
     """
 
     run_command: RunCommand
     parser: PageParser
     context_files: ContextFiles
     list_skills: Callable[[str], Sequence[Path]]
+    memory: Memory
 
 
 class Agents:
@@ -87,8 +89,7 @@ class Agents:
         self._surroundings = surroundings
         self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
-        self._memory = FileMemory(home.memory)
-        self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
+        self._demo = make_demo_agent(memory=surroundings.memory, hooks=list_hooks)
         placed, wrong = find_skills([home.skills])
         installed, left_out = find_installed_skills(home, placed)
         self.skills, self.findings = (*placed, *installed), (*wrong, *left_out)
@@ -196,7 +197,7 @@ class Agents:
         settings = self._settings.tools
         found = [
             *make_file_tools(self.reach.find_workspace, settings.output_limit),
-            *make_memory_tools(self._memory),
+            *make_memory_tools(self._surroundings.memory),
             *make_chat_tools(),
         ]
         found.append(

@@ -66,6 +66,7 @@ from gateway.daemon.platform_steering import PlatformSteering
 from gateway.daemon.platforms import build_platforms, list_enabled, list_links
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.scheduled_backups import ScheduledBackups
+from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
@@ -191,7 +192,7 @@ class Gateway:
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         self.voice_programs = build_voice_programs(configuration.environ, home, fork_server)
-        self.context_files = ContextFiles(home.context_copies)
+        self.context_files, self.memory = ContextFiles(home.context_copies), SharedMemory(engine, home.memory)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.traces = build_traces(self) if settings.traces.endpoint else None
         self.folder_hooks = self._build_folder_hooks(registry, fork_server)
@@ -339,7 +340,8 @@ class Gateway:
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
         describe_hooks = partial(hooks.describe_hooks, self.folder_hooks, "owner")
-        around = ToolSurroundings(self._run_command, self.parser, self.context_files, self.skill_hooks.list_loaded)
+        skills = self.skill_hooks.list_loaded
+        around = ToolSurroundings(self._run_command, self.parser, self.context_files, skills, self.memory)
         return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, around, tools)
 
     def _build_dispatcher_context(self) -> DispatcherContext:
@@ -442,6 +444,7 @@ async def open_gateway_on(
         facts = JournalFollower(engine, *list_copies(gateway))
         await facts.load()  # until then only the rules count
         await gateway.find_owners()
+        await gateway.memory.take_along()
         await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
         async with gateway.serving_hooks():
@@ -470,7 +473,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
     if gateway.folder_hooks.shared_switches:
         yield gateway.folder_hooks.shared_switches.last
-    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten)
+    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
 
 
 def build_adapter_context(gateway: Gateway) -> AdapterContext:

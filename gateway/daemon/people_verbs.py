@@ -11,7 +11,6 @@ import msgspec
 from gateway.access import API
 from gateway.activity import CALLER, OWNER
 from gateway.adapters.page.places import PLATFORM
-from gateway.agent.toolbox.memory import FileMemory
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.session_verbs import RowCount
@@ -42,8 +41,7 @@ class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _traces_of(gateway: Gateway) -> PersonTraces:
-    memory = FileMemory(gateway.home.memory)
-    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, memory, gateway.home.files)
+    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, gateway.memory, gateway.home.files)
 
 
 async def _list(gateway: Gateway, params: PeopleListParams) -> Any:

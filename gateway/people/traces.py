@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.access import API, INTERNAL
-from gateway.agent.toolbox.memory import FileMemory
+from gateway.agent.toolbox.memory import Memory
 from gateway.config.settings import MAIN
 from gateway.dispatcher.reminders import OWNER as REMINDERS
 from gateway.engine import Engine
@@ -65,7 +65,7 @@ class PersonTraces:
     """Finds them. Nothing is kept between two questions: the journal and the files are asked each time."""
 
     def __init__(
-        self, engine: Engine, sessions: SessionRepository, search: SessionSearch, memory: FileMemory, files: Path
+        self, engine: Engine, sessions: SessionRepository, search: SessionSearch, memory: Memory, files: Path
     ) -> None:
         self.engine = engine
         self.sessions = sessions

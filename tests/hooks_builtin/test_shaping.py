@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.agent import tool
-from gateway.agent.toolbox.memory import FileMemory
+from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
 from gateway.transcript import Entry
 
 
@@ -59,7 +59,7 @@ async def test_memory_is_added_once_to_a_prompt_that_is_there(stage, enable, tmp
 
 def test_the_hook_looks_where_the_tool_remembers(tmp_path):
     name = hashlib.sha256(b"telegram:7").hexdigest()[:32]
-    assert FileMemory(tmp_path)._path("telegram:7").name == f"{name}.jsonl"
+    assert digest_of_owner("telegram:7") == name
 
 
 @pytest.mark.row("EDG-47")

@@ -15,7 +15,7 @@ import msgspec
 from gateway.agent.agent import Agent
 from gateway.agent.models.demo import DemoModel
 from gateway.agent.skills import find_skills
-from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
+from gateway.agent.toolbox.memory import Memory, make_memory_tools
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
@@ -38,9 +38,7 @@ ListHooks: TypeAlias = Callable[[], str | Awaitable[str]]
 SKILLS = Path(__file__).parent / "demo_skills"
 
 
-def make_demo_agent(
-    *, memory: FileMemory, hooks: ListHooks, model: DemoModel | None = None, tick: float = 1.0
-) -> Agent:
+def make_demo_agent(*, memory: Memory, hooks: ListHooks, model: DemoModel | None = None, tick: float = 1.0) -> Agent:
     """The demo: `hooks` says which hooks there are, `tick` is the time between two numbers of the slow count."""
     model = model or DemoModel()
     helper = Agent("helper", model, description="a sub-agent that introduces itself", tools=(tool_from(time),))

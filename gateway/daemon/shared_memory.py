@@ -1,0 +1,160 @@
+"""What people had the agent remember: in the journal, for all gateways that share it, and as files in each home.
+
+A note is remembered once the journal has it. Each gateway writes what comes there into files of its own, where hooks
+find it too; up to where it has done so stands beside them. The journal and the files name nobody: only a digest of who
+it is. Files that are older than this go along at the first start, and so does what a home has that comes to a journal
+for the first time; but not what somebody had forgotten there.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway import record_subjects, records
+from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
+from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import append_in_parts
+from gateway.errors import Conflict
+from gateway.hooks.folders.switches import read_json, write_atomically
+
+REACHED_FILE = "reached.json"
+FORGOTTEN_RETENTION = 365 * records.DAY  # for so long a gateway may be away, and learns all the same what is to go
+
+
+class MemoryCursor(msgspec.Struct, frozen=True):
+    """Up to which record of which journal the files have everything."""
+
+    journal: str = ""
+    seq: int = 0
+
+
+class SharedMemory:
+    """Remembers, recalls and forgets. `load`, then `take_along` before anybody is served."""
+
+    patterns = (record_subjects.NOTE_SUBJECTS,)
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._files = FileMemory(folder)
+        self._reached_file = folder / REACHED_FILE
+        self._reached = MemoryCursor()
+        self._own: set[int] = set()  # records of ours that are in the files, and of which we have not heard
+        self._lock = anyio.Lock()
+
+    async def remember(self, owner: str, text: str) -> None:
+        """Raises EngineError: it cannot be written."""
+        digest = digest_of_owner(owner)
+        async with self._lock:
+            await self._name_journal()
+            put = make_note_put(digest, text)
+            self._own |= {*await self._engine.append(put)}
+            await self._files.add(digest, text)
+
+    async def recall(self, owner: str, query: str) -> Sequence[str]:
+        """The texts that share a word with the query, the closest first; without a query the newest first."""
+        return await self._files.recall(owner, query)
+
+    async def forget(self, owner: str) -> int:
+        """Nothing is remembered for them any more, by any gateway; returns how many texts that were."""
+        digest = digest_of_owner(owner)
+        subject = record_subjects.note_subject_of(digest)
+        async with self._lock:
+            texts = await self._files.read(digest)
+            if texts or await self._engine.last(subject):
+                kept = records.NotesForgotten(memory=digest)
+                put = NewRecord(subject, records.encode(kept), ttl=FORGOTTEN_RETENTION)
+                (seq,) = await self._engine.append(put)
+                self._own.add(seq)
+                await self._engine.purge(subject, seq - 1)
+                await self._files.remove(digest)
+        return len(texts)
+
+    async def load(self) -> None:
+        """Write into the files what other gateways were told since the last time."""
+        async with self._lock:
+            reached = await anyio.to_thread.run_sync(read_json, self._reached_file, MemoryCursor, MemoryCursor())
+            _, journal = await records.read_last(self._engine, record_subjects.MEMORY_SUBJECT, records.MemoryJournal)
+            self._reached = reached if journal and reached.journal == journal.id else MemoryCursor()
+            if self._reached.journal:
+                await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        found = records.read_all(self._engine, self.patterns[0], records.JournalRecord, self._reached.seq)
+        async for record, kept in found:
+            await self._apply(record.seq, kept)
+
+    async def take(self, record: Record) -> None:
+        async with self._lock:
+            if not self._reached.journal:
+                await self._name_journal()
+                await self._catch_up()
+            elif record.seq > self._reached.seq:
+                await self._apply(record.seq, records.decode(record.data))
+
+    async def take_along(self) -> None:
+        """What this home remembers, and a journal to which it comes for the first time does not."""
+        async with self._lock:
+            if self._reached.journal:
+                return
+            there, forgotten, seq = defaultdict[str, list[str]](list), set[str](), 0
+            async for record, kept in records.read_all(self._engine, self.patterns[0], records.JournalRecord):
+                seq = record.seq
+                if isinstance(kept, records.MemoryNote):
+                    there[kept.memory].append(kept.text)
+                elif isinstance(kept, records.NotesForgotten):
+                    forgotten.add(kept.memory)
+            own = {digest: await self._files.read(digest) for digest in await self._files.list_digests()}
+            if not own and not there:
+                return  # nothing is written as long as there is nothing
+            await self._name_journal()
+            for digest in forgotten & own.keys():
+                await self._files.remove(digest)
+                del own[digest]
+            new = [
+                make_note_put(digest, text)
+                for digest, texts in own.items()
+                for text in texts
+                if text not in there[digest]
+            ]
+            self._own |= {*await append_in_parts(self._engine, new)}
+            for digest, texts in there.items():
+                for text in texts:
+                    if text not in own.get(digest, ()):
+                        await self._files.add(digest, text)
+            await self._reach(seq)
+
+    async def _name_journal(self) -> None:
+        """From the first note on a journal has a name, by which a home knows it again."""
+        while not self._reached.journal:
+            seq, kept = await records.read_last(self._engine, record_subjects.MEMORY_SUBJECT, records.MemoryJournal)
+            if kept is None:
+                kept = records.MemoryJournal(id=uuid.uuid4().hex)
+                put = NewRecord(record_subjects.MEMORY_SUBJECT, records.encode(kept), expect=seq)
+                with suppress(Conflict):
+                    await self._engine.append(put)
+                continue
+            self._reached = MemoryCursor(kept.id)
+
+    async def _apply(self, seq: int, kept: records.JournalRecord) -> None:
+        if seq in self._own:
+            self._own.discard(seq)
+        elif isinstance(kept, records.NotesForgotten):
+            await self._files.remove(kept.memory)
+        elif isinstance(kept, records.MemoryNote):
+            await self._files.add(kept.memory, kept.text)
+        await self._reach(seq)
+
+    async def _reach(self, seq: int) -> None:
+        self._reached = msgspec.structs.replace(self._reached, seq=seq)
+        await anyio.to_thread.run_sync(write_atomically, self._reached_file, msgspec.json.encode(self._reached))
+
+
+def make_note_put(digest: str, text: str) -> NewRecord:
+    kept = records.MemoryNote(memory=digest, text=text)
+    return NewRecord(record_subjects.note_subject_of(digest), records.encode(kept))
