@@ -55,15 +55,18 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
 
 
 def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False) -> None:
-    """Name and value, a line each; on a terminal a long value goes on below itself. `is_whole`: however long it is."""
-    from gateway.cli.table import GAP, expand_text, fold_text  # noqa: PLC0415 - as above
+    """Name and value, a line each; on a terminal a long value goes on below itself.
+
+    `is_whole`: however long it is, and with words of others.
+    """
+    from gateway.cli.table import GAP, expand_text, fold_data, fold_text  # noqa: PLC0415 - as above
 
     texts = [(name, str(value)) for name, value in fields]
     pairs = [(name, to_one_line(text, len(text) if is_whole else LONGEST_CELL)) for name, text in texts]
     widest = max((len(name) for name, _ in pairs), default=0)
-    width = get_columns(sys.stdout)
+    width, fold = get_columns(sys.stdout), fold_data if is_whole else fold_text
     for name, value in pairs:
-        first, *further = [value] if width is None else fold_text(value, width - widest - len(GAP))
+        first, *further = [value] if width is None else fold(value, width - widest - len(GAP))
         print(f"{apply_style(expand_text(name, widest), 'dim')}{GAP}{first}".rstrip())
         for line in further:
             print(" " * widest + GAP + line)
@@ -116,16 +119,30 @@ def wait_for_yes(question: str) -> bool:
 
 def print_lines(text: str, indent: str, *styles: str) -> None:
     """Words of ours: all of it, on a terminal in as many lines as it takes."""
-    print_data(apply_program_name(text), indent, *styles)
+    from gateway.cli.table import fold_text  # noqa: PLC0415 - as above
+
+    width, text = get_columns(sys.stdout), apply_program_name(text)
+    for line in [text] if width is None else fold_text(text, width - len(indent)):
+        print(f"{indent}{apply_style(line, *styles)}")
 
 
 def print_data(text: str, indent: str, *styles: str) -> None:
-    """The same for words of others, which stay as they are."""
-    from gateway.cli.table import fold_text  # noqa: PLC0415 - as above
+    """The same for words of others, which stay as they are; where they go on they are set in, to begin no line."""
+    from gateway.cli.table import GAP, fold_data  # noqa: PLC0415 - as above
 
     width = get_columns(sys.stdout)
-    for line in [text] if width is None else fold_text(text, width - len(indent)):
-        print(f"{indent}{apply_style(line, *styles)}")
+    first, *further = [text] if width is None else fold_data(text, width - len(indent) - len(GAP))
+    print(f"{indent}{apply_style(first, *styles)}")
+    for line in further:
+        print(f"{indent}{GAP}{apply_style(line, *styles)}")
+
+
+def print_code(line: str) -> None:
+    """A line of somebody's file, whole."""
+    from gateway.cli.table import fold_code  # noqa: PLC0415 - as above
+
+    width, text = get_columns(sys.stdout), escape_text(line)
+    print(text if width is None else "\n".join(fold_code(text, width)))
 
 
 def escape_text(text: str) -> str:

@@ -14,12 +14,14 @@ from rich.cells import cell_len, chop_cells
 from gateway.cli.program import get_program_name
 
 GAP = "  "  # between two columns
+GOES_ON = "... "  # before the rest of a line
 NARROWEST = 4  # columns of a terminal that each column of a table keeps
 SHORT_WORD = 16
 LONGEST_WORD = 20  # columns: what is longer in the last column of a table is a text
 SILENT = frozenset({"", "0"})
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 PROGRAMS = r"(?:\S*/)?(?:python[0-9.]*|uv|pipx|sudo|loginctl|systemctl|ssh-keygen|rm|mkdir|ulimit) "
+BLANKS = re.compile(r"[^\S\n]+")  # of every script
 HOLDER = "\0"  # of a space within what stays in one line; texts are harmless before they come here
 
 
@@ -40,7 +42,7 @@ def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
         if cell_len(start + text) <= width:
             row[0] = f"{start}{text}".rstrip()
         elif text:
-            row += [GAP + line for line in fold_text(text, width - len(GAP))]
+            row += [GAP + line for line in fold_text(" ".join(text.split()), width - len(GAP))]
     return lines
 
 
@@ -49,6 +51,19 @@ def fold_text(text: str, width: int) -> list[str]:
     if _measure_text(text) <= width:
         return [text]
     return [line.replace(HOLDER, " ") for line in _join_words(_hold_commands(text).split(" "), width)]
+
+
+def fold_data(text: str, width: int) -> list[str]:
+    """The same for words of others: none of them is a command of ours, and many blanks are one, since a line of theirs
+    would else begin where ours do.
+    """
+    return _join_words(BLANKS.split(text), width)
+
+
+def fold_code(text: str, width: int) -> list[str]:
+    """All of it as it stands; where it goes on it says so, so that no part of it can pass for another line."""
+    first, *further = chop_cells(text, max(width - len(GOES_ON), NARROWEST)) or [""]
+    return [first, *(GOES_ON + part for part in further)]
 
 
 def fold_block(text: str, width: int, indent: str = "") -> str:

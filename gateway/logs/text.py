@@ -12,12 +12,10 @@ BLOCK_LIMIT = 20_000
 
 _UNSAFE = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
 )
 # Blank letters and marks. What joins letters or chooses their look may stand where it does so, else it hides in names.
-_UNSEEN = (
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
+_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff"
 _PICTURES = "\u203c-\u3163\u3165-\u3299\U0001f000-\U0001faff"
 _UNJOINED = f"(?<![\u0590-\u109f\u1780-\u18af\ufe0f{_PICTURES}])[\u200c\u200d]"
 _UNCHOSEN = f"(?<![\u00a9\u00ae{_PICTURES}])[\ufe0e\ufe0f](?!\u20e3)"

@@ -139,6 +139,27 @@ def test_a_long_value_goes_on_below_itself_and_a_long_line_in_the_next() -> None
     assert " ".join(lines).count("word") == 40
 
 
+BLANKS = " \u00a0\u3000" * 30
+PADDED = [f"hello{BLANKS}network     none", f"`hermes-gateway {'x' * 14} network     none`", f"{'x' * 30} network none"]
+
+
+@pytest.mark.row("T29")
+@pytest.mark.parametrize("text", PADDED)
+def test_words_of_others_make_no_line_that_looks_like_ours(text: str) -> None:
+    """Neither by blanks up to the end of a line, nor as a command, which would stay in one."""
+    code = f"from gateway.cli.output import print_data, show_fields; text = {text!r}; print_data(text, '')\n"
+    shown = on_a_terminal(f"{code}show_fields([('what', text)], is_whole=True)", 40, NO_COLOR="1").splitlines()
+    assert max(map(len, shown)) <= 40
+    assert [line for line in shown if line.startswith("network")] == []
+    assert [line.split("none")[0] for line in shown if "none" in line] != []
+
+
+def test_a_line_of_code_that_goes_on_says_so() -> None:
+    code = "from gateway.cli.output import print_code; print_code('+x = 1' + ' ' * 34 + '-deny()')"
+    first, rest = on_a_terminal(code, 40, NO_COLOR="1").splitlines()
+    assert (first.rstrip(), rest.split()) == ("+x = 1", ["...", "-deny()"])
+
+
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
 def test_colours_can_be_refused(environ: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(TABLE, 40, **environ)

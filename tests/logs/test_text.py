@@ -1,5 +1,6 @@
 """Text of strangers cannot act: no control characters, no line breaks, no turned writing, and it has an end."""
 
+import sys
 import unicodedata
 
 import pytest
@@ -24,11 +25,28 @@ from gateway.logs.text import to_one_line, to_text_block
         ("a\u3164\u2800\u034f\u115f\u1160b", "a\\u3164\\u2800\\u034f\\u115f\\u1160b"),
         ("API\ufe0f\ufe01_KEY\U000e0101", "API\\ufe0f\\ufe01_KEY\\U000e0101"),
         ("read\u200c_\u200dfile", "read\\u200c_\\u200dfile"),
+        ("a\U00013441\U0001d159\U0001d173b", "a\\U00013441\\U0001d159\\U0001d173b"),
     ],
 )
 @pytest.mark.row("T29")
 def test_what_acts_is_escaped_and_what_is_read_stays(foreign: str, shown: str) -> None:
     assert to_one_line(foreign) == shown
+
+
+VISIBLE_SIGNS = (
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # around numbers
+)
+
+
+@pytest.mark.row("T29")
+def test_whatever_has_no_form_of_its_own_is_escaped() -> None:
+    unseen = [
+        sign
+        for sign in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign not in VISIBLE_SIGNS
+    ]
+    assert [sign for sign in unseen if to_one_line(sign) == sign] == []
+    assert [sign for sign in unseen if to_text_block(sign) == sign] == ["\n", "\u200c", "\u200d"]
 
 
 @pytest.mark.row("T29")

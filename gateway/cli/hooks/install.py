@@ -16,7 +16,7 @@ from gateway.cli.hooks.installer import (
     show_changed_rights,
     show_differences,
 )
-from gateway.cli.output import print_data, print_lines, print_note, show_fields
+from gateway.cli.output import print_data, print_note, show_fields
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
@@ -128,7 +128,7 @@ def show_request(hook: FetchedHook) -> None:
     asked = ((label, text) for label, text in told if text)
     show_fields((*source, *index, *commit, ("what", what), *asked), is_whole=True)
     for finding in hook.version.findings:
-        print_lines(to_one_line(f"! {finding}"), "", "yellow")
+        print_data(to_one_line(f"! {finding}"), "", "yellow")
 
 
 def describe_before(update: HookUpdate, home: Home) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from gateway.cli.hooks.differences import describe_differences, list_unreadable_
 from gateway.cli.layout import get_columns
 from gateway.cli.output import (
     ask_person,
-    escape_text,
+    print_code,
     print_data,
     print_note,
     show_json,
@@ -318,7 +318,7 @@ def show_differences(before: Path, now: Path, command: str) -> None:
     lines = [*describe_differences(read_contents(before), read_contents(now))]
     shown = lines if get_columns(sys.stdout) is None else [to_one_line(line, MAX_LINE) for line in lines[:MAX_DIFF]]
     for line in shown:
-        print(escape_text(line))
+        print_code(line)
     if shown != lines:
         left = len(lines) - len(shown)
         cut = f"{format_count(left, 'line')} of the difference {'is' if left == 1 else 'are'}"
