@@ -25,7 +25,10 @@ SHORT = 12  # characters of a digest in the name of a folder
 
 @dataclass(frozen=True, slots=True)
 class FetchedHook:
-    """`folder`: its files; `packages`: what it needs, which lies in `packages_folder`; `index`: which named it."""
+    """`folder`: its files; `packages`: what it needs, which lies in `packages_folder`; `index`: which named it.
+
+    `stored_as`: under which name lies what it is to have that another hook has kept.
+    """
 
     name: str
     version: HookVersion
@@ -38,6 +41,7 @@ class FetchedHook:
     packages: tuple[str, ...] = ()
     packages_folder: Path | None = None
     index: str = ""
+    stored_as: str = ""
 
     @property
     def folder(self) -> Path:

@@ -32,6 +32,7 @@ from gateway.hooks.folders.trusted_copy import has_digest, has_packages, make_di
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
 from gateway.installer.index_file import Kind
+from gateway.installer.stores import list_unused_stores, make_store_key, read_stores
 
 WORK_PREFIX = ".work-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -110,16 +111,21 @@ def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
         OSError: the disk is full; likewise.
     """
     _check_brought_names(home, change)
-    entries = {hook.name: _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}") for hook in change.hooks}
+    stores = dict(read_stores(home, _read_lock(home)))
+    stores |= {make_store_key(home, hook.name, hook): hook.stored_as for hook in change.hooks if hook.stored_as}
+    entries = {
+        hook.name: _make_entry(hook, f"{INSTALLED_FOLDER}/{hook.folder_name}", _find_store(home, hook, hook, stores))
+        for hook in change.hooks
+    }
     moves = [*_lay_out(home, change, entries, work / "staged")]
-    skills = {skill.name: _make_skill_entry(skill) for skill in change.skills}
+    skills = {skill.name: _make_skill_entry(home, skill, stores) for skill in change.skills}
     with ExitStack() as undo:
         for number, (staged, target) in enumerate(moves):
             if target.exists():
                 _move(target, work / f"old-{number}", undo)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _move(staged, target, undo)
-        _write(home, entries, skills, change)
+        _write(home, entries, skills, change, stores)
         undo.pop_all()
 
 
@@ -164,7 +170,12 @@ def _move(source: Path, target: Path, undo: ExitStack) -> None:
     undo.callback(target.rename, source)
 
 
-def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
+def _find_store(home: Home, hook: FetchedHook, origin: FetchedHook | FetchedSkill, stores: Mapping[str, str]) -> str:
+    key = make_store_key(home, hook.name, origin)
+    return stores.get(key, key)
+
+
+def _make_entry(hook: FetchedHook, path: str, stored_as: str) -> InstalledHook:
     return InstalledHook(
         source=hook.source,
         index=hook.index,
@@ -173,11 +184,12 @@ def _make_entry(hook: FetchedHook, path: str) -> InstalledHook:
         path=path,
         packages=hook.packages,
         packages_digest=make_digest(hook.packages_folder) if hook.packages_folder else "",
+        stored_as=stored_as,
         grants=hook.grants,
     )
 
 
-def _make_skill_entry(skill: FetchedSkill) -> InstalledSkill:
+def _make_skill_entry(home: Home, skill: FetchedSkill, stores: Mapping[str, str]) -> InstalledSkill:
     path = f"{INSTALLED_FOLDER}/{SKILLS_FOLDER}/{skill.folder_name}"
     return InstalledSkill(
         source=skill.source,
@@ -185,7 +197,10 @@ def _make_skill_entry(skill: FetchedSkill) -> InstalledSkill:
         commit=skill.commit,
         digest=skill.digest,
         path=path,
-        hooks={hook.name: _make_entry(hook, f"{path}/{BROUGHT_FOLDER}/{hook.name}") for hook in skill.hooks},
+        hooks={
+            hook.name: _make_entry(hook, f"{path}/{BROUGHT_FOLDER}/{hook.name}", _find_store(home, hook, skill, stores))
+            for hook in skill.hooks
+        },
     )
 
 
@@ -230,14 +245,18 @@ def _write(
     hooks: Mapping[str, InstalledHook],
     skills: Mapping[str, InstalledSkill],
     change: InstalledChange,
+    stores: Mapping[str, str],
 ) -> None:
     """What cannot be read stays as it is, unless it was installed again or removed."""
     lock = _read_lock(home)
-    all_hooks = {**dict(lock.list_unreadable()), **dict(lock.list()), **hooks}
     all_skills = {**dict(lock.list_unreadable_skills()), **dict(lock.list_skills()), **skills}
+    installed: dict[str, InstalledHook | msgspec.Raw] = {**dict(lock.list_unreadable()), **dict(lock.list()), **hooks}
+    installed = {name: one for name, one in sorted(installed.items()) if name not in change.gone_hooks}
     found = {
         "version": LOCK_VERSION,
-        "hooks": {name: one for name, one in sorted(all_hooks.items()) if name not in change.gone_hooks},
+        "hooks": installed,
         "skills": {name: one for name, one in sorted(all_skills.items()) if name not in change.gone_skills},
+        "stores": stores,
+        "unused_stores": list_unused_stores(lock, installed),
     }
     write_atomically(home.hooks_lock, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

@@ -24,6 +24,7 @@ SourceKind: TypeAlias = Literal["folder", "archive", "git", "package"]
 PACKAGE_PREFIX, GIT_PREFIX, WHEEL = "package:", "git+", ".whl"
 FORMS = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
 _VERSION_BEGINS = re.compile(r"[-_]v?\d")
+_VERSION_WANTED = re.compile(r"[\s=<>!~;\[(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,20 @@ def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[st
         raise HookError(f"{to_one_line(wanted)} offers no hook under the entry point {ENTRY_POINTS}{there}")
     _copy_folder(offered[name], files)
     return FetchedFiles(files, name, packages=locked, packages_folder=place)
+
+
+def remove_version(source: str) -> str:
+    """The same for each version of what lies there."""
+    place, _, inner = source.partition("#")
+    if place.startswith(GIT_PREFIX):
+        parts = urlsplit(place)
+        place = parts._replace(path=parts.path.partition("@")[0]).geturl()
+    elif place.startswith(PACKAGE_PREFIX):
+        place = _VERSION_WANTED.split(place, maxsplit=1)[0]
+    elif is_archive(urlsplit(place).path) or place.endswith(WHEEL):
+        folder, _, name = place.rpartition("/")
+        place = f"{folder}/{_VERSION_BEGINS.split(name, maxsplit=1)[0]}"
+    return f"{place}#{inner}"
 
 
 def limit_to_commit(source: HookSource, commit: str | None) -> HookSource:

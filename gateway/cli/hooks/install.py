@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from gateway.cli.hooks.installer import (
     show_changed_rights,
     show_differences,
 )
-from gateway.cli.output import print_data, print_note, show_fields
+from gateway.cli.output import print_data, print_note, show_fields, wait_for_yes
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
@@ -26,9 +27,15 @@ from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
-from gateway.installer.lock_file import InstalledChange, has_all_packages, read_installed, read_installed_skills
+from gateway.installer.lock_file import (
+    InstalledChange,
+    has_all_packages,
+    read_installed,
+    read_installed_skills,
+)
 from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes, list_missing_guards
 from gateway.installer.source import HookSource
+from gateway.installer.stores import find_data, find_other_store
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
@@ -108,8 +115,19 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
             return f"{name} is installed; {self.home.hooks / name} stands in for it"
         return "" if is_running else f"{name} is installed, and runs when the gateway does"
 
+    def choose_data(self, found: FetchedHook) -> FetchedHook:
+        left = find_other_store(self.home, found.name, found)
+        if left is None:
+            return found
+        where = f"{found.name} from {left.source or 'elsewhere'} has kept {self.home.hook_data / left.stored_as}"
+        if self.args.yes:
+            print_note(f"{where}, which stays there; this one begins without it")
+        elif wait_for_yes(f"{to_one_line(where)}. Give it to this one?"):
+            return replace(found, stored_as=left.stored_as)
+        return found
+
     def describe_left(self, name: str) -> str:
-        data = self.home.hook_data / name
+        data = find_data(self.home, name)
         return f"; its data stays in {data}" if data.exists() else ""
 
 

@@ -122,8 +122,12 @@ class Installer(ABC, Generic[Entry, Fetched]):
     def describe_installed(self, name: str, *, is_running: bool) -> str:
         """What there is to say of one that was just installed."""
 
+    def choose_data(self, found: Fetched) -> Fetched:
+        """With what another one has left, where its owner gives it that."""
+        return found
+
     def describe_left(self, name: str) -> str:  # noqa: ARG002 - for those that leave something
-        """What stays of one that was removed."""
+        """What stays of one when it is removed."""
         return ""
 
 
@@ -178,7 +182,7 @@ def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -
         for line in list_unreadable_code(read_contents(found.folder)):
             print_data(line, "", "yellow")
     if is_taken := ask_person(f"Install {found.name}?", installer.args.yes):
-        installer.add(found, work)
+        installer.add(installer.choose_data(found), work)
     return is_taken
 
 
@@ -246,11 +250,12 @@ def run_remove(installer: Installer[Entry, Fetched]) -> None:
     name = installer.args.name
     if name not in list_unreadable(installer.home, installer.KIND):
         list_names(installer, [name])
+    left = installer.describe_left(name)
     with open_workspace(installer.home) as work:
         change_installed(installer.home, installer.make_removal(name), work)
         is_running = installer.notify("")
         remove_unused(installer.home)
-    print_note(f"{name} is removed{installer.describe_left(name)}")
+    print_note(f"{name} is removed{left}")
     if installer.args.json:
         show_json({"removed": name, "running": is_running})
 

@@ -207,7 +207,8 @@ class FolderHooks:
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        ask, name = self._services.serve_request, self._hook(name).name
+        hook, ask = self._hook(name), self._services.serve_request
+        name = hook.latest.store_name if hook.latest else hook.name
         return {
             key: await ask(name, "store.get", {"key": key}, "") for key in await ask(name, "store.keys", {}, "") or ()
         }

@@ -176,7 +176,7 @@ class FolderSource(Source):
         configured = services.settings_of(version.name, version.short).isolation
         wants_none = configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none")
         if wants_none and version.reach is None:
-            data = services.environment.data_of(version.name)
+            data = services.environment.data_of(version.store_name)
             file, show = version.path / HANDLER_FILE, self.show_fields_of(manifest)
             return InProcessWire.open(manifest.folder, file, version.options, serve, data, show)
         worker = worker_spec_of(version, manifest, services, places=self.places_of(version))
@@ -380,7 +380,7 @@ def worker_spec_of(
         is_offline=services.environment.is_offline,
         label="" if manifest.own_key else manifest.name,
         hermes=manifest.hermes and plugin is None,
-        data=str(services.environment.data_of(version.name)),
+        data=str(services.environment.data_of(version.store_name)),
         sandbox=sandbox_of(version, services, (str(packages), *places)),
     )
 
@@ -388,7 +388,7 @@ def worker_spec_of(
 def environment_of(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
     """All that it finds in its environment."""
     found = services.environment.environ_of(manifest, version.source.is_placed)
-    data = services.environment.data_of(version.name)
+    data = services.environment.data_of(version.store_name)
     return restrict_environment(found, version.reach, data) if version.reach else found
 
 
@@ -408,6 +408,6 @@ def _describe_data(version: HookVersion, manifest: Manifest, services: HookServi
 
 def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:
     """The folder for its files; from inside a sandbox it could not be made."""
-    folder = services.environment.data_of(version.name)
+    folder = services.environment.data_of(version.store_name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -195,7 +195,7 @@ class FolderHook:
         version, services = self.current or self.latest, self._services
         if version is None:
             return ReachFacts()
-        data, missing = services.environment.data_of(self.name), services.support.missing
+        data, missing = services.environment.data_of(version.store_name), services.support.missing
         url = version.manifest.url if version.manifest else ""
         return describe_reach(version.reach, version.path, data, missing, url)
 
@@ -299,7 +299,7 @@ class FolderHook:
             self._use(version.expected)
             self.process.enter("starting")
         try:
-            wire = await self.process.start(version, self.rights.make_capability(version.manifest))
+            wire = await self.process.start(version, self.rights.make_capability(version.manifest, version.store_name))
         except HookError as error:
             why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:

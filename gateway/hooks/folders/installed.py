@@ -61,6 +61,7 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     packages: tuple[str, ...] = ()  # which came with it: each with its version and the hashes of its files
     packages_digest: str = ""  # of all that they are, laid out; an earlier version did not write it
+    stored_as: str = ""  # under which name lies what it keeps; an earlier version kept it under the hook's own
     grants: HookGrants
 
 
@@ -75,12 +76,25 @@ class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
     hooks: dict[str, InstalledHook] = {}
 
 
+class UnusedStore(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook has left that is installed no more: under which name it lies, and where the hook came from."""
+
+    stored_as: str
+    source: str = ""
+
+
 class LockFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file as it stands; each entry is read for itself, so that a bad one spoils no other."""
+    """The file as it stands; each entry is read for itself, so that a bad one spoils no other.
+
+    `stores`: of hooks that are, or were, installed: under which name lies what they keep, where they were given another
+    one than is made of where they come from. `unused_stores`: by name, what the last such hook has left.
+    """
 
     version: int
     hooks: dict[str, msgspec.Raw]
     skills: dict[str, msgspec.Raw] = {}
+    stores: dict[str, str] = {}
+    unused_stores: dict[str, UnusedStore] = {}
 
 
 class UnreadableEntry(msgspec.Struct, frozen=True):
@@ -101,7 +115,21 @@ class HooksLock:
         self._seen: tuple[int, int, int] | None = None
         self._entries: Mapping[str, InstalledHook | UnreadableEntry] = {}
         self._skills: Mapping[str, InstalledSkill | UnreadableEntry] = {}
+        self._stores: Mapping[str, str] = {}
+        self._unused_stores: Mapping[str, UnusedStore] = {}
         self._wrong = ""
+
+    @property
+    def stores(self) -> Mapping[str, str]:
+        """As in the file."""
+        self._follow()
+        return self._stores
+
+    @property
+    def unused_stores(self) -> Mapping[str, UnusedStore]:
+        """Likewise."""
+        self._follow()
+        return self._unused_stores
 
     @property
     def folder(self) -> Path:
@@ -177,27 +205,30 @@ class HooksLock:
             found = self._path.stat()
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            self._seen, self._entries, self._skills = None, {}, {}
+            self._seen = None
+            self._take(LockFile(version=LOCK_VERSION, hooks={}))
             self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {FILE_REMEDY}"
             return
         seen = (found.st_mtime_ns, found.st_ino, found.st_size)
         if seen != self._seen:
-            self._seen, self._entries, self._skills, self._wrong = seen, {}, {}, ""
+            self._seen, self._wrong = seen, ""
             try:
-                self._entries, self._skills = _read_entries(self._path)
+                self._take(_read_file(self._path))
             except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+                self._take(LockFile(version=LOCK_VERSION, hooks={}))
                 self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {FILE_REMEDY}"
 
+    def _take(self, file: LockFile) -> None:
+        self._entries = {name: _read_entry(raw, InstalledHook) for name, raw in file.hooks.items()}
+        self._skills = {name: _read_entry(raw, InstalledSkill) for name, raw in file.skills.items()}
+        self._stores, self._unused_stores = file.stores, file.unused_stores
 
-def _read_entries(
-    path: Path,
-) -> tuple[Mapping[str, InstalledHook | UnreadableEntry], Mapping[str, InstalledSkill | UnreadableEntry]]:
-    """Hooks and skills by their names; where one cannot be understood, why."""
+
+def _read_file(path: Path) -> LockFile:
     file = msgspec.json.decode(path.read_bytes(), type=LockFile)
     if file.version != LOCK_VERSION:
         raise ValueError(f"it is of version {file.version}, and this gateway knows version {LOCK_VERSION}")
-    hooks = {name: _read_entry(raw, InstalledHook) for name, raw in file.hooks.items()}
-    return hooks, {name: _read_entry(raw, InstalledSkill) for name, raw in file.skills.items()}
+    return file
 
 
 def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:

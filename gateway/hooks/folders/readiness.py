@@ -39,7 +39,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     written = version.manifest  # what the owner's settings add was agreed to by who wrote them
     version = _apply_settings(version, services)
     if off := why_not_enabled(version, services.settings, switches):
-        return replace(version, state="disabled", reason=off, denied=None)
+        return replace(version, state="disabled", reason=off, denied=None, stored_as=_find_store(version, services))
     if version.manifest is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
     manifest = version.manifest
@@ -57,6 +57,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     try:
         if installed:
+            version = replace(version, stored_as=installed.stored_as)
             version = replace(version, pinned=find_trust_digest(version, installed.digest))
             if changed := _find_change(version, installed):
                 return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
@@ -74,6 +75,15 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         what = f"it says more than was agreed to when it was installed ({excess})"
         return replace(version, state="pending", reason=f"{what}; install it again to agree to that")
     return replace(version, state=state, reason=reason, denied=denied)
+
+
+def _find_store(version: HookVersion, services: HookServices) -> str:
+    """Under which name lies what an installed one keeps, as far as is known."""
+    try:
+        installed = services.lock.find(version.path, version.bare_name)
+    except HookError:
+        return ""
+    return installed.stored_as if installed else ""
 
 
 def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion:

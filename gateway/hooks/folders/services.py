@@ -52,6 +52,7 @@ class FileWriter(Protocol):
         """Until what this event tells of stands in them; not for long."""
 
 
+STORE_VERBS = "store."  # how they begin
 LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
 TELLING_LIMIT = 5.0  # seconds that a decision waits for what hooks are being told
 
@@ -296,8 +297,8 @@ class HookRights:
             self._handled.pop(name, None)
             self._last, self._left = name, time.monotonic()
 
-    def make_capability(self, manifest: Manifest) -> Capability:
-        """What answers the requests of a hook with this manifest."""
+    def make_capability(self, manifest: Manifest, store_name: str) -> Capability:
+        """What answers the requests of a hook with this manifest, which keeps under this name what it keeps."""
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
             check_request(manifest, verb, params)
@@ -307,7 +308,8 @@ class HookRights:
                     told = self._emit(params, role)
                     await self._services.registry.recorders.settled()  # a hook is not told before that it is done
                     return told
-                return await self._services.serve_request(self._name, verb, params, during)
+                name = store_name if verb.startswith(STORE_VERBS) else self._name
+                return await self._services.serve_request(name, verb, params, during)
 
         return serve
 

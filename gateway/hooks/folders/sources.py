@@ -45,6 +45,7 @@ class HookVersion:
     hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
     this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
     source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
+    `stored_as`: under which name lies what it keeps, where that is another one.
     """
 
     name: str
@@ -63,6 +64,7 @@ class HookVersion:
     reach: HookReach | None = None
     pinned: str = ""
     packages: Path | None = None
+    stored_as: str = ""
     registered: HookRegistrations | None = field(default=None, compare=False)
 
     @property
@@ -72,6 +74,11 @@ class HookVersion:
             return self
         manifest = self.manifest.limit_to(self.registered)
         return replace(self, manifest=manifest, denied=self.denied and manifest.guard)
+
+    @property
+    def store_name(self) -> str:
+        """Under which name lies what it keeps: that of an installed one tells where it came from, too."""
+        return self.stored_as or self.name
 
     @property
     def short(self) -> str:

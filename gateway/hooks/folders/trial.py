@@ -78,7 +78,7 @@ async def run_trials(
         check_request(manifest, verb, params)
         asked.append({"verb": verb, **params})
         return (
-            await services.serve_request(version.name, verb, params, "")
+            await services.serve_request(version.store_name, verb, params, "")
             if verb in READ_ONLY_VERBS
             else make_answer(verb, params)
         )

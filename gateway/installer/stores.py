@@ -1,0 +1,66 @@
+"""Under which name lies what an installed hook keeps: its store in the journal, and the folder of its data.
+
+It is made of the hook's own name and of where it came from, whatever the version: another hook of the same name finds
+nothing of what this one has left, and this one all of it when it comes again. Its owner may give it what another
+one has left.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from gateway.config.home import Home
+from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill, UnusedStore
+from gateway.installer.fetched_hook import SHORT, FetchedHook
+from gateway.installer.fetched_skill import FetchedSkill
+from gateway.installer.indexes import OWN_INDEX, is_own_index
+from gateway.installer.source import remove_version
+
+Origin: TypeAlias = FetchedHook | FetchedSkill | InstalledHook | InstalledSkill
+"""What says where it came from."""
+
+
+def make_store_key(home: Home, name: str, origin: Origin) -> str:
+    """Its name, and what stands for where it, or the skill that brings it, came from."""
+    index = OWN_INDEX.name if is_own_index(home, origin.index) else origin.index
+    where = f"index {index}" if index else remove_version(origin.source)
+    return f"{name}@{hashlib.sha256(where.encode('utf-8', 'surrogateescape')).hexdigest()[:SHORT]}"
+
+
+def read_stores(home: Home, lock: HooksLock) -> Mapping[str, str]:
+    """The name of each store that has another one than its key; an earlier version kept all under the hooks' names."""
+    return {**{make_store_key(home, name, one): name for name, one in _list_early_hooks(lock)}, **lock.stores}
+
+
+def _list_early_hooks(lock: HooksLock) -> Iterator[tuple[str, InstalledHook | InstalledSkill]]:
+    yield from ((name, hook) for name, hook in lock.list() if not hook.stored_as)
+    for _, skill in lock.list_skills():
+        yield from ((name, skill) for name, hook in skill.hooks.items() if not hook.stored_as)
+
+
+def find_data(home: Home, name: str) -> Path:
+    """The folder of an installed hook's data."""
+    hook = dict(HooksLock(home.hooks_lock).list()).get(name)
+    return home.hook_data / (hook.stored_as if hook and hook.stored_as else name)
+
+
+def find_other_store(home: Home, name: str, origin: Origin) -> UnusedStore | None:
+    """What a hook of this name from elsewhere has left last; None, too, where this one has something of its own."""
+    lock, key = HooksLock(home.hooks_lock), make_store_key(home, name, origin)
+    own = read_stores(home, lock).get(key, key)
+    left = lock.unused_stores.get(name, UnusedStore(stored_as=name))
+    is_other = left.stored_as != own and (home.hook_data / left.stored_as).is_dir()
+    return left if is_other and not (home.hook_data / own).is_dir() else None
+
+
+def list_unused_stores(lock: HooksLock, after: Mapping[str, InstalledHook | msgspec.Raw]) -> Mapping[str, UnusedStore]:
+    """What is left where these are installed in place of those that were."""
+    left = dict(lock.unused_stores)
+    for name, hook in lock.list():
+        stored_as, now = hook.stored_as or name, after.get(name)
+        if not (isinstance(now, InstalledHook) and (now.stored_as or name) == stored_as):
+            left[name] = UnusedStore(stored_as=stored_as, source=hook.index or hook.source)
+    return left
