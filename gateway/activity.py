@@ -115,7 +115,7 @@ class Activity:
 
 
 def _as_rows(found: Iterable[Record], since: float) -> list[dict[str, Any]]:
-    kept = (records.decode(one.data) for one in found)
+    kept = (records.decode_readable(one.data) for one in found)
     done = [one for one in kept if isinstance(one, ActivityRecord) and one.at >= since]
     done.sort(key=lambda one: one.at)  # some were written anew
     fields = ("at", "who", "place", "what", "on", "outcome")

@@ -446,7 +446,7 @@ RECORD_KINDS = _find_kinds(JournalRecord)
 
 
 class _RecordVersion(msgspec.Struct):
-    v: int = VERSION
+    v: int = 1
 
 
 _decoder: msgspec.json.Decoder[JournalRecord] = msgspec.json.Decoder(reduce(or_, RECORD_KINDS))
@@ -468,6 +468,14 @@ def decode(data: bytes) -> JournalRecord:
             f"the journal holds a record of version {v}; this gateway reads up to {VERSION}: upgrade hermes-gateway"
         )
     return _decoder.decode(data)
+
+
+def decode_readable(data: bytes) -> JournalRecord | None:
+    """The same for who listens or shows; None: a later version of the gateway wrote it, and others see to it."""
+    try:
+        return decode(data)
+    except EngineTooNew:
+        return None
 
 
 async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *, fresh: bool = True) -> list[Record]:

@@ -10,7 +10,7 @@ import msgspec
 from gateway.message_pieces import MessageName
 from gateway.transcript import Entry, Usage
 
-VERSION = 1
+VERSION = 1  # the highest that is read here
 
 TurnStatus: TypeAlias = Literal[
     "ok", "ended", "denied", "interrupted", "failed", "paused", "command", "forgotten", "expired", "shortened"
@@ -18,9 +18,13 @@ TurnStatus: TypeAlias = Literal[
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every record has: the version of its shape, and when it was written by the writer's wall clock."""
+    """What every record has: the version that can read it, and when it was written by the writer's wall clock.
 
-    v: int = VERSION
+    Gateways of two versions work beside each other. So a kind that is new, or that an older one would misread, has the
+    new version as its own `v`; all others keep theirs, and a field more that may be passed over needs none.
+    """
+
+    v: int = 1
     at: float = 0.0
 
 

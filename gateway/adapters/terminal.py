@@ -186,7 +186,7 @@ class TerminalWatcher:
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
                 continue
-            match records.decode(record.data):
+            match records.decode_readable(record.data):
                 case records.OwedReply() as out:
                     await self._show(out)
                 case records.QuestionAnswered():  # the question itself was shown when it was asked

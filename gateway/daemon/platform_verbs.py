@@ -152,7 +152,7 @@ async def wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[st
         AdapterError: it was given up.
     """
     async for record in tail:
-        match records.decode(record.data):
+        match records.decode_readable(record.data):
             case records.SendSucceeded(last=True) as sent if sent.reply_id == reply_id:
                 return [one for part in sent.message_ids for one in part]
             case records.SendFailed(permanent=True) as failed if failed.reply_id == reply_id:

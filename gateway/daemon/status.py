@@ -147,6 +147,8 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
         *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),
         *(trouble.replace("\n", "; ") for trouble in (gateway.trouble, gateway.retention.trouble) if trouble),
+        *(f"conversations: {why}" for why in [gateway.lanes.too_new.describe()] if why),
+        *(f"replies: {why}" for why in [gateway.outbox.describe_too_new()] if why),
         *(f"{key} cannot go on: {why}; {BEGIN_ANEW} {key}" for key, why in gateway.lanes.list_live().items() if why),
     ]
 

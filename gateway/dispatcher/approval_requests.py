@@ -61,7 +61,7 @@ class ApprovalRequests:
             async for _, request in self._read_all():
                 self._begin(tasks, request)
             async for record in new:
-                self._begin(tasks, records.decode(record.data))
+                self._begin(tasks, records.decode_readable(record.data))
 
     async def find(self, mark: str) -> ApprovalRequest | None:
         """The request of the question that carries this mark; None: it is settled, or there was none."""
@@ -112,7 +112,7 @@ class ApprovalRequests:
         is_open = turn is not None and turn.turn_id == request.turn_id and request.name in turn.questions
         return turn if is_open else None
 
-    def _begin(self, tasks: anyio.abc.TaskGroup, request: records.JournalRecord) -> None:
+    def _begin(self, tasks: anyio.abc.TaskGroup, request: records.JournalRecord | None) -> None:
         if isinstance(request, ApprovalRequest) and request.mark not in self._attended:
             self._attended.add(request.mark)
             tasks.start_soon(self._attend, request.mark)

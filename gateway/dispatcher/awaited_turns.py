@@ -94,7 +94,7 @@ class AwaitedTurns:
     ) -> SubmitResult:
         left = math.inf
         async for record in tail:
-            kept = records.decode(record.data)
+            kept = records.decode_readable(record.data)
             if timer and isinstance(kept, records.QuestionsAsked) and timer.deadline < math.inf:
                 left, timer.deadline = timer.deadline - anyio.current_time(), math.inf
             elif timer and isinstance(kept, records.Claim) and timer.deadline == math.inf:

@@ -29,7 +29,7 @@ from gateway.dispatcher.message_events import build_place_fields, build_received
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import Engine, NewRecord
-from gateway.errors import EngineError, RecordDamage, unwrap_error
+from gateway.errors import EngineError, EngineTooNew, RecordDamage, unwrap_error
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
 from gateway.message_pieces import SAID_KINDS, list_shown_messages, name_of
@@ -123,7 +123,10 @@ class Ingress:
         """Take what somebody does who may speak."""
         if message.kind == "edit":  # it may have been said to others before, in other words
             await self._context.heard.delete(name_of(message), message.sender)
-        request = await self._find_request(message)
+        try:
+            request = await self._find_request(message)
+        except EngineTooNew:
+            request = None
         if request:
             message = dataclasses.replace(message, session=request.session_key)
         elif asked and asked != message.user_id:
@@ -141,13 +144,21 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
+        receipt = await self._accept_readable(key, message, role, request, *extra, bot=bot)
+        return dataclasses.replace(receipt, is_closed=True) if request and receipt.decision == "settled" else receipt
+
+    async def _accept_readable(
+        self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
+    ) -> Receipt:
+        """The same as `_accept`, also where the conversation cannot be read here."""
         try:
-            receipt = await self._accept(key, message, role, request, *extra, bot=bot)
+            return await self._accept(key, message, role, request, *extra, bot=bot)
         except RecordDamage as damage:
             log.error("what is kept of %s cannot be read, and %s is not answered: %s", key, message.id, damage)
             await self._say(key, message, DAMAGED)
-            receipt = Receipt(key, settled=DAMAGED, decision="settled")
-        return dataclasses.replace(receipt, is_closed=True) if request and receipt.decision == "settled" else receipt
+            return Receipt(key, settled=DAMAGED, decision="settled")
+        except EngineTooNew:  # whoever works on the conversation sees to it
+            return Receipt(key, await self._lanes.accept(message, key, *extra, bot=bot) or 0)
 
     async def _find_request(self, message: Message) -> ApprovalRequest | None:
         """The approval that this answers: the one whose mark it carries, to which it replies, or that its chat shows.

@@ -17,6 +17,7 @@ each group's by turns, and a key that has news begins at once.
 """
 
 import logging
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
@@ -26,8 +27,9 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 import anyio.abc
 
+from gateway.backoff import Backoff
 from gateway.engine.interface import Consumer, Delivery, Record
-from gateway.errors import EngineError, GatewayError
+from gateway.errors import EngineError, EngineTooNew, GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,32 @@ FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time
+TOO_NEW_BACKOFF = Backoff(1.0, 15.0)  # before what only a later version can read comes again, to whoever takes it
+SHOWN_SECONDS = 600.0
+MOST_SHOWN = 1000
+
+
+class TooNewRecords:
+    """What a later version of the gateway wrote: it is left to gateways that can read it."""
+
+    def __init__(self) -> None:
+        self._left: OrderedDict[str, float] = OrderedDict()
+        self._why = ""
+
+    def note(self, key: str, error: EngineTooNew) -> None:
+        if not self._why:
+            log.warning("%s is left to a later version of the gateway, and so is what else it writes: %s", key, error)
+        self._why = str(error)
+        self._left[key] = time.monotonic()
+        self._left.move_to_end(key)
+        if len(self._left) > MOST_SHOWN:
+            self._left.popitem(last=False)
+
+    def describe(self) -> str:
+        """For an operator; "" where there was nothing lately."""
+        since = time.monotonic() - SHOWN_SECONDS
+        count = sum(at >= since for at in self._left.values())
+        return f"{count} were left to a later version of the gateway: {self._why}" if count else ""
 
 
 class Wakeup:
@@ -81,10 +109,17 @@ class Wakeup:
         if self._delivery:
             await self._delivery.progress()
 
-    async def leave(self, *, is_over: bool) -> None:
-        """Acknowledge when all is done, else let the delivery come again."""
-        if self._delivery:
+    async def leave(self, *, is_over: bool, is_too_new: bool = False) -> None:
+        """Acknowledge when all is done, else let the delivery come again; later, if others are to take it."""
+        if self._delivery and is_too_new:
+            await refuse_delivery(self._delivery)
+        elif self._delivery:
             await (self._delivery.ack() if is_over else self._delivery.nak())
+
+
+async def refuse_delivery(delivery: Delivery) -> None:
+    """Whoever takes it next may read what we cannot."""
+    await delivery.nak(TOO_NEW_BACKOFF.pause_after(delivery.attempt))
 
 
 def _do_nothing() -> None:
@@ -98,7 +133,11 @@ class KeyedWorker(Protocol):
     is_over: bool
 
     async def run(self) -> None:
-        """Nothing may be awaited between the look that found nothing, without news since, and the return."""
+        """Nothing may be awaited between the look that found nothing, without news since, and the return.
+
+        Raises:
+            EngineTooNew: a later version of the gateway has been at work there.
+        """
 
     def finish(self) -> None:
         """End after what runs now, or at once when nothing does."""
@@ -177,6 +216,7 @@ class KeyedWorkers(Generic[WorkerT]):
         on_delivery: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
         group_of: Callable[[Record], str] | None = None,
     ) -> None:
+        self.too_new = TooNewRecords()
         self._group_of = group_of
         self._backlog = WorkerBacklog()
         self._key_of = key_of
@@ -216,12 +256,20 @@ class KeyedWorkers(Generic[WorkerT]):
                     log.warning("nothing comes from the journal now: %s", error)
                     await anyio.sleep(RETRY_SECONDS)
                     continue
-                superfluous = [older for one in deliveries if (older := self._dispatch(one, tasks))]
+                superfluous, too_new = list[Delivery](), list[Delivery]()
+                for one in deliveries:
+                    try:
+                        superfluous += [older] if (older := self._dispatch(one, tasks)) else []
+                    except EngineTooNew as error:
+                        self.too_new.note(one.record.subject, error)
+                        too_new.append(one)
                 if len(deliveries) < FETCH_COUNT:
                     self._backlog.left = 0  # all that there was has been handed out
                 async with anyio.create_task_group() as acks:
                     for delivery in superfluous:
                         acks.start_soon(delivery.ack)
+                    for delivery in too_new:
+                        acks.start_soon(refuse_delivery, delivery)
 
     async def close(self) -> None:
         """Take no more deliveries, and wait until all workers have finished; those that have not begun never do."""
@@ -243,6 +291,8 @@ class KeyedWorkers(Generic[WorkerT]):
     def _dispatch(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
         try:
             key = self._key_of(delivery.record)
+        except EngineTooNew:
+            raise
         except (GatewayError, ValueError) as error:
             # Not acknowledged: it comes again, and a later version of the gateway may know what to do with it.
             log.error("record %d on %s cannot be read: %s", delivery.record.seq, delivery.record.subject, error)
@@ -277,8 +327,12 @@ class KeyedWorkers(Generic[WorkerT]):
             self._begin_next(tasks)
 
     async def _live(self, key: str, worker: WorkerT, tasks: anyio.abc.TaskGroup) -> None:
+        is_too_new = False
         try:
             await worker.run()
+        except EngineTooNew as error:
+            self.too_new.note(key, error)
+            is_too_new = True
         finally:
             # Before anything is awaited: a delivery that comes from here on finds no worker and makes a new one.
             del self._workers[key]
@@ -286,4 +340,4 @@ class KeyedWorkers(Generic[WorkerT]):
                 self._leave_backlog(key, tasks)
             self._ended.set()
             with anyio.move_on_after(RELEASE_SECONDS, shield=True):
-                await worker.wakeup.leave(is_over=worker.is_over)
+                await worker.wakeup.leave(is_over=worker.is_over, is_too_new=is_too_new)

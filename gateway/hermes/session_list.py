@@ -93,7 +93,7 @@ class SessionList:
 
     async def _listen(self, heard: Tail) -> None:
         async for record in heard:
-            kept = records.decode(record.data) if record.seq else None
+            kept = records.decode_readable(record.data) if record.seq else None
             if isinstance(kept, records.InboundMessage):
                 self._messages[kept.session_key] = kept.message
             if isinstance(kept, records.InboundMessage | records.SessionOpened):

@@ -43,7 +43,7 @@ from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
-from gateway.errors import Conflict, EngineError, RecordDamage
+from gateway.errors import Conflict, EngineError, EngineTooNew, RecordDamage
 from gateway.lanes.audio import (
     AudioTranscriber,
     FoundMessages,
@@ -229,7 +229,11 @@ class Lane:
             self.scope.cancel()
 
     async def run(self) -> None:
-        """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
+        """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower.
+
+        Raises:
+            EngineTooNew: a later version of the gateway works on the session.
+        """
         attempts, self.is_begun = Attempts(BACKOFF), True
         with self.scope, bind_context(session=self.key):
             while not (self.is_over or self._is_leaving):
@@ -239,6 +243,8 @@ class Lane:
                     self.damage = ""
                 except Conflict:
                     continue
+                except EngineTooNew:
+                    raise
                 except RecordDamage as damage:
                     if not self.damage:
                         self.damage = str(damage)

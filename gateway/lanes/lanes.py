@@ -18,7 +18,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
-from gateway.engine.keyed_workers import KeyedWorkers
+from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.lanes.context import PAGE, LaneContext, LaneSettings
 from gateway.lanes.edits import make_partial_end, read_pending
@@ -68,6 +68,7 @@ class Lanes:
         marks, clock = marks or TurnMarks(), clock or engine.clock.latest
         peers = Peers(engine, node)
         self._context = LaneContext(engine, sessions, work, settings, *slots, node, clock, marks, anyio.Lock(), peers)
+        self.too_new = TooNewRecords()
         self._workers = self._make_workers()
         self._most_waiting = math.inf
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -253,7 +254,9 @@ class Lanes:
         return not timer.cancelled_caught
 
     def _make_workers(self) -> KeyedWorkers[Lane]:
-        return KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at, _find_person)
+        workers = KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at, _find_person)
+        workers.too_new = self.too_new
+        return workers
 
     def _look_at(self, lane: Lane, record: Record) -> None:
         """A message may want the running turn to end."""

@@ -33,7 +33,7 @@ import anyio
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_in_parts, append_until_written
-from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.errors import Conflict, Duplicate, EngineError, EngineTooNew
 from gateway.hooks.recorder import HookDecision, OwedEvent, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
@@ -223,9 +223,11 @@ class TurnClaim:
             self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
-        """Take in what others appended; the claim is lost if it is no longer the chain's last."""
-        self.session = await self._context.sessions.open(self.session.key)
-        turn = self.session.turn
+        """Take in what others appended; the claim is lost if it is no longer the chain's last, or cannot be read."""
+        turn = None
+        with suppress(EngineTooNew):
+            self.session = await self._context.sessions.open(self.session.key)
+            turn = self.session.turn
         if not turn or turn.claimed != self._claimed or turn.by != self._context.node:
             self.is_lost = True
             self.hard.cancel()

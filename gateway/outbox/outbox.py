@@ -100,6 +100,10 @@ class Outbox:
         """
         return StreamWriter(self._engine, reply, claimed)
 
+    def describe_too_new(self) -> str:
+        """What waits for a later version of the gateway; "" where nothing does."""
+        return "; ".join(filter(None, (sender.describe_too_new() for sender in self.platforms.values())))
+
     async def depths(self) -> dict[str, int]:
         """Counts the deliveries that wait, for each platform that is served."""
         return {platform: await sender.depth() for platform, sender in list(self.platforms.items())}

@@ -32,7 +32,7 @@ from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
-from gateway.errors import AdapterError, Conflict, EngineError, describe_error
+from gateway.errors import AdapterError, Conflict, EngineError, EngineTooNew, describe_error
 from gateway.messages import Reply
 from gateway.outbox.interface import DeliveryReport, MessageIds, ReplyWithheld, nonce_of
 from gateway.outbox.platform_sender import PlatformSender, StreamedParts
@@ -60,7 +60,11 @@ class PlaceSender:
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Deliver until nothing is left. A fault of the journal or of ours loses no reply: we go on, slower."""
+        """Deliver until nothing is left. A fault of the journal or of ours loses no reply: we go on, slower.
+
+        Raises:
+            EngineTooNew: a later version of the gateway wrote a reply that is the next here.
+        """
         faults, contended = Attempts(FAULT_BACKOFF), Attempts(CONTENTION_BACKOFF)
         with self._scope:
             while not self.is_over:
@@ -68,6 +72,8 @@ class PlaceSender:
                     await self._pass()
                     faults.reset()
                     contended.reset()
+                except EngineTooNew:
+                    raise
                 except Conflict:  # another gateway sends here too: what it has sent is passed over
                     self._journal.is_loaded = False
                     await anyio.sleep(contended.pause())

@@ -97,6 +97,10 @@ class PlatformSender:
             with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
                 await self._workers.progress()
 
+    def describe_too_new(self) -> str:
+        """What waits for a later version of the gateway; "" where nothing does."""
+        return self._workers.too_new.describe()
+
     async def depth(self) -> int:
         """Counts the deliveries that wait: a place that has something to send counts as one, at least."""
         return await self.engine.depth(self._consumer_name)

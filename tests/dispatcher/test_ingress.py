@@ -3,9 +3,10 @@
 import dataclasses
 from typing import Any
 
-from gateway import record_subjects
+from gateway import record_subjects, records
 from gateway.engine import NewRecord
 from gateway.messages import Address, Message
+from gateway.steps import VERSION
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
 
@@ -30,6 +31,21 @@ async def test_answers_of_the_same_number_in_two_chats_are_two_answers() -> None
             await room.dispatcher.receive(Message("2", address, "7", text))
         await until(lambda: len(answers) == 2)
         assert sorted(answers) == ["never", "sure"]
+
+
+async def test_a_message_for_what_a_later_version_works_on_is_kept_for_it() -> None:
+    async with chat("one") as room:
+        await room.write("hello")
+        await room.hear()
+        newer = records.SettingChanged(v=VERSION + 1, name="mood", value="well")
+        await room.house.engine.append(
+            NewRecord(record_subjects.session_subject_of("turn", KEY), records.encode(newer))
+        )
+        receipt = await room.write("again")
+        (kept,) = await room.house.engine.read(record_subjects.session_subject_of("in", KEY), receipt.seq - 1)
+        assert b"again" in kept.data
+        assert (await room.write("elsewhere", address=OTHER_ROOM)).seq
+        await until(lambda: len(room.net.sent) == 2)
 
 
 async def test_an_answer_that_is_delivered_again_is_no_message() -> None:

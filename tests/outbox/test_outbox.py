@@ -1,9 +1,11 @@
 """What is owed goes out: once, in order, part after part; what fails is tried again, given up, and reported once."""
 
+import logging
 from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec import structs
 
 from gateway import records
 from gateway.engine import Engine
@@ -13,6 +15,7 @@ from gateway.outbox import DeliveryReport, Outbox, OutboxSettings, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
+from gateway.steps import VERSION
 from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
@@ -49,6 +52,22 @@ async def test_a_slow_place_does_not_delay_another(engine: Engine) -> None:
         await post.ended(1)
         assert post.texts == ["other"]
         await post.ended(2)
+
+
+async def test_what_a_later_version_owes_waits_for_it_and_no_other_place_does(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with posted(engine) as post:
+        put = records.make_reply_put(Reply("new", Address("net", "1"), "new"), "key", "", 0.0)
+        newer = structs.replace(records.decode(put.data), v=VERSION + 1)
+        await engine.append(structs.replace(put, data=records.encode(newer)))
+        await post.say("behind it")
+        await post.say("elsewhere", "2")
+        await post.ended(1)
+        await until(lambda: "1 were left to a later version" in post.outbox.describe_too_new())
+        assert post.texts == ["elsewhere"]
+        assert await post.outbox.depths() == {"net": 1}  # what rings for a place, rings once
+    assert [one.levelname for one in caplog.records if one.levelno >= logging.WARNING] == ["WARNING"]
 
 
 async def test_platforms_do_not_wait_for_each_other(engine: Engine) -> None:

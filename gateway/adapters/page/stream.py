@@ -47,7 +47,7 @@ class LiveChat:
     def note(self, record: Record) -> None:
         if record.seq == 0:
             self._go_on(msgspec.json.decode(record.data))
-        elif isinstance(records.decode(record.data), records.TurnEnded):
+        elif isinstance(records.decode_readable(record.data), records.TurnEnded):
             self._begin("")
         self.tell()
 
@@ -133,7 +133,7 @@ class ChatStream:
     async def _find_title(self, address: Address) -> str:
         """How it began."""
         for record in await records.read_readable(self._engine, subject_of(address), 0, 1):
-            kept = records.decode(record.data)
+            kept = records.decode_readable(record.data)
             if isinstance(kept, records.ShownMessage) and (said := kept.message or kept.reply):
                 return " ".join(said.text.split())[:LONGEST_TITLE]
         return ""
@@ -153,7 +153,7 @@ class ChatStream:
         found, after = None, 0
         while page := await records.read_readable(self._engine, subject_of(address), after, records.PAGE):
             for record in page:
-                kept = records.decode(record.data)
+                kept = records.decode_readable(record.data)
                 one = (kept.message or kept.reply) if isinstance(kept, records.ShownMessage) else None
                 found = one if one and one.id == number else found
             after = page[-1].seq
@@ -169,7 +169,7 @@ class ChatStream:
 
 def describe_shown(record: Record) -> ChatUpdate | None:
     """For the page; where a file lies is not for its eyes."""
-    kept = records.decode(record.data)
+    kept = records.decode_readable(record.data)
     if not isinstance(kept, records.ShownMessage):
         return None
     at = kept.at or record.ts

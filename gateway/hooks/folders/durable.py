@@ -26,6 +26,7 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.backoff import Attempts
 from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
+from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.hooks.cause import stamp_event, use_cause
@@ -75,6 +76,7 @@ class DurableDelivery:
         self._gone_file = services.environment.state / GONE_FILE
         self._gone: dict[str, float] = {}  # since when, in seconds since 1970
         self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
+        self.too_new = TooNewRecords()
         self._intake = EventIntake(engine)
         self._hooks: dict[str, str] = {}  # the names of hooks, by those of their consumers
         self._owed: dict[str, DurableConsumer] = {}
@@ -274,7 +276,12 @@ class DurableConsumer:
         """Call the hook with what was fetched, and tell the journal what came of it."""
         try:
             name, event, depth = _event_from(delivery)
-        except (EngineTooNew, msgspec.MsgspecError) as error:
+        except EngineTooNew as error:
+            self._breaker.left()
+            self._shared.too_new.note(f"what {self.hook} is owed", error)
+            await refuse_delivery(delivery)
+            return
+        except msgspec.MsgspecError as error:
             self._breaker.left()
             await self._bury(delivery, str(error))
             return

@@ -119,7 +119,7 @@ class FolderHooks:
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
             self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
-            durable = DurableDelivery(engine, self._services) if engine else None
+            self._durable = durable = DurableDelivery(engine, self._services) if engine else None
             self._set = FolderSet(sources, self._services, durable)
             self._letters = DeadLetters(engine) if engine else None
             try:
@@ -156,9 +156,10 @@ class FolderHooks:
 
     @property
     def trouble(self) -> str:
-        """What stands against noticing changes of hooks, or against knowing which were installed, if anything does."""
+        """What stands against noticing changes of hooks, knowing which were installed, or telling them of all."""
         watching = self._set.watcher.trouble if self._set.watcher else ""
-        return "; ".join(filter(None, (watching, self._services.lock.trouble)))
+        newer = self._durable.too_new.describe() if self._durable else ""
+        return "; ".join(filter(None, (watching, self._services.lock.trouble, newer and f"events: {newer}")))
 
     @property
     def scheduled(self) -> list[tuple[Manifest, HookState]]:

@@ -278,7 +278,7 @@ class AnswerWatcher:
             if self._heard.dropped:  # whoever reads slowly is told the rest at the end
                 end = await self._find_end()
             elif record.seq:
-                end = self._note(records.decode(record.data), shown)
+                end = self._note(records.decode_readable(record.data), shown)
             elif piece := self._show(msgspec.json.decode(record.data), shown):
                 yield piece
         answer = await self._collect(end)
@@ -307,7 +307,7 @@ class AnswerWatcher:
                 if msgspec.json.decode(record.data)["turn_id"] == turn_id:
                     return
                 continue
-            match records.decode(record.data):
+            match records.decode_readable(record.data):
                 case records.Claim(on=on) as claim if on == self.seq:
                     turn_id = claim.turn_id
                 case records.LlmStep() as step if step.turn_id == turn_id:
@@ -325,7 +325,7 @@ class AnswerWatcher:
         """What to show of a piece: those of other turns in this session are for others."""
         return shown.add(delta) if self._is_new and delta["turn_id"] == self._turn_id else ""
 
-    def _note(self, kept: records.JournalRecord, shown: "ShownText") -> records.TurnEnded | None:
+    def _note(self, kept: records.JournalRecord | None, shown: "ShownText") -> records.TurnEnded | None:
         """Returns the end of the turn, if this is it."""
         match kept:
             case records.Claim(on=on) if on == self.seq:

@@ -27,6 +27,7 @@ from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import Patterns
 from gateway.record_subjects import event_subject_of
+from gateway.steps import VERSION
 from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until
@@ -97,6 +98,20 @@ async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> N
         assert (await service.info("keeps")).dead == 1
         assert (await service.status())[0].dead == 1
         assert (await service.info("keeps")).owed == 0
+
+
+@pytest.mark.process
+async def test_an_event_of_a_later_version_is_left_to_it_and_is_no_dead_letter(home: Home) -> None:
+    home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    engine = MemoryEngine()
+    async with served(home, engine) as (registry, service):
+        newer = records.EmittedEvent(v=VERSION + 1, name="my:event", fields={"n": 0})
+        await engine.append(records.make_event_put(newer))
+        registry.emit("my:event", n=1)
+        await until(lambda: numbers(home) == [1])
+        await until(lambda: "left to a later version" in service.trouble)
+        assert (await service.info("keeps")).owed >= 1
+        assert await service.dead_letters.list() == []
 
 
 @pytest.mark.process

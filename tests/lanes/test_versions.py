@@ -1,0 +1,129 @@
+"""Two versions of the gateway beside each other on one journal: each does what it can read."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+
+import gateway
+from gateway import record_subjects, records
+from gateway.config.home import get_process_environment
+from gateway.engine import Engine
+from gateway.engine.nats.engine import open_nats
+from gateway.lanes.lanes import make_inbound_put
+from tests.engine.nats_servers import run_servers
+from tests.spine import key, message, until
+
+ROOT = Path(gateway.__file__).parents[1]
+NODE = Path(__file__).with_name("versioned_node.py")
+CHATS, ROUNDS = 8, 4
+NEW_KIND = '''
+
+class MoodNoted(OpenTurnRecord, tag="mood", frozen=True, kw_only=True):
+    """What the next version knows."""
+
+    v: int = 2
+    mood: str
+'''
+
+
+def make_next_version(folder: Path) -> Path:
+    """The package as it will be: a version on, with a kind of record more."""
+    shutil.copytree(ROOT / "gateway", folder / "gateway", ignore=shutil.ignore_patterns("__pycache__"))
+    steps, kinds = folder / "gateway" / "steps.py", folder / "gateway" / "records.py"
+    raised, count = re.subn(r"^VERSION = 1\b", "VERSION = 2", steps.read_text(), flags=re.MULTILINE)
+    assert count == 1
+    steps.write_text(raised)
+    before, mark, after = kinds.read_text().partition("\n\ndef _find_kinds")
+    kinds.write_text(before + NEW_KIND + mark + after)
+    return folder
+
+
+@contextmanager
+def run_node(path: Path, url: str, name: str, log: Path) -> Iterator[subprocess.Popen[str]]:
+    environ = {**get_process_environment(), "PYTHONPATH": f"{path}:{ROOT}"}
+    with log.open("w") as errors:
+        node = subprocess.Popen(
+            [sys.executable, NODE, url, name],
+            env=environ,
+            cwd=log.parent,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        try:
+            assert node.stdout
+            assert node.stdout.readline() == "ready\n", log.read_text()
+            yield node
+        finally:
+            node.kill()
+            node.wait()
+
+
+def stop(node: subprocess.Popen[str]) -> str:
+    """What it left to others."""
+    left, _ = node.communicate("end\n", timeout=20)
+    return left.strip()
+
+
+async def say(engine: Engine, version: int) -> list[str]:
+    """Something in each chat, taken by a gateway of that version."""
+    said = list[str]()
+    for chat in range(CHATS):
+        text = f"{chat}.{len(said)}.{anyio.current_time()}"
+        put = make_inbound_put(message(text, str(chat)), key(str(chat)), "", 0.0)
+        inbound = msgspec.structs.replace(records.decode(put.data), v=version)
+        await engine.append(msgspec.structs.replace(put, data=records.encode(inbound)))
+        said.append(text)
+    return said
+
+
+async def read_answers(engine: Engine) -> list[str]:
+    pattern, answers = record_subjects.OUT_SUBJECTS, list[str]()
+    async for _, owed in records.read_all(engine, pattern, records.OwedReply):
+        answers.append(owed.reply.text)
+    return answers
+
+
+async def test_each_message_is_answered_once_by_a_gateway_that_can_read_its_conversation(tmp_path: Path) -> None:
+    newer = make_next_version(tmp_path / "next")
+    with run_servers(tmp_path / "nats", 1) as servers:
+        url = f"{servers[0].url}/versions"
+        async with await open_nats(url) as engine:
+            said = list[str]()
+            with (
+                run_node(ROOT, url, "older", tmp_path / "older.log") as older,
+                run_node(newer, url, "newer", tmp_path / "newer.log") as later,
+            ):
+                for round_ in range(ROUNDS):
+                    said += await say(engine, 2 if round_ == ROUNDS - 1 else 1)
+
+                    async def are_answered() -> bool:
+                        answers = " ".join(await read_answers(engine))
+                        return all(text in answers for text in said)  # noqa: B023 - it is waited for at once
+
+                    await until(are_answered, limit=90)
+                left = await anyio.to_thread.run_sync(stop, older)
+                assert "left to a later version" in left
+                assert "upgrade hermes-gateway" in left
+                assert await anyio.to_thread.run_sync(stop, later) == ""
+        assert older.returncode == later.returncode == 0
+        async with await open_nats(url) as engine:
+            answers = [answer.partition(": ") for answer in await read_answers(engine)]
+            texts = [text for _, _, words in answers for text in words.split(" + ")]
+            assert sorted(texts) == sorted(said)
+            for chat in range(CHATS):
+                assert [text for text in texts if text.startswith(f"{chat}.")] == said[chat::CHATS]
+            assert {node for node, _, _ in answers} == {"older", "newer"}
+            assert await engine.depth("turns") == 0
+    words = (tmp_path / "older.log").read_text()
+    assert words.count("WARNING") == 1, words
+    assert "Traceback" not in words
+    assert not (tmp_path / "newer.log").read_text()
