@@ -5,14 +5,21 @@ import json
 import socket
 import subprocess
 import sys
+import tarfile
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import anyio
 import pytest
 
 from gateway.backup.archive import write_archive
+from gateway.backup.shared_journal import JournalServers
+from gateway.cli.upgrade import create_copy
 from gateway.config.home import Home
+from gateway.engine import NewRecord
+from gateway.engine.nats.engine import open_nats
+from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import connect
 from gateway.notify import Notifier
 from gateway.upgrade.environment import exchange_folders, run_installer
@@ -20,6 +27,7 @@ from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, re
 from gateway.upgrade.program_users import check_other_upgrades
 from gateway.upgrade.start import LoadedProgram, try_upgrade
 from gateway.upgrade.undo import undo_upgrade
+from tests.engine.nats_servers import run_servers
 
 
 @pytest.fixture
@@ -107,6 +115,25 @@ def test_the_way_back_touches_our_own_folder_alone(home: Home, tmp_path: Path) -
     assert (home.own_folder / "kept.txt").read_text() == "before"
     assert (home.hooks / "mine").readlink() == tmp_path / "src"
     assert Path(plan.prefix, "program").read_text() == "old"
+
+
+def test_of_the_journal_of_servers_there_is_a_copy_beside_that_of_the_home(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.own_folder.mkdir(parents=True)
+    home.config.write_text("engine: nats\n")
+    with run_servers(tmp_path / "nats", 1) as servers:
+        anyio.run(write_something, servers[0].url)
+        backup, last_seq = create_copy(home, JournalServers(servers[0].url))
+    (shared,) = home.backups.glob("upgrade-*.db")
+    assert verify_journal(shared).records == 1
+    assert last_seq == 0
+    with tarfile.open(backup) as archive:
+        assert not [name for name in archive.getnames() if name.endswith(".db")]
+
+
+async def write_something(url: str) -> None:
+    async with await open_nats(url) as engine:
+        await engine.append(NewRecord("a", b"kept"))
 
 
 def test_without_the_copy_the_new_program_is_tried_once_more(home: Home, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """`hermes-gateway upgrade`: another version in the place of this one, or this one again where that does not work.
 
 In this order, each step of which may be the last one before a crash: it says what changes and asks; puts the new
-program beside the old one; stops the gateway; copies the home; exchanges the two programs; starts the new one, which
-checks itself before it accepts, sends or runs anything. Whoever runs it again, or starts the gateway, goes on from
-there. All of it is loaded before the programs are exchanged: this process is of the old one.
+program beside the old one; stops the gateway; copies the home, and the journal that NATS servers keep; exchanges the
+two programs; starts the new one, which checks itself before it accepts, sends or runs anything. Whoever runs it again,
+or starts the gateway, goes on from there. All of it is loaded before the programs are exchanged: this process is of the
+old one.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.archive import write_archive
 from gateway.backup.backup_folder import STAMP, open_backup_folder
 from gateway.backup.contents import ENV
+from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
 from gateway.cli.output import ask_person, print_note, print_text, show_fields, show_progress
 from gateway.cli.program import PROGRAM
 from gateway.cli.service.systemd import ServiceError, SystemdService
@@ -110,6 +112,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             resume_gateway(home, gateway, plan)
             return None
         check_networks(home, gateway, environ)
+        servers = find_servers(load_configuration(load_settings_schema(), home, environ))
         check_room(home, installation.prefix, with_program=True)
         beside = prepare_program(home, installation, new, environ)
         with keep_signals(find_log(home)) as signals:
@@ -120,7 +123,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             except (OSError, UpgradeError):
                 shutil.rmtree(beside, ignore_errors=True)
                 raise
-            exchange_programs(home, gateway, plan, signals)
+            exchange_programs(home, gateway, plan, signals, servers)
             return try_program(home, gateway, plan)
 
 
@@ -256,13 +259,15 @@ def make_plan(
     return plan
 
 
-def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan, signals: EndingSignals) -> None:
+def exchange_programs(
+    home: Home, gateway: RunningGateway, plan: UpgradePlan, signals: EndingSignals, servers: JournalServers | None
+) -> None:
     """Nothing is accepted from here on until a program has started. UpgradeError: it did not come about."""
     try:
         signals.check()
         with show_progress("the gateway to end what it has begun"), gateway.keep_stopped():
             signals.check()
-            backup, last_seq = create_copy(home)
+            backup, last_seq = create_copy(home, servers)
             signals.check()
             plan.enter(home, "trying", backup, last_seq)
             exchange_folders(Path(plan.prefix), Path(plan.beside))
@@ -273,11 +278,18 @@ def exchange_programs(home: Home, gateway: RunningGateway, plan: UpgradePlan, si
         raise UpgradeError(f"nothing was changed: {error}") from error
 
 
-def create_copy(home: Home) -> tuple[str, int]:
-    """Where the copy is, and the last record of the journal in it; a home without a journal needs none."""
-    if not home.journal.exists():
+def create_copy(home: Home, servers: JournalServers | None) -> tuple[str, int]:
+    """Where the copy is, and the last record of the journal in it; a home without a journal needs none.
+
+    What NATS servers keep is a copy beside it: others work on that journal, so that no way back may set it back.
+    """
+    if not servers and not home.journal.exists():
         return "", 0
     with open_backup_folder(home.backups) as folder:
+        if servers:
+            shared = folder / time.strftime(f"upgrade-{STAMP}.db")
+            create_shared_backup(servers, shared)
+            say(f"the journal of the NATS servers copied to {shared}")
         made = write_archive(home, folder / time.strftime(f"upgrade-{STAMP}.tar.gz"), with_env=False)
     say(f"copied to {made.path}")
     for name, why in made.left_out.items():
