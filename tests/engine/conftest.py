@@ -88,11 +88,11 @@ class Known:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
         found: list[Record] = await self._inner.read(pattern, after, limit, fresh=False)
         return found
 
-    async def last(self, subject: str) -> Record | None:
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         found: Record | None = await self._inner.last(subject, fresh=False)
         return found
 
