@@ -28,10 +28,10 @@ FIT = {**GREET, "README.md": "Says hello.\n", "LICENSE": "MIT\n", "test_greet.py
 class Publisher:
     """Somebody who keeps an index, in a folder."""
 
-    def __init__(self, folder: Path, gateway: GatewayProcess) -> None:
+    def __init__(self, folder: Path, gateway: GatewayProcess, signer: Signer | None = None) -> None:
         self.folder, self.file = put(folder, {}), folder / "index.json"
         folder.mkdir(exist_ok=True)
-        self._gateway, self.signer = gateway, Signer()
+        self._gateway, self.signer = gateway, signer or Signer()
 
     def publish(self, name: str = "greet", more: dict[str, str] | None = None, *words: str) -> dict[str, Any]:
         """A new version of a hook of theirs, in the index, signed."""
@@ -48,11 +48,21 @@ class Publisher:
         self.signer.sign_file(self.file)
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publisher]:
+    """One who has published once; each test has a copy of that."""
+    folder = tmp_path_factory.mktemp("published")
+    with GatewayProcess(folder / "home") as gateway:
+        gateway.home.root.mkdir(mode=0o700)
+        publisher = Publisher(folder / "offered", gateway)
+        publisher.publish()
+        yield publisher
+
+
 @pytest.fixture
-def publisher(tmp_path: Path, gateway: GatewayProcess) -> Publisher:
-    publisher = Publisher(tmp_path / "offered", gateway)
-    publisher.publish()
-    return publisher
+def publisher(tmp_path: Path, gateway: GatewayProcess, published: Publisher) -> Publisher:
+    folder = shutil.copytree(published.folder, tmp_path / "offered")
+    return Publisher(folder, gateway, published.signer)
 
 
 @dataclass(frozen=True)

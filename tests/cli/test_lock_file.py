@@ -51,9 +51,10 @@ COFFEE = {"SKILL.md": SKILL, "hooks/loud/HOOK.yaml": GUARD, "hooks/loud/handler.
 OWN_MOUNTS = ["unshare", "--mount", "sh", "-ec"]
 
 
-@pytest.fixture
-def many(tmp_path: Path, gateway: GatewayProcess) -> Path:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What was frozen in another home: the hook `skill-coffee` and the skill `coffee`, and a large one."""
+    tmp_path = tmp_path_factory.mktemp("many")
     manifest = "name: skill-coffee\nevents: [agent:end]\n"
     hook = put(tmp_path / "skill-coffee", {"HOOK.yaml": manifest, "handler.py": HANDLER})
     large = put(tmp_path / "wave", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": HANDLER, "x": "x" * 300_000})
