@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -139,7 +139,7 @@ async def engine(
         if kind.startswith("nats"):
             url = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
             nats = await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}", window=ID_WINDOW))
-            yield Known(nats) if kind == "nats-3" else nats
+            yield cast("Engine", Known(nats)) if kind == "nats-3" else nats
         else:
             yield await open_engine(kind, tmp_path, time_of_day, stack)
 

@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -23,7 +22,6 @@ from gateway.backoff import Attempts, Backoff
 from gateway.errors import EngineError
 
 ANSWER_SECONDS = 5.0
-FLUSH_SECONDS = 5
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
@@ -107,11 +105,6 @@ class Connection:
             return await self.client.subscribe(subject, cb=hear, pending_msgs_limit=-1, pending_bytes_limit=-1)
         except NatsError as error:
             raise EngineError(f"the NATS server at {self.url} is not there: {error}") from error
-
-    async def flush(self) -> None:
-        """Until the server has what was sent. Where it is away, it gets all that is listened to when it is back."""
-        with suppress(NatsError, OSError, TimeoutError):
-            await self.client.flush(FLUSH_SECONDS)
 
     async def publish(self, subject: str, data: bytes, headers: dict[str, str] | None = None, reply: str = "") -> None:
         self._check_connected()

@@ -10,6 +10,7 @@ import itertools
 import logging
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -32,6 +33,7 @@ from gateway.errors import EngineError
 FAILED, SEEN = "Failed", "Seen"
 PAGE = 1000
 LOOK_SECONDS = 1.0
+FLUSH_SECONDS = 5
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +122,8 @@ class LiveSubjects:
         for place, pattern in enumerate(wanted):
             hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
-        await self._connection.flush()
+        with suppress(NatsError, OSError, TimeoutError):  # a server that is away hears of them when it is back
+            await self._connection.client.flush(FLUSH_SECONDS)
         weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
         return tail
 
