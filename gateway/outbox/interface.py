@@ -163,7 +163,7 @@ class OutboxSettings:
     strikes: int = 3
     rarely: float = 3600.0
     senders: int = 8  # calls at a time, a platform
-    ack_wait: float = 10.5  # then another node goes on with what one that died had in its hands
+    ack_wait: float = 8.5  # then what a node that died had in its hands comes to the one that took over its lease
     shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
     edit_pause: float = 0.8
     stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed
