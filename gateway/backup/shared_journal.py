@@ -12,6 +12,7 @@ import anyio
 
 from gateway.agent.libraries import load_library
 from gateway.config.loading import Configuration
+from gateway.engine.interface import Record
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
@@ -53,6 +54,21 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
     return await open_nats(
         servers.url, servers.user, servers.password, repeats=servers.repeats, takes_marked=takes_marked
     )
+
+
+def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Record]:
+    """What stands under subjects like these, at most so much.
+
+    Raises:
+        ConfigError: the client of NATS is not installed.
+        EngineError: the servers do not answer.
+    """
+
+    async def read() -> list[Record]:
+        async with await open_servers(servers) as engine:
+            return await engine.read(pattern, limit=limit)
+
+    return anyio.run(read)
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:

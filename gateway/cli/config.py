@@ -10,6 +10,7 @@ import yaml
 
 from gateway import record_subjects, records
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.backup.shared_journal import JournalServers, find_servers, read_shared
 from gateway.chats.rules import KEPT_ORIGIN
 from gateway.cli.output import apply_style, escape_text, print_note, print_text, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
@@ -22,7 +23,7 @@ from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.web import find_bad_certificate
 from gateway.daemon.webhooks import find_bad_secrets
 from gateway.engine.sqlite.backup import read_in
-from gateway.errors import EngineError, ExitCode, GatewayError
+from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
@@ -105,7 +106,7 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     data = _find_part(values_of(configuration.settings), section)
     listed = list_values(configuration, data, section)
-    kept = list_chat_rules(home) if section in ("", "chats") else []
+    kept = list_chat_rules(home, find_servers(configuration)) if section in ("", "chats") else []
     if as_json:
         origins = {one.name: one.origin for one in (*listed, *kept)}
         in_chats = {"in_chats": {one.name: one.value for one in kept}} if kept else {}
@@ -120,11 +121,12 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
         print(escape_text(as_text(data)))
 
 
-def list_chat_rules(home: Home) -> list[SettingValue]:
+def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingValue]:
     """What admins set in chats, as the journal has it. Of one that cannot be read, doctor tells."""
     found: list[SettingValue] = []
-    with suppress(EngineError, ValueError):
-        for record in read_in(home.journal, record_subjects.CHAT_SUBJECTS, MOST_KEPT):
+    with suppress(GatewayError, ValueError):
+        where = record_subjects.CHAT_SUBJECTS
+        for record in read_shared(servers, where, MOST_KEPT) if servers else read_in(home.journal, where, MOST_KEPT):
             if isinstance(kept := records.decode(record.data), records.ChatRuleRecord):
                 found += [SettingValue(f"chats.{kept.chat}.{one}", it, KEPT_ORIGIN) for one, it in kept.values.items()]
     return sorted(found)

@@ -1,4 +1,7 @@
-"""What doctor says of real NATS servers that do not keep a journal as they should, and of those that do."""
+"""What doctor says of real NATS servers that do not keep a journal as they should, and of those that do.
+
+And what `config show` has from them.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -7,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway import record_subjects, records
 from gateway.engine import NewRecord
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import EngineError
@@ -54,6 +58,19 @@ def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
     gateway.environ["NATS_MONITOR"] = monitor
     said = " ".join(gateway.cli("doctor").stdout.split())
     return said.partition("journal:")[2].partition(" room:")[0].strip()
+
+
+async def put_rule(url: str) -> None:
+    rule = records.ChatRuleRecord(chat="telegram:-5", values={"answer": "always"})
+    async with await open_nats(url) as engine:
+        await engine.append(NewRecord(record_subjects.chat_subject_of(rule.chat), records.encode(rule)))
+
+
+def test_what_admins_set_in_chats_is_among_the_settings(gateway: GatewayProcess, three: list[NatsServer]) -> None:
+    url = f"{three[0].url}/rules"
+    anyio.run(put_rule, url)
+    gateway.configure(f"engine: {url}\nmodel: {{provider: demo}}\n")
+    assert "# chats.telegram:-5.answer: always (by" in gateway.cli("config", "show").stdout
 
 
 def test_servers_that_are_well(gateway: GatewayProcess, three: list[NatsServer]) -> None:
