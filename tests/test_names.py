@@ -162,8 +162,14 @@ def double_classes(classes: list[Name]) -> list[str]:
     return [f"{' and '.join(places)}" for key, places in found.items() if len(places) > 1 and key not in TWICE]
 
 
+@cache
 def all_names() -> list[Name]:
     return [name for path, source in sources().items() for name in names_in(path, source)]
+
+
+@cache
+def all_classes() -> list[Name]:
+    return [name for path, source in sources().items() for name in classes_in(path, source)]
 
 
 PAGE = """# Glossary
@@ -235,14 +241,12 @@ def test_a_public_function_begins_with_a_verb_or_asks_or_converts() -> None:
 
 
 def test_a_class_name_is_one_class() -> None:
-    assert double_classes([name for path, source in sources().items() for name in classes_in(path, source)]) == []
+    assert double_classes(all_classes()) == []
     assert len(TWICE) <= 5
 
 
 def test_every_exception_is_still_needed() -> None:
     there = {f"{name.path}:{name.text}" for name in all_names() if name.kind == "function"}
-    classes = [
-        re.sub(r"[_\d]", "", name.text).lower() for path, text in sources().items() for name in classes_in(path, text)
-    ]
+    classes = [re.sub(r"[_\d]", "", name.text).lower() for name in all_classes()]
     assert set(FORCED) <= there
     assert all(classes.count(name) > 1 for name in TWICE)
