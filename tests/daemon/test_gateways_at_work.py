@@ -1,0 +1,151 @@
+"""Three gateways at work on one journal: whichever is killed or held up, each message is answered once, in order."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from gateway.errors import GatewayError
+from gateway.testing import GatewayProcess
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.wire import ANN, BEN
+from tests.adapters.telegram_wire import TelegramWire
+from tests.engine.nats_servers import run_servers
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+
+NAMES = ("one", "two", "three")
+NUMBER = re.compile(r"number (\d+);")
+PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
+SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
+SCRIPT = (SLOW, *({"user": "", "text": "I heard you."},) * 200)
+SETTINGS = "platforms: {telegram: {streaming: edit}}\n"
+
+
+class Cluster:
+    """A bot's network, and the gateways."""
+
+    def __init__(self, folder: Path, wire: TelegramWire, url: str) -> None:
+        self.wire, self.url = wire, url
+        self.gateways = {name: GatewayProcess(folder / name / "home") for name in NAMES}
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        self.answering = set(NAMES)  # those that are not held up
+        self.asked = 0
+        for name, gateway in self.gateways.items():
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": f"{ANN},{BEN}"}
+            gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n{SETTINGS}")
+
+    def begin(self, name: str) -> None:
+        gateway = self.gateways[name]
+        gateway.process = self.processes[name] = subprocess.Popen([*PROGRAM, self.url], env=gateway.environ, text=True)
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    async def find(self, wanted: str) -> str:
+        """Which node `serves` the bot, or runs `turns`."""
+        while True:
+            for name in self.answering:
+                try:
+                    status = await anyio.to_thread.run_sync(self.gateways[name].call, "status")
+                except GatewayError:
+                    continue
+                if (status["platforms"]["telegram"]["up"], status["turns"]["running"] > 0)[wanted == "turns"]:
+                    return name
+            await anyio.sleep(0.1)
+
+    async def call(self, verb: str, params: dict[str, Any] | None = None) -> Any:
+        """Ask any gateway that answers."""
+        while True:
+            for name in self.answering:
+                with suppress(GatewayError, OSError):
+                    return await anyio.to_thread.run_sync(self.gateways[name].call, verb, params or {})
+            await anyio.sleep(0.1)
+
+    async def write(self, count: int) -> None:
+        """Two people by turns, each in a chat of their own."""
+        for _ in range(count):
+            await self.wire.write(f"number {self.asked};", by=(ANN, BEN)[self.asked % 2])
+            self.asked += 1
+
+    async def is_answered(self) -> None:
+        """All that was asked is answered once, in each chat in its order, and the chats show each answer once."""
+        await until(self._is_audited, f"{self.asked} answers, not {self.wire.shown},", 60)
+
+    async def _is_audited(self) -> bool:
+        for first, person in enumerate((ANN, BEN)):
+            asked, answers = await self._read(person)
+            assert asked == sorted(set(asked)), "once, in order"
+            shown = [one for one in self.wire.shown if one.chat == person and "I heard you." in one.text]
+            assert len(shown) <= answers, "nothing is said twice"
+            if asked != list(range(first, self.asked, 2)) or len(shown) != answers:
+                return False
+        return True
+
+    async def _read(self, person: str) -> tuple[list[int], int]:
+        """What this person has asked, as far as it is answered, and in how many answers."""
+        asked, answers = list[int](), 0
+        for one in (await self.call("sessions.list"))["sessions"]:
+            if one["user_id"] == person:
+                shown = await self.call("sessions.show", {"session": one["session_id"]})
+                said = [(entry["role"], entry["content"]) for entry in shown["entries"]]
+                asked = [int(number) for role, text in said if role == "user" for number in NUMBER.findall(text)]
+                answers = len([text for role, text in said if role == "assistant" and text == "I heard you."])
+        return asked, answers
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    wire = TelegramWire()
+    with run_servers(tmp_path / "nats", 1) as (server,):
+        async with wire.serving():
+            cluster = Cluster(tmp_path, wire, server.url)
+            try:
+                for name in NAMES:
+                    cluster.begin(name)
+                with anyio.fail_after(60):
+                    await cluster.find("serves")
+                yield cluster
+            finally:
+                for name in cluster.processes:
+                    cluster.kill(name)
+
+
+async def test_each_message_is_answered_once_whoever_is_lost(cluster: Cluster) -> None:
+    await cluster.write(6)
+    await cluster.is_answered()
+
+    await cluster.wire.write("slow", by=ANN)
+    await until(lambda: any("word3" in one.text for one in cluster.wire.shown), "the middle of a turn")
+    lost = await cluster.find("turns")
+    cluster.kill(lost)
+    await cluster.write(6)
+    await until(lambda: any("word19" in one.text for one in cluster.wire.shown), "its end on another node", 40)
+    await cluster.is_answered()
+    assert len([one for one in cluster.wire.shown if "word" in one.text]) == 1, "the message that grew before"
+    cluster.begin(lost)
+
+    server = await cluster.find("serves")
+    cluster.answering.remove(server)
+    held = cluster.processes[server]
+    held.send_signal(signal.SIGSTOP)
+    await cluster.write(6)
+    await cluster.is_answered()  # by another, so its lease is over
+    held.send_signal(signal.SIGCONT)
+    cluster.answering.add(server)
+    await cluster.write(6)
+    await cluster.is_answered()
+
+    cluster.kill(await cluster.find("serves"))
+    await cluster.write(6)
+    await cluster.is_answered()
+    assert cluster.wire.overlaps == 0, "the bot was read by one at a time"
