@@ -46,6 +46,7 @@ from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.event_relay import EventRelay
 from gateway.daemon.journal import ReportWaiting, find_node, open_journal
 from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.node_files import find_digests
 from gateway.daemon.nodes import TENDING, Nodes
 from gateway.daemon.notices import (
     FEWER,
@@ -458,6 +459,7 @@ async def open_gateway_on(
             for platform in gateway.platforms:
                 with bind_context(platform=platform.name):
                     gateway.start(platform.part)
+            gateway.nodes.find_digests = lambda: find_digests(gateway.settings, gateway.folder_hooks)
             gateway.state = "ready"
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
             try:

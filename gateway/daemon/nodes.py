@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import anyio
 import anyio.abc
@@ -35,6 +36,8 @@ GLANCE = 0.5  # between two tries for what seems to be free
 LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
 GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
 GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
+
+FindDigests: TypeAlias = Callable[[], tuple[str, str]]
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class Nodes:
         self._seconds, self._pause = seconds, seconds / RENEWALS
         self._run, self._since = uuid.uuid4().hex, time.time()
         self.others = OtherNodes(name, self._run, seconds)
+        self.find_digests: FindDigests = lambda: ("", "")  # of settings and hooks
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
         self._given: dict[str, float] = {}  # when they were given away
@@ -166,6 +170,11 @@ class Nodes:
         works = tuple(key for key, own in held.items() if own.is_well)
         return NodeFacts(self.name, self._run, self._since, holds, works, (*+self._waits,), self._is_gone)
 
+    def describe_all(self) -> NodeFacts:
+        """This one, with what it has in files."""
+        settings, hooks = self.find_digests()
+        return msgspec.structs.replace(self.describe(), settings=settings, hooks=hooks)
+
     def _find_patience(self, key: str) -> float:
         """How long those who have less to do, and want it too, may have it first."""
         if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
@@ -228,4 +237,4 @@ class Nodes:
         """It is said again soon, so one that is lost is none."""
         with suppress(EngineError):
             where = record_subjects.presence_subject_of(self.name)
-            await self._engine.publish(where, msgspec.json.encode(self.describe()))
+            await self._engine.publish(where, msgspec.json.encode(self.describe_all()))

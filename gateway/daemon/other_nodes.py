@@ -16,6 +16,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a node says of itself. `run` is another one after each start.
 
     `holds`: leases, and since when; `works`: under which of them all is well; `waits`: those that it stands by for.
+    `settings` and `hooks` are digests of what it has in files (see `node_files`).
     """
 
     name: str
@@ -25,6 +26,8 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     works: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
     is_gone: bool = False
+    settings: str = ""
+    hooks: str = ""
 
     @property
     def bots(self) -> int:

@@ -17,6 +17,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.installed_skills import list_unused_hooks
+from gateway.daemon.node_files import list_differences
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, why_not_served
@@ -78,6 +79,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *list_server_problems(gateway.tool_servers),
             *list_webhook_problems(webhooks),
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
+            *list_differences(gateway.nodes.describe_all(), gateway.nodes.others.list_living()),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
         ],

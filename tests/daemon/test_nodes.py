@@ -2,13 +2,23 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.abc
 import pytest
+from msgspec.structs import replace
 
+from gateway.config.settings import GatewaySettings, NodeSettings, Settings
 from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.node_files import (
+    OTHER_HOOKS,
+    OTHER_SETTINGS,
+    digest_of_hooks,
+    digest_of_settings,
+    list_differences,
+)
 from gateway.daemon.nodes import GLANCE, Nodes
 from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.daemon.parts import ServeFunction
@@ -150,3 +160,28 @@ async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried
     one.parts["bot.a"].restart()
     await cluster.has("bot.a on other")
     assert other.nodes.describe().works == ("bot.a",)
+
+
+async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
+    one, other = cluster.begin("one"), cluster.begin("other")
+    digests = {"one": ("same", "same"), "other": ("same", "")}  # whose hooks are still read
+
+    def list_found() -> list[str]:
+        return list_differences(one.nodes.describe_all(), one.nodes.others.list_living())
+
+    for node in (one, other):
+        node.nodes.find_digests = partial(digests.__getitem__, node.nodes.name)
+    await until(lambda: [each.settings for each in one.nodes.others.list_living()] == ["same"])
+    assert list_found() == []
+    digests["other"] = ("another", "another")
+    await until(lambda: list_found() == [OTHER_SETTINGS.format(name="other"), OTHER_HOOKS.format(name="other")])
+    digests["one"] = digests["other"]
+    assert list_found() == []
+
+
+def test_what_is_a_machine_s_own_may_differ() -> None:
+    here = Settings()
+    assert digest_of_settings(replace(here, node=NodeSettings(name="one"))) == digest_of_settings(here)
+    assert digest_of_settings(replace(here, gateway=GatewaySettings(timezone="UTC"))) != digest_of_settings(here)
+    assert digest_of_hooks({"a": "1", "b": "2"}) == digest_of_hooks({"b": "2", "a": "1"}) != digest_of_hooks({"a": "1"})
+    assert digest_of_hooks({"a": "1", "b": ""}) == ""

@@ -162,6 +162,12 @@ class FolderHooks:
         return "; ".join(filter(None, (watching, self._services.lock.trouble, newer and f"events: {newer}")))
 
     @property
+    def digests(self) -> dict[str, str]:
+        """Of each that is no skill's, by name; "" as long as it is not read."""
+        latest = {name: hook.latest for name, hook in self._set.hooks.items() if hook.latest}
+        return {name: one.digest for name, one in latest.items() if one.source.conversations is None}
+
+    @property
     def scheduled(self) -> list[tuple[Manifest, HookState]]:
         """Those that the clock calls, and how each is."""
         hooks = [(hook.current.manifest, hook.process.state) for hook in self._set.hooks.values() if hook.current]
