@@ -296,6 +296,12 @@ async def test_what_comes_for_one_who_fetches_no_more_is_for_the_other_at_once(n
         with anyio.fail_after(5):
             (delivery,) = await theirs.fetch(1, 60)
         assert delivery.record.seq == seq
+        with anyio.move_on_after(1):
+            await theirs.fetch(10, 60)  # more than comes now
+        (seq,) = await filled(one, "in.2")
+        await two.close()
+        with anyio.fail_after(5):
+            assert [delivery.record.seq for delivery in await mine.fetch(1, 60)] == [seq]
 
 
 async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:

@@ -198,7 +198,12 @@ class NatsConsumer:
             return
 
     async def return_arrived(self) -> None:
-        """Have delivered again at once what nobody has taken here."""
+        """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
+        self._open.clear()
+        if self._subscription is not None:
+            subscription, self._subscription = self._subscription, None
+            with suppress(NatsError):  # the connection is gone, and it with it
+                await subscription.unsubscribe()
         await self._arrived.give_back()
 
     def wake(self) -> None:
