@@ -76,7 +76,7 @@ async def check(server: NatsServer) -> None:
         try:
             async with await open_nats(server.url):
                 return
-        except Exception:  # noqa: BLE001 - it says in many ways that it is not there yet
+        except Exception:
             await asyncio.sleep(0.05)
 
 

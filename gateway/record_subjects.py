@@ -55,7 +55,7 @@ FORGOTTEN_SUBJECT = "gw.forgotten"
 CONTROL_SUBJECTS = "rt.ctl.*"
 DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
-EVENT_WISH_SUBJECT = "rt.wish"
+EVENT_REQUEST_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 
@@ -186,7 +186,7 @@ def request_subject_of(bot: str) -> str:
     return f"rt.ask.{platform_token_of(bot)}"
 
 
-def told_event_subject_of(run_id: str) -> str:
+def forwarded_event_subject_of(run_id: str) -> str:
     """Live only: events of other nodes, for whoever watches them in this run of a gateway."""
     return f"rt.event.{token_of(run_id)}"
 

@@ -12,7 +12,7 @@ from gateway.activity import CALLER
 from gateway.adapters.terminal import SayRequest, ShowRequest
 from gateway.control_socket.params import NoParams
 from gateway.control_socket.server import Notify, Verb
-from gateway.daemon.event_relay import ToldEvent
+from gateway.daemon.event_relay import ForwardedEvent
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.home_verbs import HOME_VERBS
 from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
@@ -143,7 +143,7 @@ async def tail_events(gateway: Gateway, params: TailParams, notify: Notify) -> N
     def note(event_type: str, context: dict[str, Any]) -> None:
         put(event_type, remove_live_fields(event_type, context))
 
-    def note_told(told: ToldEvent) -> None:
+    def note_told(told: ForwardedEvent) -> None:
         put(told.event, told.fields, node=told.node)
 
     remove = gateway.registry.watch(names, note)

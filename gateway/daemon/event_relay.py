@@ -21,19 +21,19 @@ from gateway.events.catalogue import remove_live_fields
 from gateway.hooks import HookRegistry
 
 REPEAT = 5.0
-LASTS = 15.0  # seconds; a wish that is not repeated is over then
+LASTS = 15.0  # seconds; a request that is not repeated is over then
 
 Names: TypeAlias = tuple[str, ...]
 
 
-class EventWish(msgspec.Struct, frozen=True):
+class EventRequest(msgspec.Struct, frozen=True):
     """Somebody watches events of these names in this run of a gateway."""
 
     run_id: str
     names: Names
 
 
-class ToldEvent(msgspec.Struct, frozen=True):
+class ForwardedEvent(msgspec.Struct, frozen=True):
     """An event of another node, for the watchers of these names."""
 
     names: Names
@@ -42,7 +42,7 @@ class ToldEvent(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
-NoteEvent: TypeAlias = Callable[[ToldEvent], None]
+NoteEvent: TypeAlias = Callable[[ForwardedEvent], None]
 
 
 class EventRelay:
@@ -79,46 +79,46 @@ class EventRelay:
             while True:
                 self._news = anyio.Event()
                 for names in list(self._watchers):
-                    wish = msgspec.json.encode(EventWish(self._run_id, names))
+                    request = msgspec.json.encode(EventRequest(self._run_id, names))
                     with suppress(EngineError):
-                        await self._engine.publish(record_subjects.EVENT_WISH_SUBJECT, wish)
+                        await self._engine.publish(record_subjects.EVENT_REQUEST_SUBJECT, request)
                 with anyio.move_on_after(REPEAT if self._watchers else None):
                     await self._news.wait()
 
     async def _hear(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        told = await self._engine.tail(record_subjects.told_event_subject_of(self._run_id))
+        told = await self._engine.tail(record_subjects.forwarded_event_subject_of(self._run_id))
         task_status.started()
         async for record in told:
-            event = msgspec.json.decode(record.data, type=ToldEvent)
+            event = msgspec.json.decode(record.data, type=ForwardedEvent)
             for note in list(self._watchers.get(event.names, ())):
                 note(event)
 
     async def _tell(self, tasks: anyio.abc.TaskGroup, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        wishes = await self._engine.tail(record_subjects.EVENT_WISH_SUBJECT)
+        wishes = await self._engine.tail(record_subjects.EVENT_REQUEST_SUBJECT)
         task_status.started()
         async for record in wishes:
-            wish = msgspec.json.decode(record.data, type=EventWish)
-            if wish.run_id == self._run_id:
+            request = msgspec.json.decode(record.data, type=EventRequest)
+            if request.run_id == self._run_id:
                 continue
-            key = wish.run_id, wish.names
+            key = request.run_id, request.names
             is_new = key not in self._wanted
             self._wanted[key] = anyio.current_time() + LASTS
             if is_new:
                 tasks.start_soon(self._tell_while_wanted, *key)
 
     async def _tell_while_wanted(self, run_id: str, names: Names) -> None:
-        subject = record_subjects.told_event_subject_of(run_id)
+        subject = record_subjects.forwarded_event_subject_of(run_id)
 
         async def tell(event_type: str, context: Mapping[str, Any]) -> None:
             fields = remove_live_fields(event_type, context)
-            told = msgspec.json.encode(ToldEvent(names, self._node, event_type, fields), enc_hook=str)
+            told = msgspec.json.encode(ForwardedEvent(names, self._node, event_type, fields), enc_hook=str)
             if len(told) <= PART_BYTES:
                 with suppress(EngineError):
                     await self._engine.publish(subject, told)
 
         remove = self._registry.watch(list(names), tell)
         try:
-            # A wish that is repeated moves the time.
+            # A request that is repeated moves the time.
             while (left := self._wanted[run_id, names] - anyio.current_time()) > 0:  # noqa: ASYNC110
                 await anyio.sleep(left)
         finally:

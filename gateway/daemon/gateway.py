@@ -1,7 +1,5 @@
 """The one place where the parts meet. `Gateway` holds them all, and is complete when it is built; nothing runs yet.
 
-`open_gateway` starts them: whoever reads it from top to bottom has read the start; from bottom to top, the stop.
-
 Three members change while it runs, when the configuration is read again (`apply_configuration`): the configuration
 itself, the agents, and the rules of access. All others stay what they are. What lies below and must ask something
 above (the dispatcher asks for an agent, a command for the state of the platforms) is given a bound method.
@@ -11,7 +9,7 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +18,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import anyio
 import anyio.abc
 
-from gateway.access import API, INTERNAL, AccessControl, Pairings
+from gateway.access import API, AccessControl, Pairings
 from gateway.activity import Activity
-from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.terminal import PLATFORM, Terminal
@@ -38,16 +35,13 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
-from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.event_relay import EventRelay
-from gateway.daemon.journal import ReportWaiting, find_node, open_journal
-from gateway.daemon.lease_part import LeasePart
-from gateway.daemon.node_files import find_digests
-from gateway.daemon.nodes import TENDING, Nodes
+from gateway.daemon.journal import find_node
+from gateway.daemon.nodes import Nodes
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -65,14 +59,12 @@ from gateway.daemon.part_settings import (
 from gateway.daemon.parts import Part, describe_parts
 from gateway.daemon.platform_steering import PlatformSteering
 from gateway.daemon.platforms import build_platforms, list_enabled, list_links
-from gateway.daemon.received_files import move_received_files
 from gateway.daemon.scheduled_backups import ScheduledBackups
 from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
-from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb, make_page_link
 from gateway.dispatcher import (
     BUILT_IN,
@@ -89,14 +81,12 @@ from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
-from gateway.hermes.sources import create_hermes_folders
 from gateway.hermes.state_follower import StateFollower
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.journal_follower import JournalFollower, RecordCopy
 from gateway.lanes import (
     Lanes,
     LaneSettings,
@@ -106,38 +96,30 @@ from gateway.lanes import (
     list_open_sessions,
     write_decisions,
 )
-from gateway.logs.lines import bind_context
 from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message
 from gateway.outbox import Outbox
-from gateway.outbox.interface import JournalTransport
 from gateway.parser.media_process import MediaProcess
 from gateway.parser.parser_process import ParserProcess
 from gateway.people.forgotten import ForgottenPeople
 from gateway.records import OwedReply
 from gateway.roles import Role
-from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
-from gateway.sessions.retention import FileRetention, Retention
+from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber, VoicePrograms
 from gateway.web.logins import Logins
-from gateway.web.openai.calls import CallTransport
 from gateway.web.program_keys import ProgramKeys
 from gateway.worker.process_marks import mark_of
-from gateway.worker.protocol import ForkServerSettings
-from gateway.worker.tool_names import TOOL_SERVERS
 
 log = logging.getLogger(__name__)
 
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
-BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
 ParamsT = TypeVar("ParamsT")
-BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
 REACH = 30.0  # seconds in which somebody must have been asked for an approval
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
@@ -398,86 +380,6 @@ class Gateway:
         return Lanes(self.engine, self.sessions, run_turn, limits, node=node, marks=marks)
 
 
-@asynccontextmanager
-async def open_gateway(
-    home: Home,
-    configuration: Configuration,
-    shutdown: Shutdown,
-    build_verbs: BuildVerbs,
-    caller_check: BuildCallerCheck | None = None,
-    report_waiting: ReportWaiting | None = None,
-) -> AsyncIterator[Gateway]:
-    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
-
-    `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
-    `report_waiting` hears what it waits for before it begins.
-    """
-    async with (
-        open_journal(home, configuration, report_waiting) as engine,
-        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check) as gateway,
-    ):
-        yield gateway
-
-
-@asynccontextmanager
-async def open_gateway_on(
-    engine: Engine,
-    home: Home,
-    configuration: Configuration,
-    shutdown: Shutdown,
-    build_verbs: BuildVerbs,
-    caller_check: BuildCallerCheck | None = None,
-) -> AsyncIterator[Gateway]:
-    """The same on a journal that is open."""
-    create_hermes_folders(home)
-    TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
-    async with (
-        HookRegistry() as registry,
-        ForkServerClient(
-            ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
-            configuration.redactor.clean,
-        ) as fork_server,
-        anyio.create_task_group() as tasks,
-    ):
-        gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
-        await tasks.start(gateway.nodes.run)
-        await tasks.start(gateway.steering.run)
-        facts = JournalFollower(engine, *list_copies(gateway))
-        await facts.load()  # until then only the rules count
-        await gateway.find_owners()
-        await gateway.memory.take_along()
-        await move_received_files(engine, home.files)
-        await gateway.load_tool_servers()
-        async with gateway.serving_hooks():
-            judge = caller_check(gateway.folder_hooks) if caller_check else None
-            refused = partial(write_refusal, gateway.activity)
-            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
-            gateway.web = GatewayWeb(gateway, control.verbs) if configuration.settings.web.enabled else None
-            for part in (Part("facts", facts.run), *build_parts(gateway, control)):
-                gateway.start(part)
-                await part.wait_first_try()  # a part that fails at first is tried again while the others go on
-            for platform in gateway.platforms:
-                with bind_context(platform=platform.name):
-                    gateway.start(platform.part)
-            gateway.nodes.find_digests = lambda: find_digests(gateway.settings, gateway.folder_hooks)
-            gateway.state = "ready"
-            registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
-            try:
-                yield gateway
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await gateway.drain()
-                tasks.cancel_scope.cancel()
-
-
-def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
-    """What is known of the journal in memory, and follows it."""
-    yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
-    if gateway.folder_hooks.shared_switches:
-        yield gateway.folder_hooks.shared_switches.last
-    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
-
-
 def build_adapter_context(gateway: Gateway) -> AdapterContext:
     """What the networks work with."""
     return AdapterContext(
@@ -503,41 +405,6 @@ async def delete_message(gateway: Gateway, name: MessageName, by: str = "") -> b
 def find_time(clock: JournalClock) -> float:
     """The wall clock's, less what somebody has set it by lately."""
     return time.time() - clock.calculate_difference()
-
-
-def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
-    """What runs beside the chat networks, in the order of the start."""
-    yield Part("lanes", gateway.lanes.run)
-    yield Part("signs of turns", gateway.dispatcher.signs.run)
-    yield Part("reminders", gateway.dispatcher.reminders.run)
-    yield Part("events of others", gateway.event_relay.run)
-    yield Part("hooks that wait", gateway.hook_requests.waiting.run)
-    yield LeasePart("approvals", gateway.dispatcher.approvals.run, gateway.nodes, TENDING)
-    yield LeasePart("voice", gateway.dispatcher.voice_answers.run, gateway.nodes, TENDING)
-    yield Part("quiet chats", gateway.heard.run)
-    yield Part("journal alerts", gateway.journal_alerts.run)
-    for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
-        yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
-    yield Part("api", partial(gateway.outbox.serve_platform, CallTransport(gateway.engine)))
-    if gateway.web:
-        yield Part("chat", partial(gateway.outbox.serve_platform, PageTransport(gateway.engine)))
-    yield Part("search", gateway.search.run)
-    yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
-    if gateway.session_list.is_ours():
-        yield Part("session list", gateway.session_list.run)
-    yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
-    yield Part("tool servers", gateway.tool_servers.run)
-    yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
-    yield Part("files", FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run)
-    yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
-    yield LeasePart("usage", gateway.usage.run, gateway.nodes, TENDING)
-    if gateway.traces:
-        yield Part("traces", gateway.traces.run)
-    yield Part("control", control.serve)
-    scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
-    yield LeasePart("schedule", scheduler.run, gateway.nodes, TENDING)
-    if gateway.web:
-        yield Part("web", gateway.web.serve)
 
 
 def find_program_role(gateway: Gateway, user_id: str) -> Role | None:

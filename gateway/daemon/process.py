@@ -21,10 +21,11 @@ from gateway.config.settings import Settings
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, list_changed_variables, stamp_files
-from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.home_lock import lock_home, write_waiting
 from gateway.daemon.own_process import isolate_process, keep_orphans, kill_orphans, remove_unused_folders
 from gateway.daemon.shutdown import Shutdown, handle_signals
+from gateway.daemon.startup import open_gateway
 from gateway.daemon.status import format_status_line
 from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier

@@ -16,8 +16,9 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.adapters.terminal import SayRequest
 from gateway.config.loading import load_configuration
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.startup import open_gateway
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
 from gateway.testing.gateway_process import LONGEST, TIMEOUT, GatewayProcess

@@ -15,8 +15,9 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.tools import ToolContext
 from gateway.config.loading import load_configuration
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.startup import open_gateway
 from gateway.testing import GatewayProcess
 
 

@@ -12,8 +12,8 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import open_gateway_on
 from gateway.daemon.shutdown import Shutdown, handle_signals
+from gateway.daemon.startup import open_gateway_on
 from gateway.engine.nats.engine import open_nats
 
 

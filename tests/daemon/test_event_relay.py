@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from gateway.daemon.event_relay import EventRelay, ToldEvent
+from gateway.daemon.event_relay import EventRelay, ForwardedEvent
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from tests.outbox.conftest import engine
@@ -26,7 +26,7 @@ async def serving(engine: Engine, node: str) -> AsyncIterator[tuple[EventRelay, 
 
 async def test_events_of_other_nodes_come_to_whoever_watches_and_to_nobody_else(engine: Engine) -> None:
     async with serving(engine, "here") as (here, ours), serving(engine, "there") as (_, theirs):
-        found = list[ToldEvent]()
+        found = list[ForwardedEvent]()
         with here.watching(["hook:*"], found.append):
             await until(lambda: theirs.wants("hook:loaded"), "the wish")
             assert not theirs.wants("agent:start"), "nobody watches that"

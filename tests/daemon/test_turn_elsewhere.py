@@ -15,8 +15,9 @@ from gateway.adapters.terminal import SayRequest
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import TailParams, build_verbs, tail_events
-from gateway.daemon.gateway import Gateway, open_gateway_on
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.startup import open_gateway_on
 from gateway.engine.nats.engine import open_nats
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, Wire

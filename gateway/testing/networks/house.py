@@ -14,9 +14,10 @@ from gateway.config.permissions import prepare_home
 from gateway.config.platform_settings import list_accounts
 from gateway.config.schema import ending_of
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.startup import open_gateway
 from gateway.message_parts import MessagePart
 from gateway.messages import name_of_account
 from gateway.testing import GatewayProcess

@@ -1,0 +1,159 @@
+"""`open_gateway` starts all parts: read from top to bottom it is the start, from bottom to top the stop."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeAlias
+
+import anyio
+import anyio.abc
+
+from gateway.access import INTERNAL
+from gateway.adapters.page.transport import PageTransport
+from gateway.adapters.terminal import PLATFORM
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
+from gateway.daemon import hooks
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.journal import ReportWaiting, open_journal
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.node_files import find_digests
+from gateway.daemon.nodes import TENDING
+from gateway.daemon.parts import Part
+from gateway.daemon.received_files import move_received_files
+from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.verb_activity import write_refusal
+from gateway.daemon.web import GatewayWeb
+from gateway.engine import Engine
+from gateway.hermes.sources import create_hermes_folders
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.journal_follower import JournalFollower, RecordCopy
+from gateway.logs.lines import bind_context
+from gateway.outbox.interface import JournalTransport
+from gateway.schedule import Scheduler
+from gateway.sessions.retention import FileRetention
+from gateway.web.openai.calls import CallTransport
+from gateway.worker.process_marks import mark_of
+from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.tool_names import TOOL_SERVERS
+
+BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, Verb]]
+BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
+
+
+@asynccontextmanager
+async def open_gateway(
+    home: Home,
+    configuration: Configuration,
+    shutdown: Shutdown,
+    build_verbs: BuildVerbs,
+    caller_check: BuildCallerCheck | None = None,
+    report_waiting: ReportWaiting | None = None,
+) -> AsyncIterator[Gateway]:
+    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
+
+    `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
+    `report_waiting` hears what it waits for before it begins.
+    """
+    async with (
+        open_journal(home, configuration, report_waiting) as engine,
+        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check) as gateway,
+    ):
+        yield gateway
+
+
+@asynccontextmanager
+async def open_gateway_on(
+    engine: Engine,
+    home: Home,
+    configuration: Configuration,
+    shutdown: Shutdown,
+    build_verbs: BuildVerbs,
+    caller_check: BuildCallerCheck | None = None,
+) -> AsyncIterator[Gateway]:
+    """The same on a journal that is open."""
+    create_hermes_folders(home)
+    TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
+    async with (
+        HookRegistry() as registry,
+        ForkServerClient(
+            ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
+            configuration.redactor.clean,
+        ) as fork_server,
+        anyio.create_task_group() as tasks,
+    ):
+        gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
+        await tasks.start(gateway.nodes.run)
+        await tasks.start(gateway.steering.run)
+        facts = JournalFollower(engine, *list_copies(gateway))
+        await facts.load()  # until then only the rules count
+        await gateway.find_owners()
+        await gateway.memory.take_along()
+        await move_received_files(engine, home.files)
+        await gateway.load_tool_servers()
+        async with gateway.serving_hooks():
+            judge = caller_check(gateway.folder_hooks) if caller_check else None
+            refused = partial(write_refusal, gateway.activity)
+            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
+            gateway.web = GatewayWeb(gateway, control.verbs) if configuration.settings.web.enabled else None
+            for part in (Part("facts", facts.run), *build_parts(gateway, control)):
+                gateway.start(part)
+                await part.wait_first_try()  # a part that fails at first is tried again while the others go on
+            for platform in gateway.platforms:
+                with bind_context(platform=platform.name):
+                    gateway.start(platform.part)
+            gateway.nodes.find_digests = lambda: find_digests(gateway.settings, gateway.folder_hooks)
+            gateway.state = "ready"
+            registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
+            try:
+                yield gateway
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await gateway.drain()
+                tasks.cancel_scope.cancel()
+
+
+def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
+    """What is known of the journal in memory, and follows it."""
+    yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
+    if gateway.folder_hooks.shared_switches:
+        yield gateway.folder_hooks.shared_switches.last
+    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
+
+
+def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
+    """What runs beside the chat networks, in the order of the start."""
+    yield Part("lanes", gateway.lanes.run)
+    yield Part("signs of turns", gateway.dispatcher.signs.run)
+    yield Part("reminders", gateway.dispatcher.reminders.run)
+    yield Part("events of others", gateway.event_relay.run)
+    yield Part("hooks that wait", gateway.hook_requests.waiting.run)
+    yield LeasePart("approvals", gateway.dispatcher.approvals.run, gateway.nodes, TENDING)
+    yield LeasePart("voice", gateway.dispatcher.voice_answers.run, gateway.nodes, TENDING)
+    yield Part("quiet chats", gateway.heard.run)
+    yield Part("journal alerts", gateway.journal_alerts.run)
+    for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
+        yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
+    yield Part("api", partial(gateway.outbox.serve_platform, CallTransport(gateway.engine)))
+    if gateway.web:
+        yield Part("chat", partial(gateway.outbox.serve_platform, PageTransport(gateway.engine)))
+    yield Part("search", gateway.search.run)
+    yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
+    if gateway.session_list.is_ours():
+        yield Part("session list", gateway.session_list.run)
+    yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
+    yield Part("tool servers", gateway.tool_servers.run)
+    yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
+    yield Part("files", FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run)
+    yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
+    yield LeasePart("usage", gateway.usage.run, gateway.nodes, TENDING)
+    if gateway.traces:
+        yield Part("traces", gateway.traces.run)
+    yield Part("control", control.serve)
+    scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
+    yield LeasePart("schedule", scheduler.run, gateway.nodes, TENDING)
+    if gateway.web:
+        yield Part("web", gateway.web.serve)
