@@ -1,8 +1,8 @@
 """Very many conversations on one NATS server: its memory, restarts, a turn, a search.
 
-`.venv/bin/python -m bench.sessions [--sessions N] [--folder DIR]`. The journal is made by a generator: each conversation
-had one turn, ten days ago, of which nothing is owed any more; what then remains of it is its chain. A gateway with a
-model that answers at once works on it. All is measured with a thousand conversations as well, in the same run.
+`.venv/bin/python -m bench.sessions [--sessions N] [--folder DIR]`. The journal is made by a generator: in each of them
+there was one turn, ten days ago, of which nothing is owed any more; what then remains of it is its chain. A gateway
+with a model that answers at once works on it. All is measured with a thousand conversations as well, in the same run.
 """
 
 import argparse

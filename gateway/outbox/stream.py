@@ -48,7 +48,6 @@ class Stream:
         self._transport = transport
         self._settings = settings
         self._place = record_subjects.place_of(reply.address)
-        self._subject = record_subjects.send_subject_of(self._place, reply.id)
         self._text = ""
         self._ids: MessageIds | None = None
         self._is_drafted = False
@@ -167,10 +166,12 @@ class Stream:
         return self._is_drafted
 
     async def _begin(self, reply: Reply, part: int, ids: MessageIds) -> MessageIds:
-        await self._write(records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids))
+        intent = records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids)
+        await write_shown_part(self._engine, self._place, intent)
         with anyio.CancelScope(shield=True):
             ids = self._ids = (*ids, await self._transport.begin(reply, part, nonce_of(reply.id, part)))
-            await self._write(records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=ids, last=False))
+            shown = records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=ids, last=False)
+            await write_shown_part(self._engine, self._place, shown)
         return ids
 
     async def _end_growing(self) -> None:
@@ -188,9 +189,6 @@ class Stream:
             ids = self._ids = await find_shown_parts(self._engine, self._transport, self.reply)
         return ids
 
-    async def _write(self, kept: records.SendIntent | records.SendSucceeded) -> None:
-        await self._engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
-
     async def _wait_or_close(self, seconds: float) -> None:
         """Keeps to the network's pace, except that a close need not wait for it."""
         with anyio.move_on_after(seconds):
@@ -198,14 +196,28 @@ class Stream:
 
 
 async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -> MessageIds:
-    """The ids of what a stream of this reply has shown, in this life or another."""
-    last = await read_shown_part(engine, record_subjects.place_of(reply.address), reply.id)
+    """The ids of what a stream of this reply has shown, in this life or another.
+
+    What the network was asked for is written down: once it has grown or was ended, it may not be found there again.
+    """
+    place = record_subjects.place_of(reply.address)
+    last = await read_shown_part(engine, place, reply.id)
     if last is None:
         return ()
     if isinstance(last, records.SendIntent) and transport.doubt == "lookup":
-        found = await transport.find_begun(reply, last.part, nonce_of(reply.id, last.part))
-        return (*last.message_ids, found) if found else last.message_ids
+        if not (found := await transport.find_begun(reply, last.part, nonce_of(reply.id, last.part))):
+            return last.message_ids
+        ids = (*last.message_ids, found)
+        shown = records.SendSucceeded(out=0, reply_id=reply.id, part=last.part, message_ids=ids, last=False)
+        await write_shown_part(engine, place, shown)
+        return ids
     return last.message_ids
+
+
+async def write_shown_part(engine: Engine, place: str, kept: records.SendIntent | records.SendSucceeded) -> None:
+    """In the send journal of its own that a stream of this reply has there."""
+    subject = record_subjects.send_subject_of(place, kept.reply_id)
+    await engine.append(NewRecord(subject, records.encode(kept), ttl=records.DAY))
 
 
 async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
