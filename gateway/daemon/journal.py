@@ -30,7 +30,7 @@ from gateway.yaml_source import Finding, SourceLocation
 CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LEASE = "gateway"
-LEASE_SECONDS = 10.0
+LEASE_SECONDS = 8.0
 RENEWAL_PAUSE = 2.0
 GLANCE = 1.0  # between two looks at whether the journal has become free
 RETURN_SECONDS = 15.0  # what was begun waits so long for servers that are away
