@@ -119,7 +119,7 @@ class OlderGateway(socketserver.StreamRequestHandler):
 
 def test_a_gateway_of_another_version_is_named_as_what_is_wrong(tmp_path: Path) -> None:
     socket = Home(tmp_path / ".hermes").socket
-    socket.parent.mkdir(parents=True)
+    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socketserver.ThreadingUnixStreamServer(str(socket), OlderGateway) as older:
         threading.Thread(target=older.serve_forever, daemon=True).start()
         told = ask("status", home=tmp_path)
