@@ -23,7 +23,6 @@ from anyio.abc import TaskGroup
 from gateway.events import Bags, Event, Outcome, Pause
 from gateway.hooks.cause import CAUSE, Cause, stamp_event
 from gateway.hooks.hook import Hook
-from gateway.yaml_source.units import format_count
 
 log = logging.getLogger("gateway.hooks")
 
@@ -280,6 +279,6 @@ class MailboxRunner:
         self._is_closed = True
         for mailbox in tuple(self._mailboxes):
             if lost := len(mailbox.queue):
-                words = "%s was not told of %s: the time to stop was over"
-                log.warning(words, mailbox.hook, format_count(lost, "event"), extra={"hook": mailbox.hook.key})
+                words = "%s was not told of the last %d of its events: the time to stop was over"
+                log.warning(words, mailbox.hook, lost, extra={"hook": mailbox.hook.key})
             mailbox.close()

@@ -144,7 +144,7 @@ async def test_an_observer_that_hangs_at_the_end_has_its_time_and_no_more(caplog
             for _ in range(2):
                 hooks.emit("a:b")
             await asyncio.sleep(0)
-    assert "stuck was not told of 1 event: the time to stop was over" in caplog.text
+    assert "stuck was not told of the last 1 of its events: the time to stop was over" in caplog.text
 
 
 async def test_an_error_within_the_block_leaves_it_as_it_came() -> None:
