@@ -83,6 +83,7 @@ def extract_archive(archive: Path, into: Path) -> None:
         OSError,
         EOFError,
         ValueError,
+        IndexError,  # a name without a letter
         zipfile.BadZipFile,
         lzma.LZMAError,
         zlib.error,

@@ -21,8 +21,8 @@ def download(address: str, limit: int) -> bytes:
     Raises:
         HookError: it is not to be had, larger than that, or comes over a line that others can change.
     """
-    _check_address(address)
     try:
+        _check_address(address)
         with _OPENER.open(address, timeout=PATIENCE) as answer:
             parts, left = [], limit
             while data := answer.read(CHUNK):

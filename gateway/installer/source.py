@@ -66,6 +66,16 @@ def parse_source(text: str) -> HookSource:
         HookError: it is none of what there is.
     """
     check_login(text)
+    try:
+        if "\0" in text:
+            raise ValueError("it has a NUL byte")
+        return _parse(text)
+    except (ValueError, OSError, RuntimeError) as error:  # an address, a path or a name of a user that none can be
+        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise HookError(f"{to_one_line(text, 200)} is no source: {to_one_line(what, 200)}\nname {FORMS}") from None
+
+
+def _parse(text: str) -> HookSource:
     if text.startswith(GIT_PREFIX):
         return _parse_git(text.removeprefix(GIT_PREFIX))
     place, _, inner = text.partition("#")

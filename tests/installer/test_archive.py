@@ -38,6 +38,13 @@ def test_a_zip_is_laid_out_and_programs_stay_programs(tmp_path: Path, into: Path
     assert (into / "handler.py").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_name_without_a_letter_is_said(tmp_path: Path, into: Path) -> None:
+    path = make_zip(tmp_path / "a.zip", {"x.py": "x"})
+    path.write_bytes(path.read_bytes().replace(b"x.py", b"\0.py"))
+    with pytest.raises(HookError, match="cannot be unpacked"):
+        extract_archive(path, into)
+
+
 @pytest.mark.row("T25")
 def test_what_was_changed_after_it_was_packed_is_refused(tmp_path: Path, into: Path) -> None:
     """The sum of all of it stands at the very end, behind the last file."""
