@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gateway.hooks.folders.manifest import Manifest, read_manifest
 from gateway.hooks.folders.manifest_keys import ManifestKeys
 from gateway.hooks.patterns import EventSelector, is_exact
@@ -42,11 +44,14 @@ def _compare(before: Manifest, now: Manifest) -> Iterator[str]:
             yield f"{key}: {describe_filter(there) or 'any' if key == 'when' else _describe(there)}"
 
 
-def list_missing_guards(before: Path, now: Path, name: str) -> Iterator[str]:
-    """What it decided on and decides on no more, or less surely: in words, by the folders of both versions."""
-    installed, newer = (read_manifest(folder, name).manifest for folder in (before, now))
-    if installed and newer and installed.intercepts and installed.enabled:
-        yield from _compare_guards(installed, newer)
+def list_missing_guards(before: Path, now: Manifest, decided: tuple[str, ...]) -> Iterator[str]:
+    """What it decided on and decides on no more, or less surely, in words. `before`: the folder that is installed.
+
+    `decided`: all that it decided on; of a folder written for Hermes the code says so, and no key.
+    """
+    installed = read_manifest(before, now.folder).manifest
+    if installed and decided and installed.enabled:
+        yield from _compare_guards(msgspec.structs.replace(installed, intercepts=decided), now)
 
 
 def _compare_guards(before: Manifest, now: Manifest) -> Iterator[str]:
@@ -60,10 +65,21 @@ def _compare_guards(before: Manifest, now: Manifest) -> Iterator[str]:
         return
     if not _is_within(now.when, before.when):
         yield f"decides only when {describe_filter(now.when)}"
-    if before.on_error == "deny" != now.on_error:
+    if before.on_error not in ("skip", now.on_error):
         yield f"denies nothing where it fails: on_error: {now.on_error}"
-    if now.on_error != "deny" and now.timeout and now.timeout < (before.timeout or before.decide_limit):
-        yield f"is passed over after {now.timeout:g} s: timeout"
+    if now.on_error != "deny":
+        yield from _compare_chances(before, now)
+
+
+def _compare_chances(before: Manifest, now: Manifest) -> Iterator[str]:
+    """Why one that denies nothing while it cannot answer may decide less often."""
+    if now.decide_timeout < before.decide_timeout:
+        yield f"is passed over after {now.decide_timeout:g} s: timeout"
+    then, there = before.requires, now.requires
+    if missed := [name for name in there.bins if name not in then.bins]:
+        yield f"does not run without {', '.join(missed)}: requires.bins"
+    if there.platforms and not (then.platforms and {*then.platforms} <= {*there.platforms}):
+        yield f"does not run without {' or '.join(there.platforms)}: requires.platforms"
 
 
 def describe_filter(when: Mapping[str, Any]) -> str:

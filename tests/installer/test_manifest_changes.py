@@ -76,14 +76,44 @@ LESS_GUARDED: dict[str, tuple[str, str, list[str]]] = {
     "whenever": (f"{GUARD}when: {{platform: slack}}\n", GUARD, []),
     "hurried": (GUARD, f"{GUARD}timeout: 0.001\n", ["is passed over after 0.001 s: timeout"]),
     "hurried, denies": (f"{GUARD}on_error: deny\n", f"{GUARD}on_error: deny\ntimeout: 1\n", []),
+    "hurried elsewhere": (f"{URL}{GUARD}", f"{URL}{GUARD}timeout: 20\n", ["is passed over after 20 s: timeout"]),
+    "fails no more": (f"{GUARD}on_error: raise\n", GUARD, ["denies nothing where it fails: on_error: skip"]),
+    "lacks a program": (
+        GUARD,
+        f"{GUARD}requires: {{bins: no-such}}\n",
+        ["does not run without no-such: requires.bins"],
+    ),
+    "lacks a network": (
+        f"{GUARD}requires: {{platforms: [slack, telegram]}}\n",
+        f"{GUARD}requires: {{platforms: slack}}\n",
+        ["does not run without slack: requires.platforms"],
+    ),
+    "more networks": (
+        f"{GUARD}requires: {{platforms: slack}}\n",
+        f"{GUARD}requires: {{platforms: [slack, telegram]}}\n",
+        [],
+    ),
+    "lacks it, denies": (f"{GUARD}on_error: deny\n", f"{GUARD}on_error: deny\nrequires: {{bins: no-such}}\n", []),
     "no guard": ("events: [agent:end, tool:before]\n", "events: agent:end\nenabled: false\n", []),
 }
 
 
 @pytest.mark.parametrize(("before", "now", "said"), LESS_GUARDED.values(), ids=LESS_GUARDED)
 def test_what_a_guard_lets_pass_is_said(tmp_path: Path, before: str, now: str, said: list[str]) -> None:
-    then, there = put_versions(tmp_path, before, now)
-    assert [*list_missing_guards(then, there, "greet")] == said
+    assert list_less(*put_versions(tmp_path, before, now)) == said
+
+
+def test_what_only_the_code_decides_on_is_said_too(tmp_path: Path) -> None:
+    code = 'def handle(event_type, context):\n    return {"decision": "deny"}\n'
+    texts = [f"name: greet\nevents: [command:new{more}]\n" for more in (", command:model", "")]
+    folders = [
+        put(tmp_path / str(at) / "greet", {"HOOK.yaml": text, "handler.py": code}) for at, text in enumerate(texts)
+    ]
+    assert list_less(*folders) == ["decides no more on command:model"]
+
+
+def list_less(then: Path, there: Path) -> list[str]:
+    return [*list_missing_guards(then, read_hook(there).manifest, read_hook(then).manifest.intercepts)]
 
 
 def put_versions(tmp_path: Path, *manifests: str) -> list[Path]:

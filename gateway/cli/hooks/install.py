@@ -72,7 +72,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         is_known = has_digest(folder, before.digest)
         changes = list_manifest_changes(folder, now.folder, now.name) if is_known else (UNKNOWN,)
         more = (*list_missing_grants(now.manifest, before.grants), *changes, *packages)
-        less = tuple(list_missing_guards(folder, now.folder, now.name))
+        less = tuple(list_missing_guards(folder, now.manifest, before.grants.intercepts))
         is_intact = is_known and has_all_packages(self.home, before)
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 

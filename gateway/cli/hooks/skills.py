@@ -153,7 +153,7 @@ def find_missing_guards(folder: Path, before: InstalledSkill, now: FetchedSkill)
     left = {hook.name: hook for hook in now.hooks}
     for name, known in before.hooks.items():
         if hook := left.get(name):
-            lost = list_missing_guards(folder / BROUGHT_FOLDER / name, hook.folder, name)
+            lost = list_missing_guards(folder / BROUGHT_FOLDER / name, hook.manifest, known.grants.intercepts)
             yield from (f"{name}: {one}" for one in lost)
         elif known.grants.intercepts:
             yield f"{name}: it is brought no more, and decided on {', '.join(known.grants.intercepts)}"
