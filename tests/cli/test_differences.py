@@ -1,10 +1,12 @@
 """What an update changes is seen before a yes, whatever its author does that it is not."""
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
-from gateway.cli.hooks.differences import FileText, describe_differences, list_unreadable_code
+from gateway.cli.hooks.differences import FileText, describe_differences, list_unreadable_code, read_contents
+from tests.installer.archives import put
 
 NUL, NULS = (hashlib.sha256(data).hexdigest() for data in (b"\0", b"\0\0"))
 HIDDEN = b"print('hello')  # once%s    print('more')\n"
@@ -74,6 +76,8 @@ def test_what_is_no_line_is_told_too() -> None:
         (b"# coding: utf-7\n# +AAo-print('more')\n", "is in utf-7"),
         (b"# coding: utf-16\n", "is in utf-16"),
         (b"# coding: no-such\n", "is no UTF-8"),
+        (b"# once\rprint('more')\n", r"has lines that end with \r alone"),
+        (b"# once\r\nprint('more')\r\n", ""),
         ("\ufeff# \u00e4\n".encode(), ""),
     ],
 )
@@ -81,4 +85,17 @@ def test_python_that_is_read_in_another_way_than_it_is_shown_is_named_first(code
     first, *_ = differences(b"print('hello')\n", code)
     told = f"! handler.py {why}: what Python runs of it is not what is shown"
     assert first == (told if why else "--- a/handler.py")
-    assert [*list_unreadable_code({"a.txt": FileText(code), "handler.py": FileText(code)})] == ([told] if why else [])
+    assert [*list_unreadable_code({"handler.py": FileText(code)})] == ([told] if why else [])
+
+
+@pytest.mark.row("T25")
+def test_python_by_another_name_is_named_too(tmp_path: Path) -> None:
+    """A program may be given any file, and a link may lead to it."""
+    put(tmp_path, {"run": "# coding: utf-7\n# +AAo-print('more')\n", "notes": "# told\n", "own.py": "print()\n"})
+    (tmp_path / "picture").write_bytes(b"\x89PNG\0")
+    (tmp_path / "handler.py").symlink_to("notes")
+    (tmp_path / "other.py").symlink_to("own.py")
+    assert [*list_unreadable_code(read_contents(tmp_path))] == [
+        "! handler.py is a link: what Python runs of it is notes",
+        "! run is in utf-7: what Python runs of it is not what is shown",
+    ]

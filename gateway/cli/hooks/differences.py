@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import io
 import os
+import re
 import stat
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -20,10 +21,11 @@ MAX_WARNING = 500  # characters
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file holds, and whether it is one to be started."""
+    """What a file holds, and whether it is one to be started; of a link, where it leads."""
 
     data: bytes
     is_program: bool = False
+    leads_to: str = ""
 
     @property
     def lines(self) -> list[str] | None:
@@ -44,7 +46,9 @@ def read_contents(folder: Path) -> dict[str, FileText]:
     except (HookError, OSError):
         return {}
     files = {name: FileText(data, bool(mode & stat.S_IXUSR)) for name, (mode, data) in whole.files.items()}
-    return files | {name: FileText(b"a link to " + os.fsencode(there)) for name, there in whole.links.items()}
+    return files | {
+        name: FileText(b"a link to " + os.fsencode(there), leads_to=there) for name, there in whole.links.items()
+    }
 
 
 def describe_differences(before: Mapping[str, FileText], now: Mapping[str, FileText]) -> Iterator[str]:
@@ -71,19 +75,35 @@ def describe_difference(name: str, then: FileText | None, there: FileText | None
 
 
 def list_unreadable_code(files: Mapping[str, FileText]) -> Iterator[str]:
-    """Python of which nobody sees what runs: it is read in another way than it is shown."""
+    """Code of which nobody sees what runs: Python reads it in another way than it is shown, or it lies elsewhere.
+
+    Whatever its name, a program may be given it, and a link may lead to it.
+    """
     for name, file in sorted(files.items()):
-        if name.endswith(".py") and (why := describe_encoding(file.data)):
+        is_code = name.endswith(".py")
+        if is_code and file.leads_to and not file.leads_to.endswith(".py"):
+            yield to_one_line(f"! {name} is a link: what Python runs of it is {file.leads_to}", MAX_WARNING)
+        elif why := describe_encoding(file.data) if is_code else describe_own_encoding(file.data):
             yield to_one_line(f"! {name} {why}: what Python runs of it is not what is shown", MAX_WARNING)
 
 
 def describe_encoding(code: bytes) -> str:
-    """How Python reads it where that is not as text in UTF-8."""
+    """How Python reads it where that is not as text in UTF-8, line by line."""
     if b"\0" in code:
         return "holds NUL bytes"
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(code).readline)
         code.decode("utf-8")
+        tokenize.detect_encoding(io.BytesIO(code).readline)
     except (SyntaxError, UnicodeDecodeError):
         return "is no UTF-8"
+    has_hidden_lines = re.search(rb"\r(?!\n)", code)
+    return describe_own_encoding(code) or ("has lines that end with \\r alone" if has_hidden_lines else "")
+
+
+def describe_own_encoding(text: bytes) -> str:
+    """Likewise, where its own first lines say so."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
+    except SyntaxError:
+        return ""
     return "" if encoding in ("utf-8", "utf-8-sig") else f"is in {encoding}"
