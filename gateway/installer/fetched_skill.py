@@ -7,6 +7,7 @@ from pathlib import Path
 from gateway.agent import Skill
 from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
+from gateway.hooks.folders.hook_files import is_ignored_entry
 from gateway.hooks.folders.manifest import MANIFEST_FILE
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
@@ -90,9 +91,10 @@ def _read(folder: Path, offered: str, work: Path) -> Skill:
 def _read_brought(folder: Path) -> list[FetchedHook]:
     found = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
     for one in found:
-        if not HOOK_NAME.match(one.name):
+        if not HOOK_NAME.match(one.name) or is_ignored_entry(folder, one.name):
             what = f"{to_one_line(one.name)!r} is no name for a hook that a skill brings"
-            raise HookError(f"{what}\nit takes lower-case letters, digits, '-' and '_', at most 61 of them")
+            remedy = "at most 61 of them; and no name of what is none of a skill, as venv"
+            raise HookError(f"{what}\nit takes lower-case letters, digits, '-' and '_', {remedy}")
     hooks = [read_hook(one) for one in found]
     for hook in hooks:
         if hook.manifest.requires.python:

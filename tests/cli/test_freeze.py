@@ -58,6 +58,24 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
 
 
 @pytest.mark.row("T25")
+def test_sync_says_what_install_says_before_a_yes(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
+    """What Python runs is not what is shown, and which guard of a skill another hook stands in for."""
+    put(greet, {"handler.py": f"# coding: utf-7\n{HANDLER}"})
+    tea = {"SKILL.md": "---\nname: tea\ndescription: Tea.\n---\nSteep.\n"}
+    tea |= {"hooks/greet/HOOK.yaml": "intercepts: [tool:before]\n", "hooks/greet/handler.py": HANDLER}
+    assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
+    without = put(tmp_path, {"without.json": gateway.cli("hooks", "freeze").stdout}) / "without.json"
+    assert gateway.cli("skills", "install", str(put(tmp_path / "tea", tea)), "--yes").returncode == 0
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    gateway.cli("hooks", "remove", "greet")
+    told = gateway.cli("hooks", "sync", str(without)).stdout
+    assert "! handler.py is in utf-7" in told
+    assert "! it stands in for the hook of this name that the skill tea brings: " in told
+    gateway.cli("skills", "remove", "tea")
+    assert "! of its hooks those above stand in for greet\n" in gateway.cli("hooks", "sync", str(frozen)).stdout
+
+
+@pytest.mark.row("T25")
 @pytest.mark.parametrize(
     ("kind", "name", "change", "named"),
     [

@@ -156,6 +156,8 @@ def test_an_update_whose_hooks_ask_for_more_is_never_taken_unattended(gateway: G
         put(coffee, more)
         done = gateway.cli("skills", "update", "--yes")
         assert (done.returncode, f"asks for more: {said}" in done.stdout) == (1, True), done.stdout
+    # Of one that is new all is told that it asks for, and not in the difference alone, which may be cut.
+    assert "\ndecides on  llm:after\n" in done.stdout.partition("--- ")[0]
     assert lock_of(gateway) == before
 
 
@@ -259,6 +261,7 @@ HOSTILE = {
     "no words": ({"SKILL.md": "Grind it.\n"}, "has no front matter"),
     "a broken hook": ({**COFFEE, "hooks/loud/HOOK.yaml": "events: ["}, "would not run"),
     "a name like another one": ({**COFFEE, "hooks/boot-md /HOOK.yaml": GUARD}, "'boot-md ' is no name for a hook"),
+    "never there": ({**COFFEE, "hooks/venv/HOOK.yaml": GUARD, "hooks/venv/handler.py": LOUD}, "'venv' is no name"),
     "no hook": ({**COFFEE, "hooks/odd/README": "x"}, "is no hook"),
     "packages": ({**COFFEE, "hooks/loud/HOOK.yaml": f"{GUARD}requires: {{python: [x]}}\n"}, "needs packages"),
     "leads out": ({"SKILL.md": TEXT, "../../out": "x"}, "leads out of its folder"),

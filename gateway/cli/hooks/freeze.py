@@ -10,12 +10,13 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
-from gateway.cli.hooks.install import notify_gateway, show_request
+from gateway.cli.hooks.install import notify_gateway, show_new_hook
 from gateway.cli.hooks.installer import NOBODY_ASKED, show_faults
-from gateway.cli.hooks.skills import reload_skills, show_skill
-from gateway.cli.output import ask_person, print_lines, print_note, show_json, show_progress
+from gateway.cli.hooks.skills import reload_skills, show_new_skill
+from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
+from gateway.daemon.installed_skills import list_skills
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,
@@ -96,7 +97,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         missing: list[MissingEntry[InstalledHook] | MissingEntry[InstalledSkill]] = [*new, *new_skills]
         installed = [one.name for one in missing]
         if not args.json:
-            show_changes(hooks, skills, removed)
+            show_changes(home, hooks, skills, removed)
         for doubt in filter(None, (one.doubt for one in missing)):
             print_note(f"! {doubt}")
         if not (installed or removed):
@@ -122,11 +123,14 @@ def report_change(home: Home, change: InstalledChange) -> None:
     remove_unused(home)
 
 
-def show_changes(hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
+def show_changes(home: Home, hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
+    there, names = list_skills(home), {hook.name for hook in hooks}
     for hook in hooks:
-        show_request(hook)
+        show_new_hook(hook, there)
     for skill in skills:
-        show_skill(skill)
+        show_new_skill(skill, home)
+        if hidden := sorted(names & {hook.name for hook in skill.hooks}):
+            print_data(f"! of its hooks those above stand in for {', '.join(hidden)}", "", "yellow")
     if gone:
         print_lines(to_one_line(f"to be removed: {', '.join(gone)}"), "")
 

@@ -1,11 +1,13 @@
 """`hooks install`, `update` and `remove`: hooks of others, agreed to before anything of them runs."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from gateway.agent import Skill
+from gateway.cli.hooks.differences import list_unreadable_code, read_contents
 from gateway.cli.hooks.installer import (
     SHORT_COMMIT,
     InstalledUpdate,
@@ -77,12 +79,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
-        show_request(found)
-        for skill in list_skills(self.home):
-            for name, folder in list_skill_hooks(skill.folder):
-                if name == found.name:
-                    what = f"the hook of this name that the skill {skill.name} brings"
-                    print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
+        show_new_hook(found, list_skills(self.home))
 
     def show_update(self, update: HookUpdate) -> None:
         now = update.now
@@ -129,6 +126,22 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
     def describe_left(self, name: str) -> str:
         data = find_data(self.home, name)
         return f"; its data stays in {data}" if data.exists() else ""
+
+
+def show_new_hook(hook: FetchedHook, skills: Iterable[Skill]) -> None:
+    """Likewise, and what of these skills it stands in for."""
+    show_request(hook)
+    for skill in skills:
+        for name, folder in list_skill_hooks(skill.folder):
+            if name == hook.name:
+                what = f"the hook of this name that the skill {skill.name} brings"
+                print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
+    show_unreadable_code(hook.folder)
+
+
+def show_unreadable_code(folder: Path) -> None:
+    for line in list_unreadable_code(read_contents(folder)):
+        print_data(line, "", "yellow")
 
 
 def show_request(hook: FetchedHook) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from gateway.cli.hooks.differences import describe_differences, list_unreadable_code, read_contents
+from gateway.cli.hooks.differences import describe_differences, read_contents
 from gateway.cli.layout import get_columns
 from gateway.cli.output import (
     ask_person,
@@ -179,8 +179,6 @@ def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -
     """Show it, ask, and install it; whether it was."""
     if not installer.args.json:
         installer.show(found)
-        for line in list_unreadable_code(read_contents(found.folder)):
-            print_data(line, "", "yellow")
     if is_taken := ask_person(f"Install {found.name}?", installer.args.yes):
         installer.add(installer.choose_data(found), work)
     return is_taken

@@ -12,7 +12,7 @@ from typing import ClassVar
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.check import list_places
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import show_request
+from gateway.cli.hooks.install import show_request, show_unreadable_code
 from gateway.cli.hooks.installer import (
     SHORT_COMMIT,
     InstalledUpdate,
@@ -104,15 +104,16 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedSkill) -> None:
-        show_skill(found)
-        for hook in found.hooks:
-            if other := find_other(hook.name, list_places(self.home)):
-                print_data(to_one_line(f"! its hook {hook.name} does not run: {other} stands in for it"), "", "yellow")
+        show_new_skill(found, self.home)
 
     def show_update(self, update: SkillUpdate) -> None:
         now = update.now
         print_data(to_one_line(f"{now.name} {now.skill.version} {describe_move(update)}".strip()), "", "bold")
         show_changed_rights(update)
+        for hook in now.hooks:
+            if hook.name not in update.before.hooks:
+                show_request(hook)
+                show_other_hook(hook.name, self.home)
         for name in list_missing_observers(update.before, now):
             print_data(to_one_line(f"brings no more: {name}"), "  ", "yellow")
         show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
@@ -186,6 +187,20 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
         print_note("there are no skills; look for some: hermes-gateway skills search")
     for finding in (*wrong, *left_out):
         print_note(f"! {finding}")
+
+
+def show_new_skill(skill: FetchedSkill, home: Home) -> None:
+    """Likewise, and which of the hooks do not run."""
+    show_skill(skill)
+    for hook in skill.hooks:
+        show_other_hook(hook.name, home)
+    show_unreadable_code(skill.folder)
+
+
+def show_other_hook(name: str, home: Home) -> None:
+    """What runs in place of a skill's hook of this name."""
+    if other := find_other(name, list_places(home)):
+        print_data(to_one_line(f"! its hook {name} does not run: {other} stands in for it"), "", "yellow")
 
 
 def show_skill(skill: FetchedSkill) -> None:
