@@ -7,7 +7,7 @@ one has left.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 import msgspec
@@ -26,19 +26,32 @@ Origin: TypeAlias = FetchedHook | FetchedSkill | InstalledHook | InstalledSkill
 def make_store_key(home: Home, name: str, origin: Origin) -> str:
     """Its name, and what stands for where it, or the skill that brings it, came from."""
     index = OWN_INDEX.name if is_own_index(home, origin.index) else origin.index
-    where = f"index {index}" if index else remove_version(origin.source)
+    where = f"index {index}{_describe_skill(origin)}" if index else remove_version(origin.source)
     return f"{name}@{hashlib.sha256(where.encode('utf-8', 'surrogateescape')).hexdigest()[:SHORT]}"
+
+
+def _describe_skill(origin: Origin) -> str:
+    """An index has skills of many people, who may all bring a hook of one name."""
+    match origin:
+        case FetchedSkill():
+            return f" skill {origin.name}"
+        case InstalledSkill():
+            return f" skill {PurePosixPath(origin.path).name}"
+        case _:
+            return ""
 
 
 def read_stores(home: Home, lock: HooksLock) -> Mapping[str, str]:
     """The name of each store that has another one than its key; an earlier version kept all under the hooks' names."""
-    return {**{make_store_key(home, name, one): name for name, one in _list_early_hooks(lock)}, **lock.stores}
+    now = {make_store_key(home, name, origin): hook.stored_as or name for name, hook, origin in _list_hooks(lock)}
+    return {key: stored_as for key, stored_as in {**now, **lock.stores}.items() if stored_as != key}
 
 
-def _list_early_hooks(lock: HooksLock) -> Iterator[tuple[str, InstalledHook | InstalledSkill]]:
-    yield from ((name, hook) for name, hook in lock.list() if not hook.stored_as)
+def _list_hooks(lock: HooksLock) -> Iterator[tuple[str, InstalledHook, InstalledHook | InstalledSkill]]:
+    """All that are installed, each with what says where it came from."""
+    yield from ((name, hook, hook) for name, hook in lock.list())
     for _, skill in lock.list_skills():
-        yield from ((name, skill) for name, hook in skill.hooks.items() if not hook.stored_as)
+        yield from ((name, hook, skill) for name, hook in skill.hooks.items())
 
 
 def find_data(home: Home, name: str) -> Path:

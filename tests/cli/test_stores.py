@@ -14,6 +14,7 @@ from gateway.installer.source import remove_version
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
 from tests.installer.archives import GREET, put
+from tests.installer.signed import Signer
 
 pytestmark = pytest.mark.process
 
@@ -129,6 +130,28 @@ def test_a_hook_that_a_skill_brings_keeps_apart_what_it_keeps(gateway: GatewayPr
     brought = lock["skills"]["tea"]["hooks"]["greet"]["stored_as"]
     assert brought.startswith("greet@")
     assert brought != stored
+
+
+@pytest.mark.row("T25")
+def test_two_skills_of_one_index_keep_apart_what_their_hooks_keep(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """Others than whose skill was removed may offer one there with a hook of the same name."""
+    signer, index, names = Signer(), tmp_path / "index.json", ("tea", "coffee")
+    shown = {"LICENSE": "MIT", "README": "x", "test_it.py": ""}
+    put(tmp_path / "hook" / "greet", {**GREET, **shown, "handler.py": COUNTS})
+    assert gateway.cli("hooks", "publish", str(tmp_path / "hook" / "greet"), str(index)).returncode == 0
+    for name in names:
+        skill = put(tmp_path / name, {"SKILL.md": f"---\nname: {name}\ndescription: x\n---\nSteep.\n", **shown})
+        put(skill / "hooks" / "greet", {**GREET, "handler.py": COUNTS})
+        assert gateway.cli("skills", "publish", str(skill), str(index)).returncode == 0
+    signer.sign_file(index)
+    gateway.cli("hooks", "index", "add", str(index), "--key", signer.line)
+    kept = [install(gateway, "greet")[0]]
+    for name in names:
+        assert gateway.cli("skills", "install", name, "--yes").returncode == 0
+        lock = json.loads(gateway.home.hooks_lock.read_text())
+        kept.append(lock["skills"][name]["hooks"]["greet"]["stored_as"])
+        gateway.cli("skills", "remove", name)
+    assert len({*kept}) == 3
 
 
 def test_another_version_has_what_the_one_before_kept(gateway: GatewayProcess, tmp_path: Path) -> None:
