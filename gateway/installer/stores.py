@@ -14,11 +14,12 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill, UnusedStore
-from gateway.installer.fetched_hook import SHORT, FetchedHook
+from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.indexes import OWN_INDEX, is_own_index
 from gateway.installer.source import remove_version
 
+DIGITS = 32  # of a hash: of fewer a stranger finds an address that has the same
 Origin: TypeAlias = FetchedHook | FetchedSkill | InstalledHook | InstalledSkill
 """What says where it came from."""
 
@@ -27,7 +28,7 @@ def make_store_key(home: Home, name: str, origin: Origin) -> str:
     """Its name, and what stands for where it, or the skill that brings it, came from."""
     index = OWN_INDEX.name if is_own_index(home, origin.index) else origin.index
     where = f"index {index}{_describe_skill(origin)}" if index else remove_version(origin.source)
-    return f"{name}@{hashlib.sha256(where.encode('utf-8', 'surrogateescape')).hexdigest()[:SHORT]}"
+    return f"{name}@{hashlib.sha256(where.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"
 
 
 def _describe_skill(origin: Origin) -> str:
