@@ -22,6 +22,7 @@ TOO_LARGE = "File too large"  # as git says it
 NO_FOLDER = "not a valid object name"  # likewise
 BLOCK = 512  # bytes, in which the shell counts them
 WANTED = "refs/hermes/wanted"
+PUBLIC_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 # Nothing that a repository, or a setting for the whole machine, brings along is started.
 QUIET = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
@@ -51,7 +52,7 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
         if not ref:
             raise
     # A server need not give a commit by its name: then all that it shows is looked through.
-    _fetch(address, [], ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], work, environ, limit)
+    _fetch(address, [], PUBLIC_REFS, work, environ, limit)
     try:
         return _find_commit(ref, work, environ)
     except HookError:
@@ -75,6 +76,20 @@ def _fetch(
         if (there.scheme, there.hostname, there.port) != (parts.scheme, parts.hostname, parts.port):
             where = to_one_line(led.rstrip("/"))
             raise HookError(f"{to_one_line(address)} leads to another host\nif that is meant, write git+{where}")
+
+
+def is_public_commit(address: str, commit: str, work: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a branch or a tag leads to it. By its name a host gives one of anybody's copy of the repository, too.
+
+    Raises:
+        HookError: nobody can tell.
+    """
+    _run(["init", "-q", "--bare", str(work)], work.parent, environ)
+    _fetch(address, ["--filter=tree:0"], PUBLIC_REFS, work, environ, MAX_FETCHED)
+    try:
+        return bool(_run(["for-each-ref", "--count=1", f"--contains={commit}"], work, environ).stdout)
+    except HookError:
+        return False  # it did not come with them
 
 
 def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:

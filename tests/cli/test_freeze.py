@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.cli.test_install import code_of, commit, lock_of
+from tests.cli.test_install import code_of, commit, git, lock_of
 from tests.installer.archives import GREET, HANDLER, MANIFEST, put
 
 pytestmark = pytest.mark.process
@@ -55,6 +55,24 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         gateway.cli("hooks", "remove", "greet")
         changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
         assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
+
+
+@pytest.mark.row("T25")
+def test_a_commit_that_no_branch_leads_to_is_told_before_a_yes(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """A stranger's file may name one that somebody has put into a copy of the repository."""
+    repository = tmp_path / "repository"
+    first = commit(repository, GREET)
+    stray = commit(repository, {"handler.py": HANDLER.replace("hello", "planted")})
+    git(repository, "update-ref", "refs/pull/1/head", stray)
+    assert gateway.cli("hooks", "install", f"git+file://{repository}", "--yes").returncode == 0
+    git(repository, "reset", "--hard", first)
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    gateway.cli("hooks", "remove", "greet")
+    told = f"! greet: no branch and no tag of file://{repository} leads to the commit {stray[:12]}"
+    assert told in gateway.cli("hooks", "sync", str(frozen)).stderr
+    commit(repository, {"README": "more"})
+    git(repository, "branch", "again", stray)
+    assert "no branch" not in gateway.cli("hooks", "sync", str(frozen)).stderr
 
 
 @pytest.mark.row("T25")

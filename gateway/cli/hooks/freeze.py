@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
 from gateway.cli.hooks.install import notify_gateway, show_new_hook
-from gateway.cli.hooks.installer import NOBODY_ASKED, show_faults
+from gateway.cli.hooks.installer import NOBODY_ASKED, SHORT_COMMIT, show_faults
 from gateway.cli.hooks.skills import reload_skills, show_new_skill
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
@@ -49,6 +49,7 @@ from gateway.installer.lock_file import (
     remove_unused,
 )
 from gateway.installer.packages import is_lock_line
+from gateway.installer.repository import is_public_commit
 from gateway.installer.source import HookSource, limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
 
@@ -94,11 +95,12 @@ def sync(args: argparse.Namespace, home: Home) -> int:
             new_skills = [*list_missing("skill", wanted_skills, there_skills, indexes, work)]
             hooks = [fetch_frozen(one, work) for one in new]
             skills = [fetch_frozen_skill(one, work) for one in new_skills]
+            doubts = [*(check_commit(one, work) for one in hooks), *(check_commit(one, work) for one in skills)]
         missing: list[MissingEntry[InstalledHook] | MissingEntry[InstalledSkill]] = [*new, *new_skills]
         installed = [one.name for one in missing]
         if not args.json:
             show_changes(home, hooks, skills, removed)
-        for doubt in filter(None, (one.doubt for one in missing)):
+        for doubt in filter(None, (*(one.doubt for one in missing), *doubts)):
             print_note(f"! {doubt}")
         if not (installed or removed):
             print_note("all is as it was frozen")
@@ -277,3 +279,20 @@ def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> Fet
     if (skill.name, skill.digest) != (name, frozen.digest):
         raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
     return replace(skill, index=frozen.index)
+
+
+def check_commit(found: FetchedHook | FetchedSkill, work: Path) -> str:
+    """That its commit is none of those which the repository shows: the file may be a stranger's, and a host gives by
+    its name what anybody has put into a copy of that repository.
+    """
+    source = parse_source(found.source)
+    if found.index or not found.commit or source.kind != "git":
+        return ""
+    place = find_place(work, "hook" if isinstance(found, FetchedHook) else "skill", found.name)
+    commit, where = found.commit[:SHORT_COMMIT], to_one_line(source.place)
+    try:
+        if is_public_commit(source.place, found.commit, place / "history", get_process_environment()):
+            return ""
+    except HookError as error:
+        return f"{found.name}: whether a branch or a tag of {where} leads to the commit {commit} is not known: {error}"
+    return f"{found.name}: no branch and no tag of {where} leads to the commit {commit}: it may be from anybody's copy"
