@@ -37,10 +37,13 @@ class HookSource:
     inner: str = ""
 
     def __str__(self) -> str:
-        prefix = (
-            GIT_PREFIX if self.kind == "git" else PACKAGE_PREFIX if self.kind == "package" and not self.is_local else ""
-        )
-        return "".join((prefix, self.place, self.ref and f"@{self.ref}", self.inner and f"#{self.inner}"))
+        inner = self.inner and f"#{self.inner}"
+        if self.kind == "git":  # what asks for something stands behind the ref, as it was written
+            parts = urlsplit(self.place)
+            place = parts._replace(path=f"{parts.path}@{self.ref}").geturl() if self.ref else self.place
+            return f"{GIT_PREFIX}{place}{inner}"
+        prefix = PACKAGE_PREFIX if self.kind == "package" and not self.is_local else ""
+        return f"{prefix}{self.place}{inner}"
 
     @property
     def is_local(self) -> bool:
@@ -236,8 +239,9 @@ def remove_version(source: str) -> str:
     elif place.startswith(PACKAGE_PREFIX):
         place = _VERSION_WANTED.split(place, maxsplit=1)[0]
     elif is_archive(urlsplit(place).path) or place.endswith(WHEEL):
-        folder, _, name = place.rpartition("/")
-        place = f"{folder}/{_VERSION_BEGINS.split(name, maxsplit=1)[0]}"
+        path, mark, query = place.partition("?")  # that may say whose it is
+        folder, _, name = path.rpartition("/")
+        place = f"{folder}/{_VERSION_BEGINS.split(name, maxsplit=1)[0]}{mark}{query}"
     return f"{place}#{inner}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.installer.source import remove_version
+from gateway.installer.source import parse_source, remove_version
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
 from tests.installer.archives import GREET, put
@@ -171,7 +171,12 @@ def test_another_version_has_what_the_one_before_kept(gateway: GatewayProcess, t
         ("https://host/greet-1.0.tar.gz", "https://host/greet#"),
         ("/srv/greetings-1.0-py3-none-any.whl", "/srv/greetings#"),
         ("/srv/greet-2", "/srv/greet-2#"),
+        ("https://host/get-1.zip?of=ann", "https://host/get?of=ann#"),
+        ("git+https://host/a.git@v1?of=ann#greet", "git+https://host/a.git?of=ann#greet"),
+        ("git+file:///srv/a@v1", "git+file:/srv/a#"),
     ],
 )
 def test_where_it_comes_from_is_the_same_for_each_version(source: str, bare: str) -> None:
     assert remove_version(source) == bare
+    if source.startswith("git+"):
+        assert str(parse_source(source)) == source
