@@ -81,7 +81,8 @@ def test_tail_ends_after_so_many(gateway: GatewayProcess) -> None:
     with tailing(gateway, "tool:*", "-n", "2") as tail:
         gateway.say("what is 6 * 7")
         shown, _ = tail.communicate(timeout=60)
-    assert [line.split()[1] for line in shown.splitlines()] == ["tool:before", "tool:after"]
+    heard = [line.split()[1] for line in shown.splitlines()]
+    assert sorted(heard) == ["tool:after", "tool:before"], "it may begin in the middle of a tool"
     assert tail.returncode == 0
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.config.settings import Settings
+from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
 from gateway.messages import Address
@@ -139,7 +140,8 @@ async def test_owners_are_warned_and_not_stopped():
 
 
 async def test_of_everybodys_budget_admins_are_told():
-    async with chat(TALK) as room:
+    about = GatewayFacts(networks=(PlatformInfo("net", served=True),))
+    async with chat(TALK, about=lambda: about) as room:
         limit(room, all=tokens(10))
         await room.write("talk", user="8")
         await room.hear(2)
