@@ -16,7 +16,7 @@ from gateway.testing import GatewayProcess
 from tests.upgrade.programs import ROOT, Program, make_wheel
 
 PATIENCE = 180.0
-FEW_SECONDS = {"gateway/cli/upgrade/__init__.py": "\nUP_PATIENCE = 5.0\n"}
+FEW_SECONDS = {"gateway/cli/upgrade/__init__.py": "\nUP_PATIENCE = 15.0\n"}
 PIGEONS = """
 adapters: {{dirs: ["{adapters}"]}}
 platforms: {{pigeon: {{enabled: true, loft: "{loft}"}}}}
