@@ -13,18 +13,6 @@ from tests.installer.archives import GREET, HANDLER, MANIFEST, put
 pytestmark = pytest.mark.process
 
 
-@pytest.fixture
-def gateway(tmp_path: Path):
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.home.root.mkdir(mode=0o700)
-        yield gateway
-
-
-@pytest.fixture
-def greet(tmp_path: Path) -> Path:
-    return put(tmp_path / "greet", GREET)
-
-
 def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Path, greet: Path) -> None:
     repository = tmp_path / "repository"
     commit(repository, {"HOOK.yaml": MANIFEST.replace("greet", "wave"), "handler.py": HANDLER})
