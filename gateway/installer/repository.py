@@ -4,11 +4,14 @@ git is asked for a tar, which goes the way of every archive: links, submodules' 
 are none of a hook's files.
 """
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from gateway.errors import HookError
@@ -30,8 +33,15 @@ QUIET = (
 )
 PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 REDIRECTED = re.compile(r"^warning: redirecting to (\S+)$", re.MULTILINE)  # as git says it, unless told to be quiet
-ASKS_WHO = ("could not read Username", "could not read Password", "Authentication failed")  # likewise
+NO_ACCESS = "fatal: Could not read from remote repository."  # likewise, below the reason that ssh or the host gave
 CREDENTIALS = "git finds a name and a token in its credential helper or in ~/.netrc; or give a key for git+ssh://"
+REMEDIES = {  # by what git or ssh says
+    "could not read Username": CREDENTIALS,
+    "could not read Password": CREDENTIALS,
+    "Authentication failed": CREDENTIALS,
+    "Host key verification failed": "nobody is asked here: connect to that host with ssh once, and look at its key",
+    "Permission denied (": "ssh needs a key that this host knows: without a passphrase, or in its agent (ssh-add)",
+}
 
 
 def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> str:
@@ -129,25 +139,35 @@ def extract_commit(
 def _run(
     words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
 ) -> subprocess.CompletedProcess[bytes]:
-    # What git starts is bounded too, and says that a file became too large.
+    # What git starts is bounded too, and says that a file became too large. It has no terminal, on which ssh would ask
+    # below a bar that moves.
     bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
-    try:
-        done = subprocess.run(
-            [*bounded, *QUIET, *words],
-            cwd=folder,
-            env={**environ, **PRIVATE},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip()
-        if TOO_LARGE in lines:
-            raise HookError(f"the repository is larger than {limit >> 20} MB")
-        said = lines.rpartition("\n")[2]
-        remedy = f"\n{CREDENTIALS}" if any(asked in said for asked in ASKS_WHO) else ""
-        raise HookError(f"git {words[0]}: {to_one_line(said or 'failed', 300)}{remedy}")
-    return done
+    with subprocess.Popen(
+        [*bounded, *QUIET, *words],
+        cwd=folder,
+        env={**environ, **PRIVATE},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as git:
+        try:
+            out, err = git.communicate(timeout=PATIENCE)
+        except BaseException as error:
+            os.killpg(git.pid, signal.SIGKILL)  # it may wait for ssh, which no Ctrl-C reaches
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
+            raise
+    if git.returncode:
+        _raise_failure(words[0], err.decode("utf-8", "replace"), limit)
+    return subprocess.CompletedProcess(git.args, git.returncode, out, err)
+
+
+def _raise_failure(verb: str, printed: str, limit: int) -> NoReturn:
+    """HookError: what git says, and what helps."""
+    if TOO_LARGE in printed:
+        raise HookError(f"the repository is larger than {limit >> 20} MB")
+    lines = printed.strip().splitlines() or ["failed"]
+    said = lines[max(lines.index(NO_ACCESS) - 1, 0)] if NO_ACCESS in lines else lines[-1]
+    remedy = next((f"\n{helps}" for words, helps in REMEDIES.items() if words in said), "")
+    raise HookError(f"git {verb}: {to_one_line(said, 300)}{remedy}")

@@ -30,6 +30,7 @@ import pytest
 from gateway.hooks.folders.installed import remove_login
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, git, lock_of
+from tests.cli.typist import Typist
 from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, put
 from tests.installer.servers import SSHD, make_certificate, serve_folder, serve_ssh
 
@@ -311,6 +312,22 @@ def test_git_says_who_asks_and_how_it_is_told(gateway: GatewayProcess, place: Pl
     put(tmp_path / "netrc", {".netrc": "machine 127.0.0.1 login anna password s3cret\n"})
     gateway.environ["HOME"] = str(tmp_path / "netrc")
     take(gateway, source)
+
+
+@pytest.mark.parametrize("address", [by_ssh], indirect=True)
+def test_ssh_asks_nobody_and_says_what_helps(gateway: GatewayProcess, place: Place, address: str) -> None:
+    """On a terminal it would ask, below the bar that shows how long it lasts."""
+    publish(place, GREET)
+    known = gateway.environ["GIT_SSH_COMMAND"]
+    for ssh, said in (
+        ("ssh -F none -o UserKnownHostsFile=/dev/null", "connect to that host with ssh once"),
+        (known.replace("/client ", "/nobody "), "Permission denied"),
+        (known, "does not appear to be a git repository"),
+    ):
+        gateway.environ["GIT_SSH_COMMAND"] = ssh
+        with Typist(gateway, "hooks", "install", f"{address}/nowhere.git") as typist:
+            assert "authenticity" not in typist.sees(said)
+            assert typist.leaves() == 1
 
 
 @pytest.mark.parametrize("source", ["{https}/greet.zip", "git+{https}/greet.git"])
