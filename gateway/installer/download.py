@@ -1,5 +1,6 @@
 """A file from the web, bounded, over a line that nobody changes."""
 
+import time
 import urllib.error
 import urllib.request
 from http.client import HTTPException, HTTPMessage
@@ -12,23 +13,27 @@ from gateway.hooks.folders.installed import remove_login
 from gateway.logs.text import to_one_line
 
 PATIENCE = 30.0  # seconds that nothing may come
+WHOLE_PATIENCE = 300.0  # seconds that all of it may take
 CHUNK = 1 << 16
 
 
-def download(address: str, limit: int) -> bytes:
+def download(address: str, limit: int, patience: float = WHOLE_PATIENCE) -> bytes:
     """What lies there.
 
     Raises:
-        HookError: it is not to be had, larger than that, or comes over a line that others can change.
+        HookError: it is not to be had in that time, larger than that, or comes over a line that others can change.
     """
+    end = time.monotonic() + patience
     try:
         _check_address(address)
         with _OPENER.open(address, timeout=PATIENCE) as answer:
             parts, left = [], limit
-            while data := answer.read(CHUNK):
+            while data := answer.read1(CHUNK):
                 left -= len(data)
                 if left < 0:
                     raise HookError(f"{to_one_line(address)} is larger than {limit:,} bytes")
+                if time.monotonic() > end:
+                    raise TimeoutError(f"it did not come within {patience:g} s")
                 parts.append(data)
     except (OSError, HTTPException, ValueError) as error:
         raise HookError(f"{to_one_line(address)} cannot be fetched: {to_one_line(_describe(error), 200)}") from None

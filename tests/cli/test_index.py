@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pytest
 from gateway.installer.indexes import OWN_INDEX
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
+from tests.cli.typist import Typist
 from tests.installer.archives import GREET, HANDLER, MANIFEST, put
 from tests.installer.signed import Signer
 
@@ -235,6 +237,18 @@ def test_an_index_is_read_once_in_a_command_and_named_where_it_cannot_be(
         assert (told.stdout + told.stderr).count(address) == 2, told
     found = gateway.cli("hooks", "install", "tool-approval", "--yes")
     assert (found.returncode, f"! {address}" in found.stderr) == (0, True), found.stderr
+
+
+def test_that_one_is_read_is_told_when_it_lasts(gateway: GatewayProcess, publisher: Publisher) -> None:
+    add(gateway, publisher)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # it answers nobody
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/index.json"
+        file = gateway.home.hook_indexes
+        file.write_text(file.read_text().replace(str(publisher.file), address))
+        another = ("add", f"{address}?more", "--key", publisher.signer.line)
+        for words, what in (("search", "greet"), "the indexes"), (("index", *another), address):
+            with Typist(gateway, "hooks", *words) as typist:
+                typist.sees(f"reading {what}")
 
 
 def test_what_came_with_another_installation_of_the_gateway_is_found_in_this_one(

@@ -1,7 +1,9 @@
 """What is fetched from the web: over a line that nobody changes, and so much of it."""
 
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +29,14 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         data = self.files.get(self.path)
+        if self.path == "/slow":
+            self.send_response(200)
+            self.end_headers()
+            with suppress(ConnectionError):  # until nobody listens any more
+                while True:
+                    self.wfile.write(b"x")
+                    time.sleep(0.02)
+            return
         self.send_response(200 if data else 404)
         self.end_headers()
         self.wfile.write(data or b"")
@@ -64,6 +74,11 @@ def test_what_lies_there_is_fetched(server: str, path: str) -> None:
 def test_what_is_not_right_is_said(server: str, path: str, said: str) -> None:
     with pytest.raises(HookError, match=said):
         download(f"{server}{path}", LIMIT)
+
+
+def test_what_comes_too_slowly_is_not_waited_for(server: str) -> None:
+    with pytest.raises(HookError, match=r"did not come within 0\.2 s"):
+        download(f"{server}/slow", LIMIT * LIMIT, patience=0.2)
 
 
 @pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org/x", "file:///etc/passwd", "x", "//x"])

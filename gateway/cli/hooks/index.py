@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.output import format_ago, print_data, print_note, show_json, show_table
+from gateway.cli.output import format_ago, print_data, print_note, show_json, show_progress, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
@@ -54,7 +54,7 @@ def run_add(args: argparse.Namespace, home: Home) -> None:
     key = read_key(file.read_text("utf-8") if file.is_file() else args.key)
     if any(one.address == address for one in list_indexes(home)):
         raise HookError(f"{address} is known\nfor another key: hermes-gateway hooks index remove {address}")
-    with open_workspace(home) as work:
+    with open_workspace(home) as work, show_progress(f"reading {address}"):
         _, index = load_index(home, IndexRecord(address=address, key=key), work, get_process_environment())
     if args.json:
         has = {"hooks": sorted(index.hooks), "skills": sorted(index.skills)}
@@ -88,13 +88,14 @@ def run_remove(args: argparse.Namespace, home: Home) -> None:
 def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
     """By a word in name or description; one that does not count says why, and keeps no other from being searched."""
     found: list[tuple[str, IndexRecord, ListedHook | ListedSkill]] = []
-    with open_workspace(home) as work:
-        for known, index in IndexReader(home, get_process_environment()).list(work):
-            if isinstance(index, HookError):
-                print_note(f"! {index}")
-                continue
-            word, listed = args.word.casefold(), sorted(index.of(kind).items())
-            found += [(name, known, one) for name, one in listed if word in f"{name} {one.description}".casefold()]
+    with open_workspace(home) as work, show_progress("reading the indexes"):
+        indexes = [*IndexReader(home, get_process_environment()).list(work)]
+    for known, index in indexes:
+        if isinstance(index, HookError):
+            print_note(f"! {index}")
+            continue
+        word, listed = args.word.casefold(), sorted(index.of(kind).items())
+        found += [(name, known, one) for name, one in listed if word in f"{name} {one.description}".casefold()]
     if args.json:
         said = [{"name": name, "index": known.address, **msgspec.to_builtins(one)} for name, known, one in found]
         show_json({f"{kind}s": said})
