@@ -82,6 +82,28 @@ def test_sync_says_what_install_says_before_a_yes(gateway: GatewayProcess, tmp_p
 
 
 @pytest.mark.row("T25")
+@pytest.mark.parametrize("kind", ["hooks", "skills"])
+def test_a_guard_becomes_weaker_by_a_persons_yes_alone(gateway: GatewayProcess, tmp_path: Path, kind: str) -> None:
+    """The file may be a stranger's, and what it names may have been read by nobody here."""
+    skill = {"SKILL.md": "---\nname: tea\ndescription: x\n---\n"} if kind == "skills" else {}
+    inner = "hooks/tea/" if skill else ""
+    guards = "name: tea\nintercepts: [tool:before]\non_error: deny\n"
+    weak = {f"{inner}HOOK.yaml": guards.replace("deny", "skip"), f"{inner}handler.py": HANDLER, **skill}
+    commit(tmp_path / "tea", weak)
+    source = f"git+file://{tmp_path}/tea"
+    gateway.cli(kind, "install", source, "--yes")
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    gateway.cli(kind, "remove", "tea")
+    commit(tmp_path / "tea", {f"{inner}HOOK.yaml": guards})
+    gateway.cli(kind, "install", source, "--yes")
+    guarded = gateway.home.hooks_lock.read_text()
+    done = gateway.cli("hooks", "sync", str(frozen), "--yes")
+    assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr
+    assert "denies nothing where it fails: on_error: skip" in done.stdout
+    assert "tea would guard less, and nobody is asked; nothing was changed" in done.stderr
+
+
+@pytest.mark.row("T25")
 @pytest.mark.parametrize(
     ("kind", "name", "change", "named"),
     [

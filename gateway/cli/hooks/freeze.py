@@ -10,12 +10,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
-from gateway.cli.hooks.install import notify_gateway, show_new_hook
-from gateway.cli.hooks.installer import NOBODY_ASKED, SHORT_COMMIT, show_faults
-from gateway.cli.hooks.skills import reload_skills, show_new_skill
+from gateway.cli.hooks.install import HookInstaller, notify_gateway, show_new_hook
+from gateway.cli.hooks.installer import SHORT_COMMIT, Installer, show_changed_rights, show_faults
+from gateway.cli.hooks.skills import SkillInstaller, reload_skills, show_new_skill
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
-from gateway.config.permissions import prepare_home
 from gateway.daemon.installed_skills import list_skills
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.installed import (
@@ -54,6 +53,7 @@ from gateway.installer.source import HookSource, limit_to_commit, parse_source
 from gateway.logs.text import to_one_line
 
 Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
+Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
 
 LOCAL = ("/", "git+file:")  # how a source begins that lies on one machine
 DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
@@ -67,9 +67,6 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         show_json({"version": 1, "hooks": msgspec.to_builtins(hooks), "skills": msgspec.to_builtins(skills)})
         report_sources(home, {**hooks, **skills})
         return None
-    prepare_home(home)
-    if args.json and not args.yes:
-        raise HookError(NOBODY_ASKED)
     return sync(args, home)
 
 
@@ -82,6 +79,7 @@ def report_sources(home: Home, entries: Mapping[str, InstalledHook | InstalledSk
 
 def sync(args: argparse.Namespace, home: Home) -> int:
     """Nothing changes before all of it is there, is what was frozen, and somebody has said yes."""
+    hook_installer, skill_installer = HookInstaller(args, home), SkillInstaller(args, home)
     frozen = read_frozen(Path(args.file))
     show_faults(home)
     there, there_skills = read_installed(home), read_installed_skills(home)
@@ -100,10 +98,14 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         installed = [one.name for one in missing]
         if not args.json:
             show_changes(home, hooks, skills, removed)
+        weaker = [*show_weaker(hook_installer, there, hooks), *show_weaker(skill_installer, there_skills, skills)]
         for doubt in filter(None, (*(one.doubt for one in missing), *doubts)):
             print_note(f"! {doubt}")
         if not (installed or removed):
             print_note("all is as it was frozen")
+        elif weaker and args.yes:
+            what = f"{', '.join(weaker)} would guard less, and nobody is asked; nothing was changed"
+            raise HookError(f"{what}\nhermes-gateway hooks sync {args.file}")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return int(ExitCode.FAILED)
         change = InstalledChange(hooks, skills, gone, gone_skills)
@@ -135,6 +137,21 @@ def show_changes(home: Home, hooks: Sequence[FetchedHook], skills: Sequence[Fetc
             print_data(f"! of its hooks those above stand in for {', '.join(hidden)}", "", "yellow")
     if gone:
         print_lines(to_one_line(f"to be removed: {', '.join(gone)}"), "")
+
+
+def show_weaker(
+    installer: Installer[Entry, Fetched], there: Mapping[str, Entry], found: Sequence[Fetched]
+) -> Iterator[str]:
+    """The names of those that guard less than what is installed now, each with what it guards no more."""
+    for one in found:
+        if not (before := there.get(one.name)):
+            continue
+        update = installer.compare(before, one)
+        if update.is_new and update.less:
+            if not installer.args.json:
+                print_data(to_one_line(f"{one.name}, beside what is installed now:"), "", "bold")
+                show_changed_rights(update)
+            yield one.name
 
 
 def read_frozen(file: Path) -> HooksLock:
