@@ -231,14 +231,17 @@ def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[st
 
 
 def remove_version(source: str) -> str:
-    """The same for each version of what lies there."""
+    """The same for each version of what lies there.
+
+    Of a file of this machine the whole name counts: archives of many people lie in one folder of downloads.
+    """
     place, _, inner = source.partition("#")
     if place.startswith(GIT_PREFIX):
         parts = urlsplit(place)
         place = parts._replace(path=parts.path.partition("@")[0]).geturl()
     elif place.startswith(PACKAGE_PREFIX):
         place = _VERSION_WANTED.split(place, maxsplit=1)[0]
-    elif is_archive(urlsplit(place).path) or place.endswith(WHEEL):
+    elif not place.startswith("/") and is_archive(urlsplit(place).path):
         path, mark, query = place.partition("?")  # that may say whose it is
         folder, _, name = path.rpartition("/")
         place = f"{folder}/{_VERSION_BEGINS.split(name, maxsplit=1)[0]}{mark}{query}"

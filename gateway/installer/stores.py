@@ -62,10 +62,10 @@ def find_data(home: Home, name: str) -> Path:
 
 
 def find_other_store(home: Home, name: str, origin: Origin) -> UnusedStore | None:
-    """What a hook of this name from elsewhere has left last; None, too, where this one has something of its own."""
+    """What a hook of this name from elsewhere has, or has left last; None also where this one has something itself."""
     lock, key = HooksLock(home.hooks_lock), make_store_key(home, name, origin)
     own = read_stores(home, lock).get(key, key)
-    left = lock.unused_stores.get(name, UnusedStore(stored_as=name))
+    left = list_unused_stores(lock, {}).get(name, UnusedStore(stored_as=name))
     is_other = left.stored_as != own and (home.hook_data / left.stored_as).is_dir()
     return left if is_other and not (home.hook_data / own).is_dir() else None
 

@@ -121,6 +121,18 @@ def test_what_was_installed_by_an_earlier_version_goes_on_with_what_it_has(
     assert (install(gateway, one)[0], fire(gateway, "greet")) == ("greet", (3, "xxx"))
 
 
+@pytest.mark.row("T25")
+def test_sync_says_that_another_hook_begins_without_what_is_kept(gateway: GatewayProcess, tmp_path: Path) -> None:
+    two, one = (place(tmp_path / name / "greet") for name in ("two", "one"))
+    install(gateway, two)
+    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
+    gateway.cli("hooks", "remove", "greet")
+    kept = put(gateway.home.hook_data / install(gateway, one)[0], {"n": "x"})
+    said = gateway.cli("hooks", "sync", str(frozen), "--yes").stderr
+    assert f"greet from {one} has kept {kept}, which stays there; this one begins without it" in said
+    assert lock_of(gateway)["greet"]["stored_as"] != kept.name
+
+
 def test_a_hook_that_a_skill_brings_keeps_apart_what_it_keeps(gateway: GatewayProcess, tmp_path: Path) -> None:
     skill = put(tmp_path / "tea", {"SKILL.md": "---\nname: tea\ndescription: Tea.\n---\nSteep.\n"})
     put(skill / "hooks" / "greet", {**GREET, "handler.py": COUNTS})
@@ -169,7 +181,8 @@ def test_another_version_has_what_the_one_before_kept(gateway: GatewayProcess, t
         ("git+ssh://git@host/a.git", "git+ssh://git@host/a.git#"),
         ("package:greetings==1.0#greet", "package:greetings#greet"),
         ("https://host/greet-1.0.tar.gz", "https://host/greet#"),
-        ("/srv/greetings-1.0-py3-none-any.whl", "/srv/greetings#"),
+        ("/srv/greetings-1.0-py3-none-any.whl", "/srv/greetings-1.0-py3-none-any.whl#"),
+        ("/srv/greet-1.0.tar.gz", "/srv/greet-1.0.tar.gz#"),
         ("/srv/greet-2", "/srv/greet-2#"),
         ("https://host/get-1.zip?of=ann", "https://host/get?of=ann#"),
         ("git+https://host/a.git@v1?of=ann#greet", "git+https://host/a.git?of=ann#greet"),

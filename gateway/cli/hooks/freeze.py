@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
-from gateway.cli.hooks.install import HookInstaller, notify_gateway, show_new_hook
+from gateway.cli.hooks.install import HookInstaller, notify_gateway, report_other_data, show_new_hook
 from gateway.cli.hooks.installer import SHORT_COMMIT, Installer, show_changed_rights, show_faults
 from gateway.cli.hooks.skills import SkillInstaller, reload_skills, show_new_skill
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
@@ -108,6 +108,8 @@ def sync(args: argparse.Namespace, home: Home) -> int:
             raise HookError(f"{what}\nhermes-gateway hooks sync {args.file}")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return int(ExitCode.FAILED)
+        for hook in hooks:
+            report_other_data(home, hook)
         change = InstalledChange(hooks, skills, gone, gone_skills)
         change_installed(home, change, work)
         report_change(home, change)

@@ -25,7 +25,7 @@ from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source
-from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
+from gateway.hooks.folders.installed import InstalledHook, UnusedStore, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
@@ -113,19 +113,29 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return "" if is_running else f"{name} is installed, and runs when the gateway does"
 
     def choose_data(self, found: FetchedHook) -> FetchedHook:
-        left = find_other_store(self.home, found.name, found)
-        if left is None:
-            return found
-        where = f"{found.name} from {left.source or 'elsewhere'} has kept {self.home.hook_data / left.stored_as}"
         if self.args.yes:
-            print_note(f"{where}, which stays there; this one begins without it")
-        elif wait_for_yes(f"{to_one_line(where)}. Give it to this one?"):
+            report_other_data(self.home, found)
+        elif (left := find_other_store(self.home, found.name, found)) and wait_for_yes(
+            f"{describe_other_data(self.home, found.name, left)}. Give it to this one?"
+        ):
             return replace(found, stored_as=left.stored_as)
         return found
 
     def describe_left(self, name: str) -> str:
         data = find_data(self.home, name)
         return f"; its data stays in {data}" if data.exists() else ""
+
+
+def report_other_data(home: Home, found: FetchedHook) -> None:
+    """That it does not get what a hook of its name from elsewhere has kept."""
+    if left := find_other_store(home, found.name, found):
+        where = describe_other_data(home, found.name, left)
+        print_note(f"{where}, which stays there; this one begins without it")
+
+
+def describe_other_data(home: Home, name: str, left: UnusedStore) -> str:
+    what = f"{name} from {left.source or 'elsewhere'} has kept {home.hook_data / left.stored_as}"
+    return to_one_line(what, len(what))
 
 
 def show_new_hook(hook: FetchedHook, skills: Iterable[Skill]) -> None:
