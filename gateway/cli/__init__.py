@@ -66,9 +66,9 @@ def _run_command(argv: list[str], umask: int) -> int:
     try:
         return int(module.run(args, home) or ExitCode.OK)
     except KeyError:
-        from gateway.cli.status import describe_other_version  # noqa: PLC0415 - seldom wanted
+        from gateway.cli.status import describe_other_build  # noqa: PLC0415 - seldom wanted
 
-        if not (other := describe_other_version(home)):
+        if not (other := describe_other_build(home)):
             raise
         raise GatewayError(other) from None
     except OSError as error:

@@ -174,13 +174,20 @@ def describe_intake(facts: dict[str, Any]) -> str:
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
 
 
-def describe_other_version(home: Home) -> str:
-    """What to do about the one that runs; empty: it is of this version, or there is none."""
+def describe_other_build(home: Home) -> str:
+    """What to do about the gateway that runs, where that is not this program; empty: it is, or there is none."""
     with suppress(GatewayError):
-        running = str(call_gateway(home.socket, "status", 5.0)["version"])
-        if running != __version__:
-            return (
-                f"the gateway that runs is {running}, and this program is {__version__}: they do not fit\n"
-                "start it again: hermes-gateway stop, and as it was started before"
-            )
+        facts = call_gateway(home.socket, "status", 5.0)
+        if facts["version"] != __version__:
+            what = f"the gateway that runs is {facts['version']}, and this program is {__version__}"
+        elif find_last_change() > facts["since"]:
+            what = "the gateway that runs is another build: this program was changed after it had started"
+        else:
+            return ""
+        return f"{what}; they do not fit\nstart it again: hermes-gateway stop, and as it was started before"
     return ""
+
+
+def find_last_change() -> float:
+    """When a file of this program was last written or put in its place, by whatever brings a newer one."""
+    return max(path.stat().st_ctime for path in Path(__file__).parents[1].rglob("*.py"))

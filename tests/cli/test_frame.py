@@ -12,9 +12,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from gateway import __version__
 from gateway.cli import build_command_parser, main, render_overview
 from gateway.cli.output import format_duration
 from gateway.cli.program import COMMANDS
@@ -111,21 +113,35 @@ def test_an_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
 class OlderGateway(socketserver.StreamRequestHandler):
     """Knows less of itself than is asked today."""
 
+    facts: ClassVar[dict[str, object]] = {"version": "0.0.9"}
+
     def handle(self) -> None:
         for line in self.rfile:
-            answer = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": {"version": "0.0.9"}}
+            answer = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": self.facts}
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
-def test_a_gateway_of_another_version_is_named_as_what_is_wrong(tmp_path: Path) -> None:
+class OlderBuild(OlderGateway):
+    """Was started before the program got its files of today."""
+
+    facts: ClassVar[dict[str, object]] = {"version": __version__, "since": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("running", "named"),
+    [(OlderGateway, "is 0.0.9, and this program is "), (OlderBuild, "is another build: this program was changed")],
+)
+def test_a_gateway_of_another_program_is_named_as_what_is_wrong(
+    tmp_path: Path, running: type[OlderGateway], named: str
+) -> None:
     socket = Home(tmp_path / ".hermes").socket
     socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with socketserver.ThreadingUnixStreamServer(str(socket), OlderGateway) as older:
+    with socketserver.ThreadingUnixStreamServer(str(socket), running) as older:
         threading.Thread(target=older.serve_forever, daemon=True).start()
         told = ask("status", home=tmp_path)
         older.shutdown()
     assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr.startswith("hermes-gateway: the gateway that runs is 0.0.9, and this program is ")
+    assert told.stderr.startswith(f"hermes-gateway: the gateway that runs {named}")
 
 
 def test_a_relative_home_in_the_environment_is_refused(tmp_path: Path) -> None:
