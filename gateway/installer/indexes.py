@@ -33,10 +33,11 @@ from gateway.installer.index_file import (
     read_index,
 )
 from gateway.installer.repository import extract_commit, fetch_commit
-from gateway.installer.signature import verify_signature
+from gateway.installer.signature import NAMESPACE, verify_signature
 from gateway.installer.source import GIT_PREFIX, HookSource, parse_source
 from gateway.logs.text import to_one_line
 
+UNSIGNED = f"whoever keeps it has to sign it, which writes that file: ssh-keygen -Y sign -n {NAMESPACE} -f KEY INDEX"
 OWN_INDEX = Path(hooks_builtin.__file__).parent.parent / "sample_hooks" / "index.json"
 
 
@@ -154,8 +155,7 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
     """The index, its signature, and the commit at which both lay."""
     address, commit = known.address, ""
     if address.startswith(("https://", "http://")):
-        signed = download(f"{address}{SIGNATURE_ENDING}", MAX_INDEX) if known.key else b""
-        return download(address, MAX_INDEX), signed.decode("utf-8", "replace"), ""
+        return download(address, MAX_INDEX), _download_signature(address) if known.key else "", ""
     file = Path(address)
     if address.startswith(GIT_PREFIX):
         source = parse_source(address)
@@ -166,12 +166,29 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
         extract_commit(repository, commit, folder, files, environ)
         file = files / (name or "index.json")
     try:
-        signature = file.with_name(f"{file.name}{SIGNATURE_ENDING}").read_text("utf-8", "replace") if known.key else ""
         if file.stat().st_size > MAX_INDEX:
             raise HookError(f"{address} is larger than {MAX_INDEX:,} bytes")
-        return file.read_bytes(), signature, commit
+        return file.read_bytes(), _read_signature(address, file) if known.key else "", commit
     except OSError as error:
-        raise HookError(f"{address} cannot be read: {error.strerror}: {error.filename}") from None
+        raise HookError(f"{address} cannot be read: {error.strerror}: {file.name}") from None
+
+
+def _download_signature(address: str) -> str:
+    """HookError: there is none beside it."""
+    try:
+        return download(f"{address}{SIGNATURE_ENDING}", MAX_INDEX).decode("utf-8", "replace")
+    except HookError as error:
+        raise HookError(f"{error}\n{UNSIGNED}") from None
+
+
+def _read_signature(address: str, index: Path) -> str:
+    """Likewise."""
+    file = index.with_name(f"{index.name}{SIGNATURE_ENDING}")
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError as error:
+        what = f"{address} has no signature: {file.name} beside it: {error.strerror}"
+        raise HookError(f"{what}\n{UNSIGNED}") from None
 
 
 def is_listed_name(text: str) -> bool:

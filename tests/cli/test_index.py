@@ -229,11 +229,15 @@ def test_an_index_is_read_once_in_a_command_and_named_where_it_cannot_be(
     address = add(gateway, publisher, f"{server.url}/index.json")
     for name in ("greet", "wave"):
         assert gateway.cli("hooks", "install", name, "--yes").returncode == 0
+    publisher.file.with_name("index.json.sig").unlink()
+    unsigned = gateway.cli("hooks", "search", "greet").stderr
+    assert f"{address}.sig cannot be fetched: HTTP Error 404" in unsigned
+    assert "whoever keeps it has to sign it" in unsigned
     publisher.file.unlink()
     for words in (("hooks", "update", "--yes"), ("hooks", "outdated")):
         server.asked.clear()
         told = gateway.cli(*words)
-        assert server.asked == ["/index.json.sig", "/index.json"]
+        assert server.asked == ["/index.json"]
         assert (told.stdout + told.stderr).count(address) == 2, told
     found = gateway.cli("hooks", "install", "tool-approval", "--yes")
     assert (found.returncode, f"! {address}" in found.stderr) == (0, True), found.stderr
@@ -345,7 +349,7 @@ SPOILED: dict[str, tuple[dict[str, Any], str]] = {
     "changed": ({}, "changed after it was signed"),
     "signed by another": ({}, "another key"),
     "signed for another purpose": ({}, "signed for something else"),
-    "not signed": ({}, "cannot be read"),
+    "not signed": ({}, "has no signature: index.json.sig beside it: No such file"),
     "no index": ({}, "cannot be read"),
     "huge": ({}, "is larger than"),
     "ended": ({"expires": YESTERDAY, "number": 9}, "counts no more since"),
