@@ -25,9 +25,10 @@ from gateway.sessions import Session, SessionRepository
 from gateway.usage import UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber
 
+TERMINAL = "terminal"
 # Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.
-SILENT_PLATFORMS = (INTERNAL, API, "terminal")  # on which nobody hears anything
-OWN_PLATFORMS = (INTERNAL, API, "terminal", WEB)
+SILENT_PLATFORMS = (INTERNAL, API, TERMINAL)  # on which nobody hears anything
+OWN_PLATFORMS = (INTERNAL, API, TERMINAL, WEB)
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]

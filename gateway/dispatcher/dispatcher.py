@@ -34,7 +34,7 @@ from gateway.dispatcher.chat_commands import (
     wait_for_command,
     write_refusal,
 )
-from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, TERMINAL, DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.message_parts import make_entry
@@ -350,6 +350,19 @@ def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:
     return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
 
 
+def make_asking_reply(turn: LaneTurn, message: Message, question: Question, *, can_last: bool) -> Reply:
+    """The question as the chat is shown it."""
+    shown = show_question(question, can_last=can_last, has_buttons=message.address.platform != TERMINAL)
+    return Reply(
+        own_reply_id_of(turn.turn_id, question.id),
+        message.address,
+        to_markdown(shown),
+        buttons=make_answer_buttons(question_token_of(turn.turn_id, question.id), can_last=can_last),
+        reply_to=message.id,
+        literals=shown,
+    )
+
+
 def make_question_result(
     context: DispatcherContext, turn: LaneTurn, message: Message, questions: tuple[Question, ...]
 ) -> LaneResult:
@@ -364,16 +377,7 @@ def make_question_result(
         return LaneResult(questions=prompts, calls=calls, wait=0.0)
     is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
-        Reply(
-            own_reply_id_of(turn.turn_id, question.id),
-            message.address,
-            to_markdown(shown := show_question(question, can_last=question.can_last and is_own)),
-            buttons=make_answer_buttons(
-                question_token_of(turn.turn_id, question.id), can_last=question.can_last and is_own
-            ),
-            reply_to=message.id,
-            literals=shown,
-        )
+        make_asking_reply(turn, message, question, can_last=question.can_last and is_own)
         for question in asked.values()
         if is_own or not question.is_approval
     )

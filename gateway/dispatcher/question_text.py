@@ -17,11 +17,14 @@ from gateway.messages import LiteralText
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 APPROVAL_END = "Yes or no? A button answers, or /approve and /deny."
+TYPED_APPROVAL_END = "Yes or no? Write it, or /approve and /deny."
 LASTING = "For this session and Always allow every call of this tool"
+TYPED_LASTING = "For this session is written /approve session, and Always /approve always."
 QUESTION_END = "A button answers, or what you write."
+TYPED_QUESTION_END = "What you write answers."
 
 
-def show_question(question: Question, *, can_last: bool) -> tuple[LiteralText, ...]:
+def show_question(question: Question, *, can_last: bool, has_buttons: bool) -> tuple[LiteralText, ...]:
     """What is shown of a question to somebody who may see all of it; `can_last`: their yes may hold for longer."""
     words = [*show_calls(question.prompt, question.calls)]
     if can_last and [[question.pattern]] == [list(call.args.values()) for call in question.calls]:
@@ -30,7 +33,16 @@ def show_question(question: Question, *, can_last: bool) -> tuple[LiteralText, .
         words.append(LiteralText(f"{LASTING} with this, whatever else it says:", show_signs(question.pattern)))
     elif can_last:
         words.append(LiteralText(f"{LASTING}, whatever it says."))
-    return (*words, LiteralText(APPROVAL_END if question.is_approval else QUESTION_END))
+    if can_last and not has_buttons:
+        words.append(LiteralText(TYPED_LASTING))
+    return (*words, LiteralText(describe_end(is_approval=question.is_approval, has_buttons=has_buttons)))
+
+
+def describe_end(*, is_approval: bool, has_buttons: bool) -> str:
+    """How it is answered there."""
+    if has_buttons:
+        return APPROVAL_END if is_approval else QUESTION_END
+    return TYPED_APPROVAL_END if is_approval else TYPED_QUESTION_END
 
 
 def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]:

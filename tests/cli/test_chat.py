@@ -207,5 +207,6 @@ def test_no_word_answers_a_question_that_was_not_seen(tmp_path: Path) -> None:
         assert (early.returncode, "id -u" in early.stdout) == (1, True)  # nobody was shown it by this gateway
         with Typist(gateway, "chat") as person:
             person.sees("| id -u")
-            person.answers("Yes or no?", "yes\r")
+            person.sees("For this session is written /approve session")
+            person.answers("Yes or no? Write it, or /approve and /deny.", "yes\r")
             person.sees("Did.")
