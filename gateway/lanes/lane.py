@@ -64,7 +64,6 @@ from gateway.lanes.edits import (
     read_open_words,
     read_pending,
 )
-from gateway.lanes.peers import LOOK_AGAIN
 from gateway.lanes.turn import (
     LaneResult,
     LaneTurn,
@@ -96,8 +95,8 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
     turn = session.turn
     if turn is None:
         return session, await _find_waiting(context, session)
-    if await context.peers.run(turn):
-        return session, min(context.settings.lease / 2, LOOK_AGAIN)
+    if pause := await context.peers.find_pause(turn, key):
+        return session, min(context.settings.lease / 2, pause)
     if await has_new_edit(context, session, turn):
         end = await make_partial_end(context, session, turn, is_corrected=True)
         session = await context.sessions.append(session, end)
@@ -264,8 +263,6 @@ class Lane:
             case None:
                 self.is_over = not self.wakeup.has_news
             case float():
-                if session.turn and session.turn.by:
-                    await self._interrupting.tell(self._context.peers, session.turn.by, self.key)
                 await self.wakeup.wait(todo)
             case TurnJob() if todo.audio:
                 await self._listen(session, todo)

@@ -1,7 +1,8 @@
 """The other nodes, as lanes see them: whether one lives, and what is asked of the one that runs a turn.
 
 Each node answers under a subject of its own. Whoever does not answer is dead, or stands still: by and by its lease is
-over, and then its turn is anybody's. So who asks looks again, and needs nobody's answer for ever.
+over, and then its turn is anybody's. So who asks looks again, and needs nobody's answer for ever. One that answers that
+it knows nothing of a turn that it had claimed was begun anew since then: its turn is anybody's at once.
 """
 
 import time
@@ -17,6 +18,7 @@ from gateway.sessions import OpenTurn
 
 ANSWER_SECONDS = 1.0
 LOOK_AGAIN = 0.5  # whether the node lives that runs the turn
+ASK_AGAIN = 2.0  # whether it still runs it; a node has longer leases
 
 Wish: TypeAlias = Literal["stop", "look"]
 
@@ -37,8 +39,15 @@ class Peers:
         self._seen: dict[str, float] = {}  # until when we take it that this node lives
 
     async def run(self, turn: OpenTurn) -> bool:
-        """Asks whether one of them runs this turn, and lives."""
+        """Asks whether one of them has claimed this turn, and lives."""
         return bool(turn.by) and turn.by != self._node and await self._is_alive(turn.by)
+
+    async def find_pause(self, turn: OpenTurn, key: str) -> float:
+        """How long the turn is left to the node that runs it, which looks for new messages now; 0 where none does."""
+        if not await self.run(turn):
+            return 0.0
+        has_it = await self.ask(turn.by, key, "look")
+        return LOOK_AGAIN if has_it is None else ASK_AGAIN * has_it
 
     async def _is_alive(self, node: str) -> bool:
         if self._seen.get(node, 0.0) > time.monotonic():

@@ -38,7 +38,6 @@ from gateway.hooks.recorder import HookDecision, OwedEvent, OwedEvents
 from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.edits import is_edit_of
-from gateway.lanes.peers import Peers
 from gateway.lanes.turn import LaneResult
 from gateway.message_pieces import add_missing_pieces
 from gateway.messages import Address, Message, Reply, cause_of, people_of
@@ -234,12 +233,11 @@ class TurnClaim:
 
 
 class InterruptRequests:
-    """What came to a lane and wants the running turn to end, which may run on another node: new words, and edits."""
+    """What came to a lane and wants the running turn to end: new words, and edits."""
 
     def __init__(self) -> None:
         self._newest = 0  # inbound sequence of what is to be answered now
         self._edits: list[tuple[int, Message]] = []
-        self._told = 0  # the newest of which the node was told that runs the turn
 
     def note(self, seq: int, message: Message) -> None:
         if message.kind == "edit":
@@ -257,12 +255,6 @@ class InterruptRequests:
     def forget_edits(self) -> None:
         """The turn is over."""
         self._edits.clear()
-
-    async def tell(self, peers: Peers, node: str, key: str) -> None:
-        """The node that runs the turn does not know of those that came here; it is asked until it does."""
-        newest = max(self._newest, *(seq for seq, _ in self._edits), 0)
-        if newest > self._told and await peers.ask(node, key, "look"):
-            self._told = newest
 
 
 async def gather_owed_events(context: LaneContext, session: Session, job: TurnJob) -> OwedEvents:
