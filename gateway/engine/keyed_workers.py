@@ -38,7 +38,7 @@ FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time
-TOO_NEW_BACKOFF = Backoff(1.0, 15.0)  # before what only a later version can read comes again, to whoever takes it
+TOO_NEW_BACKOFF = Backoff(0.25, 15.0)  # before what only a later version can read comes again, to whoever takes it
 SHOWN_SECONDS = 600.0
 MOST_SHOWN = 1000
 
@@ -118,8 +118,8 @@ class Wakeup:
 
 
 async def refuse_delivery(delivery: Delivery) -> None:
-    """Whoever takes it next may read what we cannot."""
-    await delivery.nak(TOO_NEW_BACKOFF.pause_after(delivery.attempt))
+    """Whoever takes it next may read what we cannot. It may be one like us a few times, so pauses grow slowly."""
+    await delivery.nak(TOO_NEW_BACKOFF.pause_after((delivery.attempt + 1) // 2))
 
 
 def _do_nothing() -> None:
