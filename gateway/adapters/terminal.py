@@ -198,12 +198,9 @@ class TerminalWatcher:
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
-        """An end and its replies are one append, in whichever order; what was not heard yet is read.
-
-        The servers are asked: of an append whose first record was heard, what is known here may lack the rest.
-        """
+        """An end and its replies are one append, in whichever order; what was not heard yet is read."""
         pattern = record_subjects.reply_pattern_of_session(self._receipt.session_key)
-        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._after):
+        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._after, fresh=False):
             await self._show(kept)
         texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)

@@ -3,23 +3,15 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from gateway import record_subjects, records
-from gateway.adapters.terminal import TerminalWatcher
 from gateway.control_socket.client import ControlClient
-from gateway.engine import NewRecord, Record
-from gateway.messages import Address, Message, Receipt, Reply
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.process
 
 KEY = "agent:main:terminal:dm:main"
-REPLIES = record_subjects.reply_subject_of(Address("terminal", "main"), KEY)
 
 
 @pytest.fixture
@@ -77,30 +69,3 @@ def test_what_waited_too_long_while_nobody_ran_is_not_answered_but_told_so(gatew
     gateway.start()
     assert said(gateway, "slow", "a") == "slow answer"
     assert "long ago" in str(said(gateway, "/title late", "b"))
-
-
-class HalfHeard(MemoryEngine):
-    """Of the newest append, what is read without asking the servers has the first record alone."""
-
-    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
-        found = await super().read(pattern, after, limit, fresh=fresh)
-        return found if fresh else [record for record in found if record.subject != REPLIES]
-
-
-async def test_a_reply_of_which_only_the_end_of_its_turn_was_heard_is_shown() -> None:
-    engine, shown = HalfHeard(), list[Any]()
-    heard = await engine.tail("gw.turn.*")
-    end = records.TurnEnded(upto=1, turn_id="t", status="ok")
-    reply = records.OwedReply(reply=Reply("t:reply", Address("terminal", "main"), "here"), session_key=KEY, turn_id="t")
-    await engine.append(NewRecord("gw.in.x", b"{}"))
-    await engine.append(NewRecord("gw.turn.x", records.encode(end)), NewRecord(REPLIES, records.encode(reply)))
-
-    async def notify(*told: Any) -> None:
-        shown.append(told)
-
-    asked = Message("m", Address("terminal", "main"), "owner", "hello", session="main")
-    watcher = TerminalWatcher(engine, Receipt(KEY, 1), asked, notify, lambda _reply: None)
-    with anyio.fail_after(10):
-        said = await watcher.until_done(heard)
-    assert said.reply == "here"
-    await engine.close()

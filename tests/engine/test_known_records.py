@@ -101,6 +101,15 @@ async def test_what_anybody_wrote_is_known_without_asking(nats_server: str, url:
             assert counts == {"append": 3}
 
 
+async def test_of_an_append_either_all_is_known_or_nothing(url: str) -> None:
+    lags = iter([0.0, 0.5])
+    async with open_late(url, lambda: next(lags, 0.0)) as engine, await open_nats(url) as other:
+        heard = await engine.tail("a.x")
+        await other.append(NewRecord("a.x", b"1"), NewRecord("a.y", b"2"))
+        await anext(heard)
+        assert await read_data(engine, "a.y") == [b"2"]
+
+
 async def hear_delivery(engine: NatsEngine, _other: NatsEngine) -> None:
     consumer = await engine.consumer(ConsumerSpec("c", ("in.*",)))
     assert await consumer.fetch(1, 10)

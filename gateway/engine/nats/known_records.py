@@ -3,8 +3,8 @@
 Theory of operation. The server shows each record that it stores to all who listen, with its sequence, and a sequence
 is left out by none. So what was shown without a gap is a piece of the journal as it is, from some sequence up to an
 `end`. Where one is missing (the connection was lost, other servers took over, a record lies in pieces) what was known
-is forgotten, and one begins anew behind the gap: no answer from here ever has a hole in it. What is purged is told to
-all who listen, too.
+is forgotten, and one begins anew behind the gap: no answer from here ever has a hole in it. Of an append of several the
+first wait until the last has come, so that it is known as a whole. What is purged is told to all who listen, too.
 
 The servers may be ahead of the end by what is on its way to us. So an answer from here does not say what stands in the
 journal now; it says what stood there at a moment that is at least as late as all that we have *heard of*: what we wrote
@@ -33,7 +33,7 @@ from gateway.engine.interface import Record, SettledRecords
 from gateway.engine.live_messages import Signal
 from gateway.engine.nats.connection import time_of
 from gateway.engine.nats.names import Names
-from gateway.engine.nats.stored_messages import BODY, LIFETIME, read_time
+from gateway.engine.nats.stored_messages import BATCH, BATCH_END, BODY, LIFETIME, read_time
 from gateway.engine.record_cache import RecordCache
 
 MOMENT = 0.03  # in which comes what we have heard of
@@ -60,6 +60,7 @@ class KnownRecords:
         self._names = names
         self._news = Signal()
         self._cache = RecordCache()
+        self._waiting: list[Msg] = []  # for the rest of their append
 
     def note(self, seq: int) -> None:
         """A record of this sequence is there, or was."""
@@ -68,6 +69,7 @@ class KnownRecords:
     def forget(self) -> None:
         """Something may have been missed."""
         self._cache = RecordCache()
+        self._waiting = []
 
     def begin(self, end: int) -> None:
         """All that comes behind this sequence is shown to us, or was."""
@@ -87,6 +89,16 @@ class KnownRecords:
     async def hear(self, message: Msg) -> None:
         """A record is shown."""
         headers = message.headers or {}
+        self._waiting.append(message)
+        if BATCH in headers and BATCH_END not in headers:
+            return
+        shown, self._waiting = self._waiting, []
+        for one in shown:
+            self._take_in(one)
+        self._news.notify()
+
+    def _take_in(self, message: Msg) -> None:
+        headers = message.headers or {}
         seq = int(headers["Nats-Sequence"])
         self.note(seq)
         if seq <= self._cache.end:
@@ -102,7 +114,6 @@ class KnownRecords:
             record = Record(seq, self._names.subject_of_stored(message.subject), message.data, ts)
             limit = {seq: time.monotonic() + float(headers[LIFETIME].rstrip("s"))} if LIFETIME in headers else {}
             self._cache.follow([record], limit)
-        self._news.notify()
 
     async def catch_up(self) -> None:
         """Wait a moment for what we have heard of."""

@@ -31,7 +31,16 @@ from gateway.engine.nats.connection import (
 from gateway.engine.nats.known_records import Purge
 from gateway.engine.nats.names import Names, digest_of
 from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import APPEND, BODY, EXPECTED, MESSAGE_ID, StoredMessage, encode_records
+from gateway.engine.nats.stored_messages import (
+    APPEND,
+    BATCH,
+    BATCH_END,
+    BODY,
+    EXPECTED,
+    MESSAGE_ID,
+    StoredMessage,
+    encode_records,
+)
 from gateway.errors import Conflict, Duplicate, EngineError
 
 WRONG_SEQUENCE = {10071, 10164}
@@ -135,11 +144,11 @@ class RecordWriter:
         inbox = self._connection.open_inbox(beginning)
         try:
             for place, message in enumerate(messages[:-1], 1):
-                headers = {**message.headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(place)}
+                headers = {**message.headers, BATCH: batch, "Nats-Batch-Sequence": str(place)}
                 where = inbox if place == 1 else ""
                 await self._connection.publish(message.subject, message.data, headers, reply=where)
-            headers = {**messages[-1].headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(len(messages))}
-            headers["Nats-Batch-Commit"] = "1"
+            headers = {**messages[-1].headers, BATCH: batch, "Nats-Batch-Sequence": str(len(messages))}
+            headers[BATCH_END] = "1"
             answer = await self._connection.ask_stored(messages[-1].subject, messages[-1].data, headers)
         except ServerRefusal as refusal:
             raise beginning.refusal or refusal from None

@@ -14,6 +14,7 @@ from gateway.engine.nats.names import Names, digest_of
 APPEND, BODY, ID, WRITTEN = "Append-Id", "Body", "Record-Id", "Written-At"
 EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 MESSAGE_ID, LIFETIME = "Nats-Msg-Id", "Nats-TTL"
+BATCH, BATCH_END = "Nats-Batch-Id", "Nats-Batch-Commit"
 ROOM = 8192  # of what a message may have, for its headers
 
 
