@@ -32,6 +32,13 @@ QUIET = (
     *("-c", "http.followRedirects=initial"),
 )
 PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# git sets these for its own hooks, from which we may be called: ours is another repository.
+OF_OTHER_REPOSITORY = frozenset(
+    {
+        *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"),
+    }
+)
 REDIRECTED = re.compile(r"^warning: redirecting to (\S+)$", re.MULTILINE)  # as git says it, unless told to be quiet
 NO_ACCESS = "fatal: Could not read from remote repository."  # likewise, below the reason that ssh or the host gave
 CREDENTIALS = "git finds a name and a token in its credential helper or in ~/.netrc; or give a key for git+ssh://"
@@ -54,7 +61,7 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
         raise HookError("git is not there\ninstall it, or give a folder or an archive")
     if address.startswith("-") or ref.startswith("-"):
         raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is no repository")
-    _run(["init", "-q", "--bare", str(work)], work.parent, environ)
+    _run(["init", "-q", "--bare", "--template=", str(work)], work, environ)
     try:
         _fetch(address, ["--depth=1", "--no-tags"], [f"+{ref or 'HEAD'}:{WANTED}"], work, environ, limit)
         return _find_commit(WANTED, work, environ)
@@ -94,7 +101,7 @@ def is_public_commit(address: str, commit: str, work: Path, environ: Mapping[str
     Raises:
         HookError: nobody can tell.
     """
-    _run(["init", "-q", "--bare", str(work)], work.parent, environ)
+    _run(["init", "-q", "--bare", "--template=", str(work)], work, environ)
     _fetch(address, ["--filter=tree:0"], PUBLIC_REFS, work, environ, MAX_FETCHED)
     try:
         return bool(_run(["for-each-ref", "--count=1", f"--contains={commit}"], work, environ).stdout)
@@ -116,9 +123,10 @@ def extract_commit(
     """
     tree = f"{commit}:{subfolder}" if subfolder else commit
     words = ["git", *QUIET, "archive", "--format=tar", tree, *([f":(literal){name}"] if name else [])]
-    with subprocess.Popen(
-        words, cwd=work, env={**environ, **PRIVATE}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as git:
+    # The commit says which files go through which filter, and whoever is here may have filters that know secrets.
+    around = {"PATH": environ.get("PATH", os.defpath), "HOME": str(work), "GIT_DIR": str(work), **PRIVATE}
+    around |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+    with subprocess.Popen(words, cwd=work, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as git:
         assert git.stdout
         assert git.stderr
         try:
@@ -137,15 +145,16 @@ def extract_commit(
 
 
 def _run(
-    words: Sequence[str], folder: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
+    words: Sequence[str], work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
 ) -> subprocess.CompletedProcess[bytes]:
     # What git starts is bounded too, and says that a file became too large. It has no terminal, on which ssh would ask
     # below a bar that moves.
     bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
+    around = {name: value for name, value in environ.items() if name not in OF_OTHER_REPOSITORY}
     with subprocess.Popen(
         [*bounded, *QUIET, *words],
-        cwd=folder,
-        env={**environ, **PRIVATE},
+        cwd=work.parent,
+        env={**around, **PRIVATE, "GIT_DIR": str(work)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

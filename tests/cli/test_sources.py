@@ -214,8 +214,11 @@ def test_a_hostile_repository_is_refused(gateway: GatewayProcess, place: Place, 
 
 @by_git
 def test_nothing_of_a_repository_runs_and_its_submodules_are_not_fetched(
-    gateway: GatewayProcess, place: Place, address: str
+    gateway: GatewayProcess, place: Place, address: str, tmp_path: Path
 ) -> None:
+    """Nor does a program of whoever installs it, since it says so."""
+    put(tmp_path / "home", {".gitconfig": f'[filter "evil"]\nsmudge = "touch {place.ran}"\n'})
+    gateway.environ["HOME"] = str(tmp_path / "home")
     publish(place, {**GREET, ".gitattributes": "* filter=evil\n"}, add_submodule)
     bare = place.folder / "greet.git"
     for name in ("post-checkout", "reference-transaction", "pre-auto-gc"):
@@ -302,6 +305,20 @@ def test_a_token_in_an_address_is_kept_nowhere_and_never_shown(
 )
 def test_what_is_secret_is_taken_out_of_an_address(address: str, bare: str) -> None:
     assert remove_login(address) == bare
+
+
+def test_the_repository_whose_hook_installs_one_stays_as_it_is(
+    gateway: GatewayProcess, place: Place, tmp_path: Path
+) -> None:
+    """git tells its hooks by variables in which repository they run."""
+    first = publish(place, GREET)[:12]
+    own = tmp_path / "own"
+    commit(own, {"mine": ""})
+    git(own, "checkout", "-q", "--detach")
+    refs = git(own, "for-each-ref")
+    gateway.environ |= {"GIT_DIR": str(own / ".git"), "GIT_INDEX_FILE": str(own / ".git" / "index")}
+    take(gateway, f"git+file://{place.folder}/greet.git@{first}")
+    assert git(own, "for-each-ref") == refs
 
 
 def test_git_says_who_asks_and_how_it_is_told(gateway: GatewayProcess, place: Place, tmp_path: Path) -> None:
