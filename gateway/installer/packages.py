@@ -47,9 +47,12 @@ class PackageTool(NamedTuple):
 
     @property
     def bounded_words(self) -> tuple[str, ...]:
-        """Likewise, where nothing of a package may run. uv builds nothing when it is told so."""
+        """Likewise, where nothing of a package may run. uv builds nothing when it is told so.
+
+        Its cache has wheels unpacked, of which it looks at no hash again: whoever can write there would choose what runs.
+        """
         if self.is_uv:
-            return self.words
+            return (*self.words, "--no-cache")
         return (self.words[0], "-P", str(_PACKAGE_INSTALLER), *self.words[1 + len(_MODULE_WORDS) :])
 
 
@@ -58,7 +61,8 @@ def find_package_tool() -> PackageTool:
     if importlib.util.find_spec("pip"):
         return PackageTool((sys.executable, *_MODULE_WORDS, "install", "--disable-pip-version-check"))
     if uv := shutil.which("uv"):
-        return PackageTool((uv, "pip", "install", "--no-config", "--python", sys.executable), is_uv=True)
+        own_files = ("--link-mode", "copy")  # and not those of its cache, which others may change
+        return PackageTool((uv, "pip", "install", "--no-config", *own_files, "--python", sys.executable), is_uv=True)
     python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
     asked = subprocess.run([python, *_MODULE_WORDS, "--version"], capture_output=True, check=False)
     if asked.returncode:
@@ -111,7 +115,7 @@ def _line_of(found: dict[str, dict[str, dict[str, object]]]) -> str:
 
 def _lock_with_uv(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
     uv, python = tool.words[0], tool.words[-1]
-    quiet = ("-q", "--no-config", "--no-header", "--no-annotate", "--no-emit-find-links", "--generate-hashes")
+    quiet = ("-q", "--no-config", "--no-cache", "--no-header", "--no-annotate", "--no-emit-find-links", "--generate-hashes")
     words = (uv, "pip", "compile", *quiet, "--python", python, *options, "-")
     said = _run(words, wanted, "\n".join(wanted))
     lines = (" ".join(line.split()) for line in said.replace("\\\n", " ").splitlines())

@@ -173,7 +173,7 @@ def test_packages_are_pinned_and_nothing_of_them_runs(gateway: GatewayProcess, t
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(wheels),
         "UV_OFFLINE": "1",
-        "UV_NO_CACHE": "1",
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
         "UV_FIND_LINKS": str(wheels),
     }
     gateway.environ |= {"PATH": path, **around}
@@ -185,6 +185,8 @@ def test_packages_are_pinned_and_nothing_of_them_runs(gateway: GatewayProcess, t
     assert all("--hash=sha256:" in line for line in locked)
     assert "hello" in gateway.cli("hooks", "test", "greet").stdout
     assert not [*gateway.home.installed_hooks.rglob("__pycache__")]  # which no backup keeps
+    assert {file.stat().st_nlink for file in gateway.home.installed_hooks.rglob("*.py")} == {1}
+    assert not [*(tmp_path / "cache").rglob("*.py")]  # whoever can write there would choose what is installed
 
     frozen = tmp_path / "frozen.json"
     frozen.write_text(gateway.cli("hooks", "freeze").stdout)
