@@ -6,6 +6,7 @@ counts that a hook or a package names.
 """
 
 import configparser
+import hashlib
 import importlib.util
 import json
 import re
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from gateway.errors import HookError
 from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE
@@ -35,6 +37,7 @@ _VERSION = (
 _LOCKED = re.compile(
     rf"[a-z0-9]([a-z0-9._-]*[a-z0-9])?=={_VERSION}( --hash=sha256:[0-9a-f]{{64}})+", re.ASCII | re.IGNORECASE
 )
+_OWN_FILE = re.compile(r" @ file:\S*/[^/\s-]+-([^/\s-]+)-[^/\s]+\.whl(?= )")
 _MODULE_WORDS = ("-P", "-m", "pip")  # -P: of what lies in the folder where one stands, nothing is imported
 _PACKAGE_INSTALLER = Path(__file__).with_name("package_installer.py")
 
@@ -49,7 +52,7 @@ class PackageTool(NamedTuple):
     def bounded_words(self) -> tuple[str, ...]:
         """Likewise, where nothing of a package may run. uv builds nothing when it is told so.
 
-        Its cache has wheels unpacked, of which it looks at no hash again: whoever can write there would choose what runs.
+        Its cache has wheels unpacked, whose hashes it does not look at again: whoever writes there chooses what runs.
         """
         if self.is_uv:
             return (*self.words, "--no-cache")
@@ -71,10 +74,8 @@ def find_package_tool() -> PackageTool:
     return PackageTool((python, *_MODULE_WORDS, "install", *quiet))
 
 
-def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str, ...]:
+def lock_packages(wanted: Sequence[str]) -> tuple[str, ...]:
     """These packages and all that they need, each with one version and the hashes of its wheels.
-
-    near: a folder with wheels that count beside those of the registry.
 
     Raises:
         HookError: one is no name with versions, is not to be had, or only as source.
@@ -84,23 +85,29 @@ def lock_packages(wanted: Sequence[str], near: Path | None = None) -> tuple[str,
             parse_requirement(text)
         except ValueError as error:
             raise HookError(f"{to_one_line(text, 200)!r} is no package: {error}") from None
-    if not wanted:
-        return ()
-    tool, beside = find_package_tool(), ("--find-links", str(near)) if near else ()
-    lock = _lock_with_uv if tool.is_uv else _lock_with_pip
-    locked = lock(tool, [*beside, WHEELS_ALONE], wanted)
+    return _lock(wanted) if wanted else ()
+
+
+def lock_wheel(wheel: Path) -> tuple[str, ...]:
+    """The same of this file and what it needs, whatever a registry has under its name. HookError: likewise."""
+    return _lock([f"{wheel.name.partition('-')[0]} @ {wheel.as_uri()}"])
+
+
+def _lock(wanted: Sequence[str]) -> tuple[str, ...]:
+    tool = find_package_tool()
+    locked = (_lock_with_uv if tool.is_uv else _lock_with_pip)(tool, wanted)
     if not all(map(is_lock_line, locked)):
         raise HookError(f"{', '.join(wanted)}: not all of it has a version and a hash, so it cannot be pinned")
     return tuple(sorted(locked))
 
 
-def _lock_with_pip(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def _lock_with_pip(tool: PackageTool, wanted: Sequence[str]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = ("-q", "--dry-run", "--ignore-installed", "--report", str(report), *options, *wanted)
+        words = ("-q", "--dry-run", "--ignore-installed", "--report", str(report), WHEELS_ALONE, *wanted)
         _run((*tool.bounded_words, *words), wanted)
         found = json.loads(report.read_bytes())["install"]
-    if named := next((one["metadata"]["name"] for one in found if one["is_direct"]), ""):
+    if named := next((one["metadata"]["name"] for one in found if one["is_direct"] and not one["requested"]), ""):
         raise HookError(f"{', '.join(wanted)}: {named} would come from an address that a package names\n{REMEDY}")
     return [_line_of(one) for one in found]
 
@@ -113,13 +120,13 @@ def _line_of(found: dict[str, dict[str, dict[str, object]]]) -> str:
     return f"{name}=={version} --hash=sha256:{known}"
 
 
-def _lock_with_uv(tool: PackageTool, options: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def _lock_with_uv(tool: PackageTool, wanted: Sequence[str]) -> list[str]:
     uv, python = tool.words[0], tool.words[-1]
-    quiet = ("-q", "--no-config", "--no-cache", "--no-header", "--no-annotate", "--no-emit-find-links", "--generate-hashes")
-    words = (uv, "pip", "compile", *quiet, "--python", python, *options, "-")
+    quiet = ("-q", "--no-config", "--no-cache", "--no-header", "--no-annotate", "--no-emit-find-links")
+    words = (uv, "pip", "compile", *quiet, "--generate-hashes", "--python", python, WHEELS_ALONE, "-")
     said = _run(words, wanted, "\n".join(wanted))
     lines = (" ".join(line.split()) for line in said.replace("\\\n", " ").splitlines())
-    return [line for line in lines if line and not line.startswith(("#", "-"))]
+    return [_OWN_FILE.sub(r"==\1", line) for line in lines if line and not line.startswith(("#", "-"))]
 
 
 def is_lock_line(line: str) -> bool:
@@ -127,8 +134,12 @@ def is_lock_line(line: str) -> bool:
     return bool(_LOCKED.fullmatch(line))
 
 
-def install_packages(locked: Sequence[str], place: Path, near: Path | None = None) -> None:
-    """Just these, in a new folder. HookError: one is no such line, has another hash, or is not to be had any more."""
+def install_packages(locked: Sequence[str], place: Path, wheel: Path | None = None) -> None:
+    """Just these, in a new folder; one may be the wheel that lies here.
+
+    Raises:
+        HookError: one is no such line, has another hash, or is not to be had any more.
+    """
     for line in locked:
         if not is_lock_line(line):
             raise HookError(f"{to_one_line(line, 200)!r} is no package with its version and hashes\n{REMEDY}")
@@ -136,12 +147,19 @@ def install_packages(locked: Sequence[str], place: Path, near: Path | None = Non
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in locked))
         file.flush()
-        beside = ("--find-links", str(near)) if near else ()
+        beside = ("--find-links", str(wheel.parent if tool.is_uv else _write_page(wheel))) if wheel else ()
         options = ("-q", WHEELS_ALONE, "--no-deps", "--require-hashes", *(() if tool.is_uv else ("--no-compile",)))
         names = [line.partition(" ")[0] for line in locked]
         _run((*tool.bounded_words, *options, *beside, "--target", str(place), "-r", file.name), names)
     for made in [*place.rglob("__pycache__")]:  # no backup keeps what Python makes anew
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _write_page(wheel: Path) -> Path:
+    """A list with just this file. By a hash in there pip leaves aside what a registry has under its name."""
+    page, digest = wheel.with_name("index.html"), hashlib.sha256(wheel.read_bytes()).hexdigest()
+    page.write_text(f'<a href="{quote(wheel.name)}#sha256={digest}">{quote(wheel.name)}</a>')
+    return page
 
 
 def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:

@@ -16,7 +16,7 @@ from gateway.hooks.folders.installed import remove_login
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.archive import MAX_BYTES, extract_archive, is_archive
 from gateway.installer.download import download, is_own_host
-from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_packages
+from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_packages, lock_wheel
 from gateway.installer.repository import CREDENTIALS, SCHEMES, extract_commit, fetch_commit
 from gateway.logs.text import to_one_line
 
@@ -212,15 +212,13 @@ def _unpack(archive: Path, inner: str, files: Path) -> FetchedFiles:
 
 
 def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[str, ...]) -> FetchedFiles:
-    wanted, near = source.place, None
-    if source.is_local:  # a wheel: what it needs comes from where pip looks
-        near = work / "wheels"
-        near.mkdir()
-        shutil.copy2(source.place, near)
-        wanted = "==".join(Path(source.place).name.split("-")[:2])
-    place = work / "packages"
-    locked = locked or lock_packages([wanted], near)
-    install_packages(locked, place, near)
+    place, wanted, wheel = work / "packages", source.place, None
+    if source.is_local:  # what it needs comes from where pip looks
+        (work / "wheels").mkdir()
+        wheel = Path(shutil.copy2(source.place, work / "wheels"))
+        wanted = "==".join(wheel.name.split("-")[:2])
+    locked = locked or (lock_wheel(wheel) if wheel else lock_packages([wanted]))
+    install_packages(locked, place, wheel)
     offered = find_package_hooks(place)
     name = source.inner or (next(iter(offered)) if len(offered) == 1 else "")
     if name not in offered:

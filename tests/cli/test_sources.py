@@ -17,7 +17,6 @@ With the packages that came with it an installed hook runs in the gateway, from 
 import hashlib
 import json
 import os
-import shutil
 import stat
 import sys
 import tarfile
@@ -31,7 +30,7 @@ from gateway.hooks.folders.installed import remove_login
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, git, lock_of
 from tests.cli.typist import Typist
-from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, put
+from tests.installer.archives import GREET, HANDLER, MANIFEST, make_tar, make_wheel, make_zip, offer, put
 from tests.installer.servers import SSHD, make_certificate, serve_folder, serve_ssh
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T25")]
@@ -355,20 +354,11 @@ def test_a_host_that_cannot_show_who_it_is_gives_nothing(gateway: GatewayProcess
     refuse(gateway, place, source.format(https=place.https), "certificate")
 
 
-def offer(place: Place, *files: Path, digest: str = "") -> None:
-    """A registry with these. `digest`: what it says of each, in place of its hash."""
-    for file in files:
-        name = file.name.split("-")[0]
-        said = digest or hashlib.sha256(file.read_bytes()).hexdigest()
-        put(place.folder / "simple" / name, {"index.html": f'<a href="{file.name}#sha256={said}">{file.name}</a>'})
-        shutil.copy(file, place.folder / "simple" / name)
-
-
 def test_a_package_comes_from_a_registry_with_what_it_needs(
     gateway: GatewayProcess, place: Place, tmp_path: Path
 ) -> None:
     needs = make_wheel(tmp_path / "made", "wordlist", {"wordlist/__init__.py": "HELLO = 'hello'\n"})
-    offer(place, make_wheel(tmp_path / "made", "greetings", PACKAGE, ["wordlist"], POINTS), needs)
+    offer(place.folder, make_wheel(tmp_path / "made", "greetings", PACKAGE, ["wordlist"], POINTS), needs)
     take(gateway, "package:greetings==1.0")
     locked = lock_of(gateway)["greet"]["packages"]
     assert [line.partition(" --hash=sha256:")[0] for line in locked] == ["greetings==1.0", "wordlist==1.0"]
@@ -386,11 +376,11 @@ def test_a_hook_runs_with_the_packages_that_were_installed_for_it(
     if offered == "folder":
         manifest = f"{GREET['HOOK.yaml']}requires: {{python: [wordlist]}}\n"
         source = str(put(place.folder / "greet", {"HOOK.yaml": manifest, "handler.py": WITH_WORDS}))
-        offer(place, needs)
+        offer(place.folder, needs)
     else:
         source = "package:greetings"
         files = {**PACKAGE, "greetings/greet/handler.py": WITH_WORDS}
-        offer(place, make_wheel(tmp_path / "made", "greetings", files, ["wordlist"], POINTS), needs)
+        offer(place.folder, make_wheel(tmp_path / "made", "greetings", files, ["wordlist"], POINTS), needs)
     done = gateway.cli("hooks", "install", source, "--yes")
     assert done.returncode == 0, done.stderr
     gateway.script({"text": "good morning"})
@@ -445,18 +435,20 @@ def test_a_hostile_package_is_refused(gateway: GatewayProcess, place: Place, tmp
     made.mkdir()
     match how:
         case "source":
-            offer(place, make_source_package(made / "greetings-1.0.tar.gz", place.ran))
+            offer(place.folder, make_source_package(made / "greetings-1.0.tar.gz", place.ran))
         case "needs-source":
-            offer(place, make_source_package(made / "wordlist-1.0.tar.gz", place.ran))
-            offer(place, make_wheel(made, "greetings", PACKAGE, ["wordlist"], POINTS))
+            offer(place.folder, make_source_package(made / "wordlist-1.0.tar.gz", place.ran))
+            offer(place.folder, make_wheel(made, "greetings", PACKAGE, ["wordlist"], POINTS))
         case "other-hash":
-            offer(place, make_wheel(made, "greetings", PACKAGE, points=POINTS), digest="0" * 64)
+            offer(place.folder, make_wheel(made, "greetings", PACKAGE, points=POINTS), digest="0" * 64)
         case "leads-out":
-            offer(place, make_wheel(made, "greetings", {**PACKAGE, "../../../out.py": "x"}, points=POINTS))
+            offer(place.folder, make_wheel(made, "greetings", {**PACKAGE, "../../../out.py": "x"}, points=POINTS))
         case "no-hook":
-            offer(place, make_wheel(made, "greetings", PACKAGE))
+            offer(place.folder, make_wheel(made, "greetings", PACKAGE))
         case _:
-            offer(place, make_wheel(made, "greetings", PACKAGE, points=POINTS.replace("greetings.greet", "/etc")))
+            offer(
+                place.folder, make_wheel(made, "greetings", PACKAGE, points=POINTS.replace("greetings.greet", "/etc"))
+            )
     refuse(gateway, place, "package:greetings", PACKAGES[how])
 
 
@@ -470,7 +462,7 @@ def test_what_a_wheel_would_have_run_does_not_run(gateway: GatewayProcess, place
         "sitecustomize.py": touch,
         "greetings-1.0.data/scripts/hermes-gateway": f"#!python\n{touch}",
     }
-    offer(place, make_wheel(tmp_path / "made", "greetings", files, points=POINTS))
+    offer(place.folder, make_wheel(tmp_path / "made", "greetings", files, points=POINTS))
     take(gateway, "package:greetings")
     assert gateway.cli("hooks", "list", "--all").returncode == 0
     assert not place.ran.exists()

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import io
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,15 @@ def make_wheel(
     return make_zip(
         folder / f"{name}-{version}-py3-none-any.whl", {**whole, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}
     )
+
+
+def offer(place: Path, *wheels: Path, digest: str = "") -> None:
+    """A registry with these, for a web host. `digest`: what it says of each, in place of its hash."""
+    for file in wheels:
+        name = file.name.split("-")[0]
+        said = digest or hashlib.sha256(file.read_bytes()).hexdigest()
+        put(place / "simple" / name, {"index.html": f'<a href="{file.name}#sha256={said}">{file.name}</a>'})
+        shutil.copy(file, place / "simple" / name)
 
 
 def _sign(text: str) -> str:
