@@ -59,7 +59,7 @@ async def open_journal(
     name = find_node(home, configuration)
     async with await open_servers(servers) as nats:
         lease = await take_lease(nats, name, report_waiting)
-        nats.work_alone(lease)
+        nats.write_under(lease)
         async with keep_lease(lease):
             await nats.check_mark()  # while we stood by it may have been taken elsewhere
             await nats.take_back()

@@ -240,6 +240,9 @@ class Engine(Protocol):
 
     async def holder(self, key: str) -> str | None: ...
 
+    async def holders(self, beginning: str) -> dict[str, str]:
+        """Who holds the leases whose keys begin so, by their keys."""
+
     async def publish(self, subject: str, data: bytes) -> None:
         """Live only, to whoever listens at this moment."""
 

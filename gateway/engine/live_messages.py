@@ -224,6 +224,10 @@ class LiveMessages:
         lease = self._leases.get(key)
         return lease.holder if lease is not None and lease.is_held() else None
 
+    async def holders(self, beginning: str) -> dict[str, str]:
+        self._check_open()
+        return {key: one.holder for key, one in self._leases.items() if key.startswith(beginning) and one.is_held()}
+
     def _spread(self, records: list[Record]) -> None:
         """Show records to whoever listens."""
         ended = [(record, record.subject.rpartition(".")[2]) for record in records]

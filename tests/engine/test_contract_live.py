@@ -20,6 +20,16 @@ class TestLease:
         assert await engine.holder("other") is None
         assert await engine.lease("other", "two") is not None
 
+    async def test_is_found_by_how_its_key_begins(self, engine: Engine, time_of_day: SetClock) -> None:
+        for key, holder in (("node.a", "one"), ("nodes", "x"), ("node.b", "two"), ("node.c", "lost")):
+            assert await engine.lease(key, holder, ttl=time_of_day.span(10 if holder == "lost" else 200))
+        lease = await engine.lease("node.d", "gone")
+        assert lease is not None
+        await lease.release()
+        await time_of_day.outlast(10)
+        assert await engine.holders("node.") == {"node.a": "one", "node.b": "two"}
+        assert await engine.holders("bot.") == {}
+
     async def test_ends_when_it_is_given_up(self, engine: Engine) -> None:
         lease = await engine.lease("bot", "one")
         assert lease is not None

@@ -204,6 +204,37 @@ async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> Non
             assert [record.data for record in await engine.read(">")] == [b"a.x", b"3"]
 
 
+class LostRight:
+    """One that is lost until somebody gives it back."""
+
+    def __init__(self) -> None:
+        self.given_back = anyio.Event()
+        self.given_back.set()
+
+    async def wait(self) -> None:
+        await self.given_back.wait()
+
+
+async def test_what_was_begun_before_its_right_ended_is_not_written_after_it(tmp_path: Path) -> None:
+    right = LostRight()
+    with run_servers(tmp_path / "nats", 1) as servers:
+        async with await open_nats(servers[0].url) as engine:
+            engine.write_under(right)
+            await filled(engine, "a.x")
+            servers[0].kill()
+            await until(lambda: bool(engine.failure()), limit=60)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(filled, engine, "b.x")
+                await anyio.sleep(0.2)
+                right.given_back = anyio.Event()  # while it is tried again and again
+                servers[0].start()
+                await until(lambda: not engine.failure(), limit=60)
+                await anyio.sleep(1.2)  # the longest pause between two tries
+                assert await engine.last("b.x") is None
+                right.given_back.set()
+            assert await engine.last("b.x") is not None
+
+
 async def test_nobody_there_is_an_error_that_names_the_address() -> None:
     (port,) = find_free_ports(1)
     with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from gateway.engine.interface import (
     ConsumerSpec,
@@ -35,7 +35,7 @@ from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
 from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.record_writer import RecordWriter
+from gateway.engine.nats.record_writer import RecordWriter, WriteRight
 from gateway.engine.nats.removals import Removals
 from gateway.engine.nats.streams import open_streams
 from gateway.engine.nats.whole_journal import NatsJournal
@@ -48,13 +48,6 @@ WINDOW_SECONDS = 120.0
 LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
 T = TypeVar("T")
-
-
-class WriteRight(Protocol):
-    """The right to be the only one who writes."""
-
-    async def wait(self) -> None:
-        """Until it is certain; raises EngineError: it does not become so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +107,6 @@ class NatsEngine:
         self._connection = connection
         self._names = names
         self._window = window
-        self._right: WriteRight | None = None
         self._known = KnownRecords(names)
         self._reader = RecordReader(connection, names, self._known)
         self._writer = RecordWriter(connection, names, self._reader)
@@ -177,8 +169,6 @@ class NatsEngine:
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
         """What was begun is ended, whether its caller waits for it or not."""
         self._check_open()
-        if self._right:
-            await self._right.wait()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
         task.add_done_callback(self._note_written)
@@ -264,9 +254,9 @@ class NatsEngine:
             owed += await self._reader.read_stored(where, after, limit)
         return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
 
-    def work_alone(self, right: WriteRight) -> None:
-        """Write only while we have this right."""
-        self._right = right
+    def write_under(self, right: WriteRight) -> None:
+        """Write only while we have this right, beside those of before."""
+        self._writer.rights.append(right)
 
     async def take_back(self) -> None:
         """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
@@ -288,6 +278,10 @@ class NatsEngine:
     async def holder(self, key: str) -> str | None:
         self._check_open()
         return await self._leases.read_holder(key)
+
+    async def holders(self, beginning: str) -> dict[str, str]:
+        self._check_open()
+        return await self._leases.read_holders(beginning)
 
     async def publish(self, subject: str, data: bytes) -> None:
         self._check_open()

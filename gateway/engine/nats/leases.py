@@ -5,6 +5,7 @@ import json
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.engine.nats.connection import NO_MESSAGE, Connection, ServerRefusal
 from gateway.engine.nats.names import Names
@@ -40,6 +41,13 @@ class NatsLease:
         await self.leases.remove(self.seq)
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredLease:
+    seq: int
+    key: str
+    holder: str
+
+
 class Leases:
     """Those of one journal."""
 
@@ -63,17 +71,27 @@ class Leases:
         found = await self._read(key)
         return found[1] if found else None
 
+    async def read_holders(self, beginning: str) -> dict[str, str]:
+        found, after = dict[str, str](), 0
+        while one := await self._get(seq=after + 1, next_by_subj=self._names.leases):
+            after = one.seq
+            if one.key.startswith(beginning):
+                found[one.key] = one.holder
+        return found
+
     async def _read(self, key: str) -> tuple[int, str] | None:
+        found = await self._get(last_by_subj=self._names.lease(key))
+        return (found.seq, found.holder) if found else None
+
+    async def _get(self, **which: Any) -> "_StoredLease | None":
         try:
-            answer = await self._connection.call(
-                f"STREAM.MSG.GET.{self._names.keys}", last_by_subj=self._names.lease(key)
-            )
+            answer = await self._connection.call(f"STREAM.MSG.GET.{self._names.keys}", **which)
         except ServerRefusal as refusal:
             if refusal.number == NO_MESSAGE:
                 return None
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-        message = answer["message"]
-        return int(message["seq"]), str(json.loads(base64.b64decode(message["data"]))["holder"])
+        said = json.loads(base64.b64decode(answer["message"]["data"]))
+        return _StoredLease(int(answer["message"]["seq"]), said["key"], said["holder"])
 
     async def write(self, lease: NatsLease, expected: int) -> int | None:
         """Returns the new sequence; None where the key is not as expected any more."""

@@ -63,6 +63,10 @@ class Names:
         """All that the server publishes of what it stored."""
         return f"{self.journal}.r.>"
 
+    @property
+    def leases(self) -> str:
+        return f"{self.journal}.k.*"
+
     def lease(self, key: str) -> str:
         return f"{self.journal}.k.{digest_of(key)}"
 

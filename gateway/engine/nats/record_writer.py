@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from nats.aio.msg import Msg
@@ -73,8 +73,31 @@ class _Beginning:
             self.refusal = ServerRefusal(error)
 
 
+class WriteRight(Protocol):
+    """The right to write."""
+
+    async def wait(self) -> None:
+        """Until it is certain; raises EngineError: it does not become so."""
+
+
+class WriteRights(list[WriteRight]):
+    """All that it takes; none: anybody may."""
+
+    async def wait(self) -> None:
+        """Until all are certain; raises EngineError."""
+        for right in self:
+            await right.wait()
+
+    async def wait_to_send(self) -> None:
+        """The same; raises NotSent."""
+        try:
+            await self.wait()
+        except EngineError as error:
+            raise NotSent(str(error)) from error
+
+
 class RecordWriter:
-    """Made for one journal."""
+    """Made for one journal. Before each try it waits for its `rights`: meanwhile one of them may have ended."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader) -> None:
         self._connection = connection
@@ -82,6 +105,7 @@ class RecordWriter:
         self._reader = reader
         self._known = reader.known
         self._batches = asyncio.Semaphore(BATCHES)
+        self.rights = WriteRights()
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
         """It goes on until the answer is known; raises EngineError only where nothing was written."""
@@ -100,7 +124,10 @@ class RecordWriter:
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while True:
             try:
-                return await self._find_own(doubt, len(messages)) or await self.send(messages)
+                if last := await self._find_own(doubt, len(messages)):
+                    return last
+                await self.rights.wait_to_send()
+                return await self.send(messages)
             except ServerRefusal as refusal:
                 why: Exception = refusal
                 if refusal.number in WRONG_SEQUENCE or refusal.number == KNOWN_ID:
@@ -224,6 +251,7 @@ class RecordWriter:
         return None
 
     async def purge(self, pattern: str, upto: int | None, after: int) -> int:
+        await self.rights.wait()
         sure = self._known.seen
         try:
             return await self._purge(pattern, upto, after)
