@@ -5,7 +5,6 @@ aside, so that no gateway begins with less; and what came back is marked there a
 """
 
 import argparse
-import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,8 @@ from gateway.cli.output import show_progress, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.home_lock import reserve_home
-from gateway.daemon.journal import LEASE, LEASE_SECONDS, find_node, keep_lease, take_lease
+from gateway.daemon.journal import find_home
+from gateway.daemon.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
@@ -62,7 +62,7 @@ class JournalCopy:
     @property
     def place(self) -> str:
         """As it stands on the servers' copy."""
-        return f"{socket.gethostname()}:{self.home.root.resolve()}"
+        return describe_place(self.home.root)
 
     def count(self, done: int) -> None:
         self.done = done
@@ -94,10 +94,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
             "engine: nats://HOST:4222"
         )
     copy = JournalCopy(home, servers.url)
-    name = find_node(home, configuration)
     take = take_to_servers if args.to == "nats" else take_to_file
     with reserve_home(home.lock, PATIENCE), show_progress("the journal", lambda: (copy.done, copy.total)):
-        anyio.run(take, copy, servers, f"{name} (migrate)")
+        anyio.run(take, copy, servers, find_home(home, configuration))
     show_result(copy.list_facts(), describe(copy, args.to), as_json=args.json)
 
 
@@ -113,10 +112,10 @@ def describe(copy: JournalCopy, to: str) -> str:
     return f"{copy.servers} holds now what {copy.home.journal} was: {counted}{kept}"
 
 
-async def take_to_servers(copy: JournalCopy, address: JournalServers, name: str) -> None:
+async def take_to_servers(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
     """Raises EngineError; the file is as before then."""
     path = copy.home.journal
-    async with reserve_servers(address, name) as engine:
+    async with reserve_servers(address, who) as (engine, _):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
         if mark is not None and mark not in (Mark(FILLING, copy.place), Mark(FILLED, copy.place)):
             raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
@@ -144,10 +143,10 @@ async def copy_to_servers(copy: JournalCopy, servers: "NatsJournal") -> None:
     file.close()
 
 
-async def take_to_file(copy: JournalCopy, address: JournalServers, name: str) -> None:
+async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
     """Raises EngineError; the servers' copy is as before then."""
     path, moved = copy.home.journal, Mark(MOVED, copy.place)
-    async with reserve_servers(address, name) as engine:
+    async with reserve_servers(address, who) as (engine, lease):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
         if mark is not None and mark != moved:
             raise EngineError(f"the journal at {copy.servers} is not for use: {mark.describe()}")
@@ -157,7 +156,10 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, name: str) ->
             raise EngineError(f"{path} is there already: move it away; what the servers hold is to stand in its place")
         part = path.with_name(f"{path.name}.part")
         await copy_to_file(copy, engine, part)
-        await servers.set_mark(str(moved))
+        await servers.set_mark(str(moved))  # from here on no node begins
+        if not lease.is_certain:  # one may have begun before
+            await servers.set_mark("")
+            raise EngineError("the migration stood still for too long, and gateways may have worked: run it again")
         remove_search_index(copy.home.search)
         part.rename(path)
         sync(path.parent)
@@ -178,17 +180,13 @@ async def copy_to_file(copy: JournalCopy, engine: "NatsEngine", part: Path) -> N
 
 
 @asynccontextmanager
-async def reserve_servers(address: JournalServers, name: str) -> "AsyncIterator[NatsEngine]":
+async def reserve_servers(address: JournalServers, who: NodeHome) -> "AsyncIterator[tuple[NatsEngine, JournalLease]]":
     """The servers' journal, on which no gateway works meanwhile; EngineError: one does."""
-    async with await open_servers(address, takes_marked=True) as engine:
-        lease = None
-        with anyio.move_on_after(LEASE_SECONDS + PATIENCE):  # one that was killed has it for a while
-            lease = await take_lease(engine, name, None)
-        if lease is None:
-            holder = await engine.holder(LEASE)
-            raise EngineError(f"{holder} works on the journal at {address.url}; stop it first")
-        async with keep_lease(lease):
-            yield engine
+    async with (
+        await open_servers(address, takes_marked=True) as engine,
+        reserve_journal(engine, who, PATIENCE) as lease,
+    ):
+        yield engine, lease
 
 
 def check_file(path: Path) -> None:

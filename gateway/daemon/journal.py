@@ -8,11 +8,9 @@ import json
 import logging
 import secrets
 import socket
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
 
 import anyio
 
@@ -20,24 +18,27 @@ from gateway.agent.libraries import describe_install, is_installed
 from gateway.backup.shared_journal import find_servers, open_servers
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.daemon.shutdown import exit_now
+from gateway.daemon.journal_lock import (
+    GLANCE,
+    JournalLease,
+    NodeHome,
+    ReportWaiting,
+    WaitReport,
+    describe_place,
+    join_journal,
+    keep_lease,
+    try_lease,
+)
 from gateway.engine import Engine, open_sqlite
-from gateway.engine.interface import Lease
-from gateway.errors import EngineError, ExitCode
+from gateway.errors import EngineError
 from gateway.hooks.folders.switches import write_atomically
 from gateway.yaml_source import Finding, SourceLocation
 
 CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LEASE = "gateway"
-LEASE_SECONDS = 8.0
-RENEWAL_PAUSE = 2.0
-GLANCE = 1.0  # between two looks at whether the journal has become free
-RETURN_SECONDS = 15.0  # what was begun waits so long for servers that are away
 
 log = logging.getLogger(__name__)
-
-ReportWaiting: TypeAlias = Callable[[str], None]
 
 
 @asynccontextmanager
@@ -47,7 +48,7 @@ async def open_journal(
     """The journal, for us to work on; `report_waiting` is told who does, again and again while somebody else does.
 
     Raises:
-        ConfigError: the client of NATS is not installed.
+        ConfigError: the client of NATS is not installed, or another home has a node of this name.
         EngineError: it cannot be opened.
     """
     settings = configuration.settings
@@ -56,28 +57,17 @@ async def open_journal(
         async with await open_sqlite(home.journal, max_bytes=settings.journal.max_size or None) as engine:
             yield engine
         return
-    name = find_node(home, configuration)
-    async with await open_servers(servers) as nats:
-        lease = await take_lease(nats, name, report_waiting)
+    node = find_home(home, configuration)
+    async with (
+        await open_servers(servers, takes_marked=True) as nats,
+        join_journal(nats, node, report_waiting),
+    ):
+        lease = await take_lease(nats, node.name, report_waiting)
         nats.write_under(lease)
         async with keep_lease(lease):
-            await nats.check_mark()  # while we stood by it may have been taken elsewhere
             await nats.take_back()
-            log.info("%s works on the journal at %s", name, settings.engine)
+            log.info("%s works on the journal at %s", node.name, settings.engine)
             yield nats
-
-
-@asynccontextmanager
-async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
-    """It is renewed until this is left, and given up then."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lease.keep)
-        try:
-            yield
-        finally:
-            tasks.cancel_scope.cancel()
-            with anyio.CancelScope(shield=True):
-                await lease.release()
 
 
 def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
@@ -87,24 +77,25 @@ def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
         yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
 
 
-async def take_lease(engine: Engine, name: str, report_waiting: ReportWaiting | None) -> "JournalLease":
+async def take_lease(engine: Engine, name: str, report_waiting: ReportWaiting | None) -> JournalLease:
     """Stand by until nobody else works on the journal; servers that are away are waited for."""
-    told = ""
+    report = WaitReport(report_waiting)
     while True:
-        begun, why = time.monotonic(), ""
+        why = ""
         try:
-            if lease := await engine.lease(LEASE, name, LEASE_SECONDS):
-                return JournalLease(engine, name, lease, begun + LEASE_SECONDS)
+            if lease := await try_lease(engine, LEASE, name):
+                return lease
             if holder := await engine.holder(LEASE):
                 why = f"stands by: {holder} works on the journal"
         except EngineError as error:
             why = f"stands by: {error}"
-        if why and why != told:
-            log.info("%s", why)
-            told = why
-        if report_waiting:
-            report_waiting(told)
+        report.tell(why)
         await anyio.sleep(GLANCE)
+
+
+def find_home(home: Home, configuration: Configuration) -> NodeHome:
+    """This gateway, as the others that share its journal know it."""
+    return NodeHome(find_node(home, configuration), describe_place(home.root))
 
 
 def find_node(home: Home, configuration: Configuration) -> str:
@@ -130,52 +121,3 @@ def find_node_name(path: Path, home: Path) -> str:
         with suppress(OSError):  # the disk is full: the next start makes another name
             write_atomically(path, json.dumps(kept).encode())
     return f"{socket.gethostname()}-{kept['letters']}"
-
-
-class JournalLease:
-    """The lease on the journal, renewed as long as the servers are there; made by `take_lease`."""
-
-    def __init__(self, engine: Engine, name: str, lease: Lease, until: float) -> None:
-        self._engine = engine
-        self._name = name
-        self._lease = lease
-        self._until = until  # nobody else has it before
-
-    @property
-    def is_certain(self) -> bool:
-        """Asks whether nobody else can have it now."""
-        return time.monotonic() < self._until
-
-    async def wait(self) -> None:
-        """Until it is ours for certain; servers that were away have to say so first.
-
-        Raises:
-            EngineError: they did not within the time.
-        """
-        limit = time.monotonic() + RETURN_SECONDS
-        while not self.is_certain:
-            if time.monotonic() > limit:
-                raise EngineError("the NATS servers do not say whether the journal is still ours to write")
-            await anyio.sleep(0.05)
-
-    async def keep(self) -> None:
-        """Renew it for ever; where somebody else took it, end: what is owed is theirs."""
-        while True:
-            await anyio.sleep(RENEWAL_PAUSE)
-            begun = time.monotonic()
-            with suppress(EngineError):
-                if not await self._renew():
-                    exit_now(ExitCode.RESTART, f"has lost the journal to {await self._engine.holder(LEASE)}")
-                self._until = begun + LEASE_SECONDS
-
-    async def _renew(self) -> bool:
-        """Where it ran out, for instance because the servers were away, it is taken anew if nobody else did."""
-        if await self._lease.renew():
-            return True
-        lease = await self._engine.lease(LEASE, self._name, LEASE_SECONDS)
-        self._lease = lease or self._lease
-        return lease is not None
-
-    async def release(self) -> None:
-        with suppress(EngineError):
-            await self._lease.release()

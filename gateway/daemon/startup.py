@@ -16,7 +16,8 @@ from gateway.config.loading import Configuration
 from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
-from gateway.daemon.journal import ReportWaiting, open_journal
+from gateway.daemon.journal import open_journal
+from gateway.daemon.journal_lock import ReportWaiting
 from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import find_digests
 from gateway.daemon.nodes import TENDING

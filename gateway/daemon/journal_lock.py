@@ -1,0 +1,239 @@
+"""The lock on a journal that servers keep: all its nodes have it together, or one alone who takes it elsewhere.
+
+A node has a lease of its own, and who takes the journal elsewhere the lease `exchange`. Each takes its own before it
+looks for those of others. So of two that come at once at least one sees the other: a node goes back and stands by, and
+the other one waits until no node is left. Who could not renew in time writes nothing until it has looked again, and
+whoever is killed is out of the way when a lease is over.
+"""
+
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+
+from gateway.daemon.shutdown import exit_now
+from gateway.engine import Engine
+from gateway.engine.interface import Lease
+from gateway.engine.stored_journal import parse_mark
+from gateway.errors import ConfigError, EngineError, ExitCode
+
+if TYPE_CHECKING:
+    from gateway.engine.nats.engine import NatsEngine
+
+NODES, EXCHANGE = "node.", "exchange"  # the first begins the leases of nodes
+LEASE_SECONDS = 8.0
+RENEWAL_PAUSE = 2.0
+GLANCE = 1.0  # between two looks at whether the way is free
+RETURN_SECONDS = 15.0  # what was begun waits so long for servers that are away
+
+ReportWaiting: TypeAlias = Callable[[str], None]
+FindObstacle: TypeAlias = Callable[[], Awaitable[str]]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHome:
+    """A gateway among those that share a journal: its name, and where its home lies, which no other has."""
+
+    name: str
+    home: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.home}"
+
+
+def describe_place(root: Path) -> str:
+    """Where a home lies, for the people of other machines."""
+    return f"{socket.gethostname()}:{root.resolve()}"
+
+
+@asynccontextmanager
+async def join_journal(
+    engine: "NatsEngine", node: NodeHome, report: ReportWaiting | None = None
+) -> AsyncIterator[None]:
+    """Work on the journal beside other nodes while inside; `report` hears again and again for whom it is waited.
+
+    Raises:
+        ConfigError: another home has a node of this name.
+        EngineError: the journal was taken elsewhere.
+    """
+    lease = await _take_node(engine, node, WaitReport(report))
+    engine.write_under(lease)
+    async with keep_lease(lease):
+        await engine.check_mark()  # while we stood by it may have been taken elsewhere
+        yield
+
+
+@asynccontextmanager
+async def reserve_journal(engine: "NatsEngine", who: NodeHome, patience: float) -> "AsyncIterator[JournalLease]":
+    """No node works on the journal while inside. One that was killed has its lease for a while, and is waited for.
+
+    Raises:
+        EngineError: nodes were there for longer than LEASE_SECONDS and `patience`, or somebody else takes it elsewhere.
+    """
+    limit = time.monotonic() + LEASE_SECONDS + patience
+    while (lease := await try_lease(engine, EXCHANGE, str(who), _name_nodes)) is None:
+        if time.monotonic() > limit:
+            raise EngineError(f"{await engine.holder(EXCHANGE)} is at work on the journal already; wait for its end")
+        await anyio.sleep(GLANCE)
+    async with keep_lease(lease):
+        nodes = await _wait_for_nodes(engine, limit)
+        if not nodes:
+            yield lease
+    if nodes:
+        names, verb = " and ".join(sorted(nodes)), "works" if len(nodes) == 1 else "work"
+        raise EngineError(f"{names} {verb} on the journal; stop all gateways that share it first")
+
+
+async def _wait_for_nodes(engine: Engine, limit: float) -> list[str]:
+    """Those that are still there then."""
+    while True:
+        nodes = [*(await engine.holders(NODES)).values()]
+        if not nodes or time.monotonic() > limit:
+            return nodes
+        await anyio.sleep(GLANCE)
+
+
+@asynccontextmanager
+async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
+    """It is renewed until this is left, and given up then."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lease.keep)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await lease.release()
+
+
+async def _find_nothing() -> str:
+    return ""
+
+
+async def try_lease(
+    engine: Engine, key: str, holder: str, find_obstacle: FindObstacle = _find_nothing
+) -> "JournalLease | None":
+    """None: somebody else has it."""
+    begun = time.monotonic()
+    lease = await engine.lease(key, holder, LEASE_SECONDS)
+    return JournalLease(engine, key, holder, lease, begun + LEASE_SECONDS, find_obstacle) if lease else None
+
+
+class WaitReport:
+    """Tells for what it is waited: the log once, and whoever wants to hear it again and again."""
+
+    def __init__(self, report: ReportWaiting | None) -> None:
+        self._report = report
+        self._told = ""
+
+    def tell(self, why: str) -> None:
+        """What was told last is told again where nothing is known."""
+        if why and why != self._told:
+            log.info("%s", why)
+            self._told = why
+        if self._report:
+            self._report(self._told)
+
+
+class JournalLease:
+    """A lease that is renewed as long as the servers are there.
+
+    Where it ran out, because they were away or we stood still, `find_obstacle` says why it may not be taken anew.
+    """
+
+    def __init__(
+        self, engine: Engine, key: str, holder: str, lease: Lease, until: float, find_obstacle: FindObstacle
+    ) -> None:
+        self._engine = engine
+        self._key, self._holder = key, holder
+        self._lease = lease
+        self._until = until  # nobody else has it before
+        self._find_obstacle = find_obstacle
+
+    @property
+    def is_certain(self) -> bool:
+        """Asks whether nobody else can have it now."""
+        return time.monotonic() < self._until
+
+    async def wait(self) -> None:
+        """Until it is ours for certain; servers that were away have to say so first.
+
+        Raises:
+            EngineError: they did not within the time.
+        """
+        limit = time.monotonic() + RETURN_SECONDS
+        while not self.is_certain:
+            if time.monotonic() > limit:
+                raise EngineError("the NATS servers do not say whether the journal is still ours to write")
+            await anyio.sleep(0.05)
+
+    async def keep(self) -> None:
+        """Renew it for ever; where that may not be any more, end: what is owed is for others."""
+        while True:
+            await anyio.sleep(RENEWAL_PAUSE)
+            begun = time.monotonic()
+            with suppress(EngineError):
+                if why := await self._renew():
+                    exit_now(ExitCode.RESTART, f"has lost the journal to {why}")
+                self._until = begun + LEASE_SECONDS
+
+    async def _renew(self) -> str:
+        """Where it ran out it is taken anew; who stands against that."""
+        if await self._lease.renew():
+            return ""
+        lease = await self._engine.lease(self._key, self._holder, LEASE_SECONDS)
+        if lease is None:
+            return await self._engine.holder(self._key) or "somebody else"
+        self._lease = lease
+        return await self._find_obstacle()
+
+    async def release(self) -> None:
+        with suppress(EngineError):
+            await self._lease.release()
+
+
+async def _take_node(engine: "NatsEngine", node: NodeHome, report: WaitReport) -> JournalLease:
+    """The lease of this node, as soon as nobody takes the journal elsewhere; servers that are away are waited for.
+
+    Raises:
+        ConfigError: another home has a node of this name, and it is no former one of ours that was lost.
+    """
+    key, twin_since = f"{NODES}{node.name}", 0.0
+
+    async def find_obstacle() -> str:
+        mark = parse_mark(await engine.read_mark())
+        return await engine.holder(EXCHANGE) or (mark.where if mark else "")
+
+    while True:
+        why = ""
+        try:
+            holder = await engine.holder(EXCHANGE)
+            if holder is None and (lease := await try_lease(engine, key, str(node), find_obstacle)):
+                if (holder := await engine.holder(EXCHANGE)) is None:
+                    return lease
+                await lease.release()
+            if holder:
+                why = f"stands by: {holder} migrates the journal"
+            elif twin := await engine.holder(key):
+                why, twin_since = f"stands by: the name {node.name} is that of {twin}", twin_since or time.monotonic()
+                if time.monotonic() > twin_since + LEASE_SECONDS + GLANCE:
+                    raise ConfigError(
+                        f"another gateway on this journal is called {node.name!r} too: {twin}\n"
+                        f"give this one, at {node.home}, a name of its own in config.yaml: node: {{name: …}}"
+                    )
+        except EngineError as error:
+            why = f"stands by: {error}"
+        report.tell(why)
+        await anyio.sleep(GLANCE)
+
+
+async def _name_nodes() -> str:
+    return "the nodes, which may have come while it was not held"
