@@ -20,6 +20,7 @@ from gateway.cli.output import fold_log, has_colours
 from gateway.cli.program import apply_program_name, get_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
+from gateway.config.node_settings import NODE_ROLES
 from gateway.config.permissions import prepare_home
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.process import run_daemon as serve
@@ -35,6 +36,7 @@ log = logging.getLogger("gateway.config")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="the least that is said")
+    parser.add_argument("--roles", help=f"what it does, of {','.join(NODE_ROLES)}; by default all; see docs/cluster.md")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -46,7 +48,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notifier, loaded: LoadedProgram) -> int:
     environ = get_process_environment()
-    chosen = {"logs.level": args.log_level} if args.log_level else {}
+    options = {"logs.level": args.log_level, "node.roles": args.roles}
+    chosen = {setting: said for setting, said in options.items() if said is not None}
     read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
     prepare_home(home)
     resume_restore(home)

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from gateway.cli import platform
 from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home, get_process_environment
+from gateway.config.node_settings import NODE_ROLES
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.daemon.home_lock import read_waiting
 from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
-TENDS = "tends the journal"
+ALONE = {"tending": "tends the journal", "schedule": "calls hooks when they are due"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +83,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
             ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
             ("sandbox", describe_sandbox(facts["sandbox"])),
+            *describe_roles(facts["nodes"][0]["roles"]),
             ("turns", describe_turns(facts)),
             ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
@@ -106,7 +109,7 @@ def show_status(facts: dict[str, Any]) -> None:
         print_lines(to_one_line(f"off: {off}"), "")
     if len(facts.get("nodes", ())) > 1:
         print()
-        show_table(("node", "for", "it alone does"), map(describe_node, facts["nodes"]))
+        show_table(("node", "for", "roles", "it alone does"), map(describe_node, facts["nodes"]))
     if facts["webhooks"]:
         print()
         headers = ("webhook", "by", "from", "taken", "refused", "last refused because")
@@ -129,10 +132,16 @@ def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
     return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
 
 
-def describe_node(node: dict[str, Any]) -> tuple[str, str, str]:
-    """One of the gateways that share the journal: for how long it is there, and what it does for all."""
-    alone = [TENDS if key == "tending" else key.removeprefix("bot.") for key in node["holds"]]
-    return node["name"], format_duration(time.time() - node["since"]), ", ".join(sorted(alone))
+def describe_roles(roles: Sequence[str]) -> list[tuple[str, str]]:
+    """What this one does of the work, where that is not all."""
+    return [] if set(roles) == set(NODE_ROLES) else [("roles", ", ".join(roles))]
+
+
+def describe_node(node: dict[str, Any]) -> tuple[str, str, str, str]:
+    """One of the gateways that share the journal: for how long it is there, what it does, and what it does for all."""
+    alone = [ALONE.get(key) or key.removeprefix("bot.") for key in node["holds"]]
+    roles = "all" if not describe_roles(node["roles"]) else ", ".join(node["roles"])
+    return node["name"], format_duration(time.time() - node["since"]), roles, ", ".join(sorted(alone))
 
 
 def describe_turns(facts: dict[str, Any]) -> str:

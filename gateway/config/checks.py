@@ -304,10 +304,8 @@ def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema)
     """A network that is switched on lacks a token, or has one of several."""
     for one in list_accounts(settings.platforms):
         section, name = one.settings, to_printable(one.name)
-        if section.is_called and section.enabled is not False and not (settings.web.enabled and settings.web.url):
-            place = _find_nearest_place(tree, (*one.path, "mode"))
-            what = f"{name} cannot call the gateway: `web.url` does not say at which address"
-            what = what if settings.web.enabled else f"{name} cannot call the gateway: `web.enabled` is false"
+        if section.is_called and section.enabled is not False and (why := _why_not_called(settings)):
+            place, what = _find_nearest_place(tree, (*one.path, "mode")), f"{name} cannot call the gateway: {why}"
             yield Finding(place, what, "set `web.url` to the https address that leads to the port, or take `mode` away")
         variables = dict(schema.list_platform_secrets(one.platform, one.account))
         missing = [variables[*one.path, token] for token in section.missing_tokens]
@@ -320,6 +318,15 @@ def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema)
         account = f" --account {to_printable(one.account)}" if one.account else ""
         remedy = f"run: hermes-gateway setup {one.platform}{account}, or write it into .env"
         yield Finding(place, what, remedy, severity)
+
+
+def _why_not_called(settings: Settings) -> str:
+    """Why no network can call us; empty: it can, or it calls another node."""
+    if {"ingress", "web"} & {*settings.node.roles} == {"ingress"}:
+        return "`node.roles` has `ingress` without `web`"
+    if not settings.web.enabled:
+        return "`web.enabled` is false"
+    return "" if settings.web.url else "`web.url` does not say at which address"
 
 
 def _check_accounts(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:

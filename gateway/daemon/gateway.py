@@ -150,7 +150,8 @@ class Gateway:
         tasks: anyio.abc.TaskGroup,
     ) -> None:
         self.home, self.configuration, self.shutdown = home, configuration, shutdown
-        self.engine, self.activity, self.nodes = engine, Activity(engine), Nodes(engine, find_node(home, configuration))
+        self.engine, self.activity = engine, Activity(engine)
+        self.nodes = Nodes(engine, find_node(home, configuration), roles=configuration.settings.node.roles)
         self.registry = registry
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
@@ -286,7 +287,8 @@ class Gateway:
             self.usage,
         )
         check = partial(hooks.check_hooks, self.home, self.folder_hooks)
-        async with self.folder_hooks.running(self.list_sources(), grants, check):
+        is_told = "hooks" in self.nodes.roles
+        async with self.folder_hooks.running(self.list_sources(), grants, check, is_told=is_told):
             self.skill_hooks.attend(self.registry)
             yield
 
@@ -481,7 +483,8 @@ async def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
         raise AccessError("the page has no https address that is known here (`web.url`)")
     if web.identity:
         raise AccessError(f"the proxy of the page says who you are; go to {web.url}")
-    if gateway.web is None or not gateway.web.port.url:
+    is_elsewhere = "web" not in gateway.nodes.roles and gateway.nodes.others.has_role("web")
+    if not is_elsewhere and (gateway.web is None or not gateway.web.port.url):
         raise AccessError("the port is not open")
     return make_page_link(web.url, await gateway.logins.open_link(role, person))
 

@@ -25,11 +25,13 @@ import anyio.abc
 import msgspec
 
 from gateway import record_subjects
+from gateway.config.node_settings import NODE_ROLES, NodeRole
 from gateway.daemon.other_nodes import BOT, NodeFacts, OtherNodes
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 
 TENDING = "tending"  # the lease of whoever tends what all nodes share
+SCHEDULE = "schedule"  # of whoever calls the hooks that are due: not each node may tell hooks
 LEASE_SECONDS = 8.0
 RENEWALS = 4.0  # within the time of a lease; by the time of one of these before its end its holder has stopped
 GLANCE = 0.5  # between two tries for what seems to be free
@@ -63,10 +65,12 @@ class OwnLease:
 
 
 class Nodes:
-    """This node, and the `others`. Leases are renewed while `run` runs."""
+    """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
 
-    def __init__(self, engine: Engine, name: str, seconds: float = LEASE_SECONDS) -> None:
-        self.name = name
+    def __init__(
+        self, engine: Engine, name: str, seconds: float = LEASE_SECONDS, roles: tuple[NodeRole, ...] = NODE_ROLES
+    ) -> None:
+        self.name, self.roles = name, roles
         self._engine = engine
         self._seconds, self._pause = seconds, seconds / RENEWALS
         self._run, self._since = uuid.uuid4().hex, time.time()
@@ -168,7 +172,8 @@ class Nodes:
         held = {key: own for key, own in self._held.items() if self.certain_for(key)}
         holds = {key: own.since for key, own in held.items()}
         works = tuple(key for key, own in held.items() if own.is_well)
-        return NodeFacts(self.name, self._run, self._since, holds, works, (*+self._waits,), self._is_gone)
+        waits = (*+self._waits,)
+        return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
     def describe_all(self) -> NodeFacts:
         """This one, with what it has in files."""

@@ -5,6 +5,7 @@ import logging
 import anyio
 import msgspec
 
+from gateway.config.node_settings import NODE_ROLES, NodeRole
 from gateway.engine.interface import Tail
 
 BOT = "bot."  # begins the leases of bots
@@ -16,7 +17,8 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a node says of itself. `run` is another one after each start.
 
     `holds`: leases, and since when; `works`: under which of them all is well; `waits`: those that it stands by for.
-    `settings` and `hooks` are digests of what it has in files (see `node_files`).
+    `settings` and `hooks` are digests of what it has in files (see `node_files`). `roles`: what it does of the work; a
+    node of an earlier version says nothing of them, and does all.
     """
 
     name: str
@@ -28,6 +30,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     is_gone: bool = False
     settings: str = ""
     hooks: str = ""
+    roles: tuple[str, ...] = NODE_ROLES
 
     @property
     def bots(self) -> int:
@@ -62,6 +65,10 @@ class OtherNodes:
     def find_holder(self, key: str) -> str:
         """The name of the one that holds it; "" where none says so."""
         return next((one.name for one in self.list_living() if key in one.holds), "")
+
+    def has_role(self, role: NodeRole) -> bool:
+        """Does one of them do this part of the work?"""
+        return any(role in one.roles for one in self.list_living())
 
     def list_waiting(self, key: str) -> list[NodeFacts]:
         return [one for one in self.list_living() if key in one.waits]

@@ -65,6 +65,8 @@ class PlatformSteering:
 
     async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
         holder = find_platform(self._platforms, request.name).served_by
+        if not holder and "ingress" not in self._nodes.roles:
+            raise AdapterError(f"no gateway serves {request.name} now")
         if not holder:
             return await self._do(request)
         subject, asked = record_subjects.steering_subject_of(holder), msgspec.json.encode(request)

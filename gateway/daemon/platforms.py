@@ -27,6 +27,7 @@ from gateway.errors import AdapterError, GatewayError, unwrap_error
 PAUSED_REASON = "paused"
 PROBE_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
+NOT_HERE = "stands by: this node serves no networks (`node.roles`)"
 SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {origin}"
 
 
@@ -86,6 +87,11 @@ class PlatformPart:
             self.presence.probe = None
             if self.part.is_paused:
                 self.presence.down(PAUSED_REASON)
+
+    def leave(self) -> None:
+        """It is for other nodes alone."""
+        self.part.stand_by(NOT_HERE)
+        self._rest(NOT_HERE)
 
     def _rest(self, reason: str) -> None:
         self.presence.rest(reason)

@@ -57,14 +57,19 @@ def describe_key(key: ProgramKey) -> dict[str, Any]:
 async def _open_page(gateway: Gateway, _params: NoParams) -> Any:
     web, settings = gateway.web, gateway.settings.web
     if web is None or not web.port.url:
-        why = (
-            "web.enabled is false" if web is None else web.port.trouble or "the port is not open: hermes-gateway status"
-        )
-        raise AccessError(f"there is no page: {why}")
+        raise AccessError(f"there is no page: {describe_no_port(gateway)}")
     # Where a proxy says who somebody is, no link is good behind it: this one leads past it.
     url = web.port.local_url if settings.identity or not settings.url else settings.url
     link = make_page_link(url, await gateway.logins.open_link())
     return {"url": link, "seconds": LINK_SECONDS}
+
+
+def describe_no_port(gateway: Gateway) -> str:
+    if gateway.web:
+        return gateway.web.port.trouble or "the port is not open: hermes-gateway status"
+    if gateway.settings.web.enabled:
+        return "this gateway does not do `web`, by `node.roles` or `run --roles`; ask one that does"
+    return "web.enabled is false"
 
 
 async def _end_logins(gateway: Gateway, _params: NoParams) -> Any:

@@ -19,7 +19,7 @@ import gateway
 from gateway.backup.backup_folder import list_own
 from gateway.backup.shared_journal import PASSWORD, USER, JournalServers
 from gateway.config.home import Home
-from gateway.config.settings import BackupSettings
+from gateway.config.node_settings import BackupSettings
 from gateway.logs.text import to_one_line
 
 LOOK_PAUSE = 5.0  # seconds; the clock of the machine may be set, and the settings may change

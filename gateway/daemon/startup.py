@@ -20,7 +20,7 @@ from gateway.daemon.journal import open_journal
 from gateway.daemon.journal_lock import ReportWaiting
 from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import find_digests
-from gateway.daemon.nodes import TENDING
+from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
@@ -99,13 +99,11 @@ async def open_gateway_on(
             judge = caller_check(gateway.folder_hooks) if caller_check else None
             refused = partial(write_refusal, gateway.activity)
             control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
-            gateway.web = GatewayWeb(gateway, control.verbs) if configuration.settings.web.enabled else None
+            gateway.web = GatewayWeb(gateway, control.verbs) if has_port(gateway) else None
             for part in (Part("facts", facts.run), *build_parts(gateway, control)):
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
-            for platform in gateway.platforms:
-                with bind_context(platform=platform.name):
-                    gateway.start(platform.part)
+            begin_platforms(gateway)
             gateway.nodes.find_digests = lambda: find_digests(gateway.settings, gateway.folder_hooks)
             gateway.state = "ready"
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
@@ -117,6 +115,21 @@ async def open_gateway_on(
                 tasks.cancel_scope.cancel()
 
 
+def has_port(gateway: Gateway) -> bool:
+    return gateway.settings.web.enabled and "web" in gateway.nodes.roles
+
+
+def begin_platforms(gateway: Gateway) -> None:
+    """Those that other nodes alone serve are shown, and not begun."""
+    for platform in gateway.platforms:
+        if "ingress" in gateway.nodes.roles:
+            with bind_context(platform=platform.name):
+                gateway.start(platform.part)
+        else:
+            platform.leave()
+            gateway.parts.append(platform.part)
+
+
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     """What is known of the journal in memory, and follows it."""
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
@@ -126,9 +139,10 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
-    """What runs beside the chat networks, in the order of the start."""
-    yield Part("lanes", gateway.lanes.run)
-    yield Part("signs of turns", gateway.dispatcher.signs.run)
+    """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
+    if "lanes" in gateway.nodes.roles:
+        yield Part("lanes", gateway.lanes.run)
+        yield Part("signs of turns", gateway.dispatcher.signs.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
     yield Part("events of others", gateway.event_relay.run)
     yield Part("hooks that wait", gateway.hook_requests.waiting.run)
@@ -139,14 +153,15 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
     yield Part("api", partial(gateway.outbox.serve_platform, CallTransport(gateway.engine)))
-    if gateway.web:
+    if gateway.settings.web.enabled:  # here or on another node
         yield Part("chat", partial(gateway.outbox.serve_platform, PageTransport(gateway.engine)))
     yield Part("search", gateway.search.run)
     yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
     if gateway.session_list.is_ours():
         yield Part("session list", gateway.session_list.run)
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
-    yield Part("tool servers", gateway.tool_servers.run)
+    if "lanes" in gateway.nodes.roles:
+        yield Part("tool servers", gateway.tool_servers.run)
     yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
     yield Part("files", FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run)
     yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
@@ -154,7 +169,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if gateway.traces:
         yield Part("traces", gateway.traces.run)
     yield Part("control", control.serve)
-    scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
-    yield LeasePart("schedule", scheduler.run, gateway.nodes, TENDING)
+    if "hooks" in gateway.nodes.roles:
+        scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
+        yield LeasePart("schedule", scheduler.run, gateway.nodes, SCHEDULE)
     if gateway.web:
         yield Part("web", gateway.web.serve)

@@ -11,6 +11,7 @@ import msgspec
 from gateway import __version__
 from gateway.access import AccessControl
 from gateway.agent.mcp import McpServers
+from gateway.config.node_settings import NodeRole
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
@@ -20,7 +21,7 @@ from gateway.daemon.installed_skills import list_unused_hooks
 from gateway.daemon.node_files import list_differences
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.own_process import describe_readers, read_memory_kb
-from gateway.daemon.platforms import PlatformPart, why_not_served
+from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import EngineHealth
@@ -35,6 +36,13 @@ NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lis
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
 TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
 BEGIN_ANEW = "or let it begin anew with: hermes-gateway sessions delete"
+UNDONE: dict[NodeRole, str] = {
+    "ingress": "no node serves the chat networks: nothing is read there, and what is owed to them waits",
+    "lanes": "no node runs turns: what people write waits",
+    "hooks": "no node tells durable hooks what they are owed, nor calls those with a `schedule:`",
+    "web": "no node opens the port: there is no page, and no program is answered",
+}
+LET_DO = "let a gateway on this journal do `{role}`, by `node.roles` in config.yaml or `run --roles`"
 JOURNAL_PATIENCE = 1.0
 T = TypeVar("T")
 
@@ -77,8 +85,9 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *hooks.list_hook_problems(known, find_kernel_support(), gateway.folder_hooks.trouble),
             *check_agent_hooks(gateway.settings, known),
             *list_server_problems(gateway.tool_servers),
-            *list_webhook_problems(webhooks),
+            *(list_webhook_problems(webhooks) if "web" in gateway.nodes.roles else []),
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
+            *list_undone_roles(gateway.nodes, gateway.settings),
             *list_differences(gateway.nodes.describe_all(), gateway.nodes.others.list_living()),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
@@ -98,9 +107,22 @@ def describe_platform(network: PlatformPart) -> dict[str, Any]:
 
 
 def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
-    """The gateways that share the journal, this one first: since when, and what each holds."""
+    """The gateways that share the journal, this one first: since when, what each does, and what it holds."""
     known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
-    return [{"name": one.name, "since": one.since, "holds": one.holds, "works": one.works} for one in known]
+    return [
+        {"name": one.name, "since": one.since, "roles": one.roles, "holds": one.holds, "works": one.works}
+        for one in known
+    ]
+
+
+def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
+    """What no node does, by the roles of those that are there, though it was asked for."""
+    has_work: dict[str, bool] = {"ingress": bool(list_enabled(settings.platforms)), "web": settings.web.enabled}
+    return [
+        f"{what}; {LET_DO.format(role=role)}"
+        for role, what in UNDONE.items()
+        if has_work.get(role, True) and role not in nodes.roles and not nodes.others.has_role(role)
+    ]
 
 
 async def ask_journal(asked: Awaitable[T], otherwise: T) -> T:

@@ -18,7 +18,7 @@ import anyio.abc
 from anyio import to_thread
 
 from gateway import record_subjects, records
-from gateway.config.settings import JournalSettings
+from gateway.config.node_settings import JournalSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
 from gateway.file_folders import RECEIVED_NAME

@@ -193,7 +193,7 @@ class _Binder:
         if any(value is _INVALID for value in values):
             return _INVALID
         try:
-            check_length(wanted, len(values), "entries")
+            check_length(wanted, len(values), "entry", "entries")
         except ValueError as error:
             return self._refused(node, error)
         made: Callable[[list[Any]], Any] = {

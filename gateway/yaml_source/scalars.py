@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from gateway.addresses import build_url
 from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence, as_bool, as_float, as_int, is_null
-from gateway.yaml_source.units import format_duration, format_size, parse_duration, parse_size
+from gateway.yaml_source.units import format_count, format_duration, format_size, parse_duration, parse_size
 
 LIST_TYPES = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 MAPPING_TYPES = (inspect.StructType, inspect.DictType)
@@ -93,15 +93,16 @@ def parse_scalar(node: YamlScalar, wanted: inspect.Type, unit: str | None) -> An
     return _check_range(value, wanted, unit)
 
 
-def check_length(wanted: Any, length: int, of: str) -> None:
+def check_length(wanted: Any, length: int, noun: str, nouns: str) -> None:
     if wanted.min_length is not None and length < wanted.min_length:
-        raise ValueError("is too short", f"give at least {wanted.min_length} {of}")
+        what = "is too short" if length else "is empty"
+        raise ValueError(what, f"give at least {format_count(wanted.min_length, noun, nouns)}")
     if wanted.max_length is not None and length > wanted.max_length:
-        raise ValueError("is too long", f"give at most {wanted.max_length} {of}")
+        raise ValueError("is too long", f"give at most {format_count(wanted.max_length, noun, nouns)}")
 
 
 def _check_text(text: str, wanted: inspect.StrType) -> str:
-    check_length(wanted, len(text), "characters")
+    check_length(wanted, len(text), "character", "characters")
     if wanted.pattern is not None and not re.search(wanted.pattern, text):
         raise ValueError(*_explain_form(text, wanted.pattern))
     return text

@@ -185,12 +185,19 @@ async def test_a_certificate_for_which_nobody_vouches_is_uploaded_and_calls_come
 
 
 @pytest.mark.process
-def test_without_an_address_the_mode_is_refused_with_the_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ("", "`web.url` does not say at which address"),
+        ("web: {url: https://here.example}\nnode: {roles: [ingress]}\n", "`node.roles` has `ingress` without `web`"),
+    ],
+)
+def test_without_an_address_the_mode_is_refused_with_the_line(tmp_path: Path, settings: str, why: str) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.environ |= {"TELEGRAM_BOT_TOKEN": TOKEN}
-        gateway.configure("model: {name: demo}\nplatforms:\n  telegram: {mode: webhook}\n")
+        gateway.configure(f"model: {{name: demo}}\nplatforms:\n  telegram: {{mode: webhook}}\n{settings}")
         checked = gateway.cli("config", "check")
     said = " ".join((checked.stdout + checked.stderr).split())
     assert checked.returncode != 0
     assert "config.yaml:3:" in said
-    assert "telegram cannot call the gateway: `web.url` does not say at which address" in said
+    assert f"telegram cannot call the gateway: {why}" in said

@@ -103,6 +103,23 @@ def test_all_mistakes_are_told_together(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("ingress,lane", "`node.roles.2` cannot have this value; did you mean `lanes`?"),
+        ("turns", "`node.roles.1` cannot have this value; write `hooks` or `ingress` or `lanes` or `web`"),
+        ("", "`node.roles` is empty; give at least 1 entry"),
+    ],
+)
+def test_a_part_of_the_work_that_there_is_not_and_none_at_all_are_refused(home: Home, given: str, what: str) -> None:
+    written = [str(one) for one in look(home, f"node: {{roles: [{given}]}}")[1]]
+    typed = [str(one) for one in look(home, "", "", {"node.roles": given})[1]]
+    assert [typed, [one.partition(" ")[2] for one in written]] == [
+        [f"the command line: error: {what}"],
+        [f"error: {what}"],
+    ]
+
+
+@pytest.mark.parametrize(
     ("data", "said_of_it"),
     [
         (b"\x7fELF\x02\x01\x01\x00" * 100, "is not text"),

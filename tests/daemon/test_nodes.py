@@ -10,7 +10,8 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
-from gateway.config.settings import GatewaySettings, NodeSettings, Settings
+from gateway.config.node_settings import NodeSettings
+from gateway.config.settings import GatewaySettings, Settings
 from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import (
     OTHER_HOOKS,

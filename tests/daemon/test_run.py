@@ -21,6 +21,7 @@ from gateway.testing import GatewayProcess
 from gateway.worker.kernel import ARENAS
 
 pytestmark = pytest.mark.process
+TERMINAL = "agent:main:terminal:dm:main"
 POOL = 64 << 20  # bytes: what glibc keeps for some of the threads begins at a multiple of that
 
 
@@ -105,9 +106,7 @@ def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: Gatew
     assert 2 <= time.monotonic() - begun < 20 + CLEANUP_SECONDS, "it had the whole time that the setting says"
     asking.communicate()
     gateway.start()
-    gateway.until(
-        lambda: "Counted to 8" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"})), 60
-    )
+    gateway.until(lambda: "Counted to 8" in str(gateway.call("sessions.show", {"session": TERMINAL})), 60)
 
 
 def test_a_second_signal_ends_it_at_once(gateway: GatewayProcess) -> None:
@@ -142,6 +141,28 @@ def test_after_a_crash_socket_and_lock_of_the_dead_are_no_hindrance(gateway: Gat
     assert gateway.cli("status").returncode == 3
     gateway.start()
     assert gateway.say("hello")["status"] == "ok"
+
+
+def test_one_alone_says_which_part_of_the_work_nobody_does(gateway: GatewayProcess) -> None:
+    gateway.start("--roles", "lanes,hooks")
+    assert gateway.say("what is 12 * (3 + 4)")["reply"] == "The result is 84."
+    (missing,) = gateway.call("status")["attention"]
+    assert missing.startswith("no node opens the port")
+    assert "does not do `web`" in gateway.cli("open").stderr
+    assert gateway.stop()[0] == 0
+    gateway.start("--roles", "ingress,web")
+    with gateway.spawn("chat", "-m", "what is 1 + 2") as asking:
+        gateway.until(lambda: gateway.call("status")["backlog"]["sessions"] == 1)
+        asking.kill()
+        asking.communicate()
+    missing, untold = gateway.call("status")["attention"]
+    assert missing.startswith("no node runs turns: what people write waits; let a gateway on this journal do `lanes`")
+    assert untold.startswith("no node tells durable hooks what they are owed")
+    assert "no node runs turns" in gateway.cli("doctor").stdout
+    assert gateway.stop()[0] == 0
+    gateway.start()
+    gateway.until(lambda: "The result is 3." in str(gateway.call("sessions.show", {"session": TERMINAL})))
+    assert gateway.call("status")["attention"] == []
 
 
 def test_status_tells_programs_whether_it_runs(gateway: GatewayProcess) -> None:

@@ -1,5 +1,6 @@
 """Two gateways on one journal: one serves the network, the turns run on the other, and people see no difference."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -19,6 +20,8 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway_on
 from gateway.engine.nats.engine import open_nats
+from gateway.errors import GatewayError
+from gateway.hooks.folders.stats import HookInfo
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.wires import WIRES
@@ -29,6 +32,11 @@ from tests.web.test_chat_completions import AGENT, client_of, make_key, post
 
 pytestmark = [pytest.mark.timeout(180)]
 
+ROLES = {"network": "[ingress, web]", "turns": "[lanes, hooks]"}
+KEEPS = {
+    "HOOK.yaml": "events: [agent:end, message:sent]\ndelivery: durable\n",
+    "handler.py": "def handle(event_type, context): pass\n",
+}
 RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran"}}]}
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (
@@ -39,13 +47,14 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 
 
 class Pair:
-    """`network` serves the wire's bot and runs no turn; `turns` does the opposite."""
+    """`network` serves the wire's bot and the port; `turns` runs the turns, and tells durable hooks."""
 
-    def __init__(self, wire: Wire, network: Gateway, turns: Gateway, process: GatewayProcess) -> None:
+    def __init__(self, wire: Wire, network: Gateway, turns: Gateway, processes: list[GatewayProcess]) -> None:
         self.wire, self.network, self.turns = wire, network, turns
-        self.process = process  # of the network's home: how its commands reach it
+        self.processes = processes  # of their homes: how commands reach them
         self.events: list[tuple[str, dict[str, Any]]] = []
-        turns.registry.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
+        for gateway in (network, turns):
+            gateway.registry.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
 
     async def shows(self, text: str) -> None:
         await until(lambda: any(text in one.text for one in self.wire.shown), f"{text!r}, not {self.wire.shown},")
@@ -58,10 +67,13 @@ class Pair:
 async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> AsyncIterator[Gateway]:
     owners = f"owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}"
     rights = f"access: {{{owners}, tools: {{user: [shell]}}}}\n"
-    settings = f"node: {{name: {name}}}\ndisplay: {{reactions: true}}\ntools: {{shell: ask}}\n{rights}"
+    settings = (
+        f"node: {{name: {name}, roles: {ROLES[name]}}}\ndisplay: {{reactions: true}}\ntools: {{shell: ask}}\n{rights}"
+    )
     hook = f"{{secret_env: TOKEN_SECRET, verify: token, session: '{wire.network}:{ANN}', template: 'Look: {{text}}'}}"
     settings += f"agents: {{{AGENT}: {{}}}}\nwebhooks: {{builds: {hook}}}\n"
     started.script(*SCRIPT, settings=settings + wire.settings)
+    started.add_hook("keeps", KEEPS)
     people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(map(wire.known_as, (ANN, BEN)))}
     environ: Mapping[str, str] = {**started.environ, **wire.environ, **people, "TOKEN_SECRET": TOKEN}
     configuration = load_configuration(load_settings_schema(), started.home, environ)
@@ -73,12 +85,6 @@ async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> A
         yield gateway
 
 
-async def run_no_turns(gateway: Gateway) -> None:
-    (lanes,) = [part for part in gateway.parts if part.name == "lanes"]
-    lanes.pause()
-    await gateway.lanes.drain(0)
-
-
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     wire: Wire = WIRES["discord"](tmp_path / "wire")
@@ -88,8 +94,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
             network = await stack.enter_async_context(working(homes[0], "network", server.url, wire))
             await until(lambda: network.platforms[0].presence.facts.up, "the network")
             turns = await stack.enter_async_context(working(homes[1], "turns", server.url, wire))
-            await run_no_turns(network)
-            yield Pair(wire, network, turns, homes[0])
+            yield Pair(wire, network, turns, homes)
 
 
 async def test_people_see_no_difference(pair: Pair) -> None:
@@ -112,6 +117,37 @@ async def test_people_see_no_difference(pair: Pair) -> None:
     await pair.shows("Did.")
     await until(lambda: not question.buttons and "Allowed by" in question.text, "its end")
 
+    async def is_told_of_all() -> bool:
+        return len(pair.told("agent:end")) + len(pair.told("message:sent")) == (await info(pair.turns)).calls
+
+    await until(is_told_of_all, "a durable hook being told of what happened on both, once")
+    assert {*map(len, map(pair.told, ("agent:end", "message:sent")))} & {0} == set()
+    assert (await info(pair.network)).calls == 0
+
+
+async def info(gateway: Gateway) -> HookInfo:
+    return await gateway.folder_hooks.info("keeps")
+
+
+async def test_each_does_what_its_roles_say(pair: Pair) -> None:
+    (discord,) = pair.turns.platforms
+    assert discord.state == "standby"
+    await until(lambda: discord.served_by == "network", "who serves it")
+    assert await pair.turns.steering.steer("restart", discord.name) == "discord is connected anew."
+    assert pair.turns.web is None
+    assert {"lanes", "schedule"} & {part.name for part in pair.network.parts} == set()
+    for process, told in zip(pair.processes, ("network", "turns"), strict=True):
+        status = await anyio.to_thread.run_sync(process.call, "status")
+        assert [line for line in status["attention"] if line.startswith("no node")] == []
+        roles = {one["name"]: one["roles"] for one in status["nodes"]}
+        assert roles == {"network": ["ingress", "web"], "turns": ["lanes", "hooks"]}
+        assert next(iter(roles)) == told
+    shown = await anyio.to_thread.run_sync(pair.processes[1].cli, "status")
+    assert re.search(r"roles +lanes, hooks\n", shown.stdout)
+    assert re.search(r"network .*ingress, web +discord", shown.stdout)
+    with pytest.raises(GatewayError, match="does not do `web`"):
+        await anyio.to_thread.run_sync(pair.processes[1].call, "web.open")
+
 
 async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: Pair) -> None:
     seen, pieces = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -133,8 +169,8 @@ async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: P
 
 
 async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> None:
-    key = await anyio.to_thread.run_sync(make_key, pair.process, "app")
-    client = await anyio.to_thread.run_sync(client_of, pair.process, key)
+    key = await anyio.to_thread.run_sync(make_key, pair.processes[0], "app")
+    client = await anyio.to_thread.run_sync(client_of, pair.processes[0], key)
 
     def ask() -> list[str]:
         asked: Any = [{"role": "user", "content": "slow"}]
@@ -146,7 +182,7 @@ async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> 
     assert len(pieces) > 3, "it comes as it is written"
     body = b'{"text": "a build"}'
     signed = {name.replace("-", "_"): value for name, value in sign_token(body).items()}
-    visit = await anyio.to_thread.run_sync(partial(post, pair.process, body, "/webhooks/builds", **signed))
+    visit = await anyio.to_thread.run_sync(partial(post, pair.processes[0], body, "/webhooks/builds", **signed))
     assert visit.status == 202
     await pair.shows("I heard you.")
     assert len(pair.told("agent:end")) == 2

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
-from gateway.config.settings import JournalSettings
+from gateway.config.node_settings import JournalSettings
 from gateway.engine import Engine, NewRecord
 from gateway.engine.interface import MOST_AT_ONCE
 from gateway.errors import SessionError

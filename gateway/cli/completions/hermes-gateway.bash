@@ -24,7 +24,7 @@ _hermes_gateway() {
         *)
             case $place in
                 '') words="run chat status open stop reload doctor security hooks skills events setup service platform approvals pairing people keys activity usage send sessions backup migrate upgrade uninstall demo logs config completions --home --version --help" ;;
-                ' run') words="--help --log-level" ;;
+                ' run') words="--help --log-level --roles" ;;
                 ' chat') words="--help --message --session --json" ;;
                 ' status') words="--help --json" ;;
                 ' open') words="--help --end --json" ;;

@@ -43,6 +43,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at ""' -l version -d "print the 
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -l help -d "print what there is"
 complete -c hermes-gateway -n '__hermes_gateway_at " run"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " run"' -l log-level -x -a "debug info warning error" -d "the least that is said"
+complete -c hermes-gateway -n '__hermes_gateway_at " run"' -l roles -d "what it does, of ingress,lanes,hooks,web"
 complete -c hermes-gateway -n '__hermes_gateway_at " chat"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " chat"' -l message -d "say this one thing, print the reply, and leave"
 complete -c hermes-gateway -n '__hermes_gateway_at " chat"' -l session -d "the session to talk in"

@@ -86,8 +86,12 @@ class DurableDelivery:
         self.may_deliver = anyio.Event()
 
     def begin(self) -> None:
-        """Write what is owed, and bury what nobody takes, until the hooks end."""
+        """Write what is owed, until the hooks end."""
         self.services.tasks.start_soon(self._intake.run)
+
+    def deliver(self) -> None:
+        """Deliver what is owed, and bury what nobody takes, until the hooks end."""
+        self.may_deliver.set()
         self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:

@@ -111,10 +111,13 @@ class FolderHooks:
         sources: Sequence[Source],
         grant: RequestServer,
         check: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+        *,
+        is_told: bool = True,
     ) -> AsyncIterator[Self]:
         """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway.
 
-        Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail.
+        Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail. Unless
+        it `is_told` here, what durable ones are owed is written all the same, for another gateway to tell them.
         """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
@@ -130,10 +133,10 @@ class FolderHooks:
                 await self._set.begin()
                 if durable:
                     await durable.wait_until_standing()
-                    await durable.forget_gone_hooks(self._set.hooks)
                 await check()
-                if durable:
-                    durable.may_deliver.set()
+                if durable and is_told:
+                    await durable.forget_gone_hooks(self._set.hooks)
+                    durable.deliver()
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):

@@ -20,10 +20,18 @@ export async function show(_rest, asked) {
   const parts = status.parts.map(part => [named(part.name, part.state), part.state, part.detail ?? '', part.restarts || '', ago(part.since)])
   return el('div', {},
     panel('Networks', table(heads, rows, 'No network is connected: hermes-gateway setup NETWORK')),
+    ...drawNodes(status.nodes),
     drawSend(),
     ...drawWebhooks(status.webhooks),
     panel('Off', table([column('network'), column('why')], Object.entries(off), 'None.')),
     panel('Parts', table([column('part'), column('state'), column(''), number('restarts'), number('since')], parts, '')))
+}
+
+// The gateways that share the journal, this one first.
+function drawNodes(nodes) {
+  if (nodes.length < 2) return []
+  const rows = nodes.map(one => [one.name, ago(one.since), one.roles.join(', '), Object.keys(one.holds).sort().join(', ')])
+  return [panel('Nodes', table([column('node'), number('since'), column('roles'), column('it alone holds')], rows, ''))]
 }
 
 // Where other programs tell us something; `trouble` is why one cannot be called.

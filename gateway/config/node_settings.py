@@ -1,0 +1,61 @@
+"""The settings of this gateway among those that share a journal, and of the journal."""
+
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from msgspec import Meta, Struct
+
+from gateway.config.fields import describe
+from gateway.yaml_source import Duration, Size
+
+NodeRole: TypeAlias = Literal["ingress", "lanes", "hooks", "web"]
+
+NODE_ROLES: tuple[NodeRole, ...] = get_args(NodeRole)
+
+
+class NodeSettings(Struct, frozen=True, kw_only=True):
+    """This gateway among those that share a journal."""
+
+    name: Annotated[
+        str,
+        describe("its name, another one for each; by default the host's, and four letters made once for the home"),
+        Meta(pattern=r"^[A-Za-z0-9._-]{0,64}$"),
+    ] = ""
+    roles: Annotated[
+        tuple[NodeRole, ...],
+        describe(
+            "what it does of the work: `ingress` serves the chat networks, `lanes` runs the turns, `hooks` tells "
+            "durable hooks and calls those with a `schedule:`, `web` opens the port; what is left out is others' to do",
+            min_length=1,
+        ),
+    ] = NODE_ROLES
+
+
+class JournalSettings(Struct, frozen=True, kw_only=True):
+    """What is kept of conversations and deliveries."""
+
+    retention: Annotated[
+        Duration,
+        describe("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is"),
+    ] = 7_776_000.0
+    max_size: Annotated[
+        Size,
+        describe(
+            "near this size the conversations that were not used for longest are forgotten, none before a week; at it "
+            "no message is taken any more; 0: no limit"
+        ),
+    ] = 2_000_000_000
+    repeats: Annotated[
+        Duration,
+        describe(
+            "where NATS servers keep the journal, answered messages and sent replies stay so long, and what a network "
+            "sends again within that time is known; in the journal of a home it is 14 days",
+            ge=3600,
+        ),
+    ] = 172_800.0
+
+
+class BackupSettings(Struct, frozen=True, kw_only=True):
+    """Copies of the home that the gateway makes by itself, into `hermes-gateway/backups`; see docs/operating.md."""
+
+    every: Annotated[Duration, describe("how often, for instance `1d`; 0: never", ge=0)] = 0.0
+    keep: Annotated[int, describe("how many of them are kept; those that you make are no matter", ge=1, le=1000)] = 7
