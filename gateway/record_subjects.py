@@ -246,6 +246,11 @@ def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
     return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
 
 
+def hook_token_in(subject: str) -> str:
+    """Returns the token of the hook to which a dead letter with this subject was owed."""
+    return subject.split(".")[2]
+
+
 def day_subject_of(day: str) -> str:
     """Returns where the sums of a day stand."""
     return f"gw.usage.days.{day}"

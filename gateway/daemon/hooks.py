@@ -144,8 +144,9 @@ async def settle_letters(act: SettleLetter, hooks: FolderHooks, name: str, wante
         HookError: there is no such hook or letter, or it cannot be tried again.
     """
     letters = hooks.dead_letters
-    there = await letters.list(name)
-    if act is DeadLetters.retry or not there:
+    if act is DeadLetters.retry:  # those of another hook of this name, which is gone, are not for the one that is there
+        there = await letters.list_owed_to((await hooks.info(name)).stored_as)
+    elif not (there := await letters.list(name)):
         await hooks.info(name)
     numbers = [letter.number for letter in there if wanted in (None, letter.number)]
     if wanted is not None and not numbers:

@@ -70,7 +70,7 @@ class InstalledSource(HermesFolderSource):
         found = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
         entry = self.lock.get(name)
         packages = find_packages(self.path, entry) if entry else None
-        version = replace(found, packages=packages)
+        version = replace(found, packages=packages, stored_as=entry.stored_as if entry else "")
         if shadow := next((place / name for place in self.placed if (place / name).is_dir()), None):
             return replace(version, name=folder.name, state="disabled", reason=f"{shadow} stands in for it")
         return replace(version, name=name)

@@ -13,7 +13,7 @@ import pytest
 from gateway.installer.source import parse_source, remove_version
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
-from tests.installer.archives import GREET, put
+from tests.installer.archives import GREET, MANIFEST, put
 from tests.installer.signed import Signer
 
 pytestmark = pytest.mark.process
@@ -119,6 +119,44 @@ def test_what_was_installed_by_an_earlier_version_goes_on_with_what_it_has(
     assert (fire(gateway, other), kept in said) == ((1, "x"), True)
     gateway.cli("hooks", "remove", "greet")
     assert (install(gateway, one)[0], fire(gateway, "greet")) == ("greet", (3, "xxx"))
+
+
+OWED = """
+async def handle(event_type, context):
+    await context.gateway.store.set("n", 1)
+    raise ValueError
+"""
+
+
+@pytest.mark.row("T25")
+def test_what_a_hook_is_owed_none_of_its_name_from_elsewhere_gets(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """Gone for a week, it leaves nothing in the journal, however it calls there what it keeps."""
+    durable = {"HOOK.yaml": MANIFEST + "delivery: durable\n", "handler.py": OWED}
+    one, two = (str(put(tmp_path / name / "greet", durable)) for name in ("one", "two"))
+    gateway.script({"user": "x", "text": "y"})
+    gateway.start()
+
+    def owed() -> tuple[int, Any]:
+        found = gateway.call("hooks.info", {"name": "greet"})
+        return found["owed"], found["kept"]
+
+    install(gateway, one)
+    gateway.say("x")
+    gateway.until(lambda: owed() == (1, {"n": 1}))
+    gateway.cli("hooks", "remove", "greet")
+    install(gateway, two)
+    assert owed() == (0, {})
+    gateway.cli("hooks", "remove", "greet")
+    install(gateway, one)
+    assert owed() == (1, {"n": 1})
+    gateway.cli("hooks", "remove", "greet")
+    gateway.stop()
+    (gone,) = gateway.home.own_folder.rglob("gone-hooks.json")
+    a_week_ago = {token: since - 7 * 24 * 3600 for token, since in json.loads(gone.read_text()).items()}
+    gone.write_text(json.dumps(a_week_ago))
+    gateway.start()
+    install(gateway, one)
+    assert owed() == (0, {})
 
 
 @pytest.mark.row("T25")

@@ -13,7 +13,7 @@ from gateway.cron import parse_timetable
 from gateway.logs.text import to_json_text, to_one_line
 
 SHOWN_BELOW = ("traces", "given", "last_error", "findings", "kept", "hangs")  # shown below the rest
-SAID_ELSEWHERE = ("hermes",)  # `written for` says it, with the reason
+SAID_ELSEWHERE = ("hermes", "stored_as")  # `written for` says it, with the reason; `writes` names the folder
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

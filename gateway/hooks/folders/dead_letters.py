@@ -1,4 +1,5 @@
-"""What hooks have in the journal under their names: consumers, subjects, and the dead letters that nobody could take.
+"""What hooks have in the journal under the names of their stores: consumers, subjects, and the dead letters that nobody
+could take.
 
 A dead letter is an event that a durable hook could not be given, kept until it is tried again or thrown away.
 
@@ -8,7 +9,8 @@ part of it that is, and a mark made of the whole name, so that two folders never
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -33,14 +35,9 @@ def subject_token_of(folder: str) -> str:
     return f"{TOKEN_PREFIX}{legible}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}"
 
 
-def dead_letter_subject_of(folder: str, seq: int | None = None) -> str:
+def dead_letter_subject_of(store_name: str, seq: int | None = None) -> str:
     """Where this event is kept when the hook could not be given it; without a sequence, the pattern of all of them."""
-    return record_subjects.dead_letter_subject_of(subject_token_of(folder), seq)
-
-
-def retry_subject_of(folder: str) -> str:
-    """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
-    return record_subjects.retry_subject_of(subject_token_of(folder))
+    return record_subjects.dead_letter_subject_of(subject_token_of(store_name), seq)
 
 
 def can_be_durable(pattern: str) -> bool:
@@ -48,14 +45,14 @@ def can_be_durable(pattern: str) -> bool:
     return all(part == "*" or re.fullmatch(SEGMENT, part) for part in pattern.split(":"))
 
 
-def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
-    """Under which subjects this hook's consumer finds what the hook is owed."""
+def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """Under which subjects the consumer of this name finds what its hook is owed."""
     subjects = [
         of(pattern)
         for pattern in patterns
         for of in (record_subjects.event_subject_of, record_subjects.owed_event_pattern_of)
     ]
-    return (*dict.fromkeys(subjects), retry_subject_of(folder))
+    return (*dict.fromkeys(subjects), record_subjects.retry_subject_of(token))
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
@@ -91,9 +88,19 @@ class DeadLetters:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def list(self, hook: str = "") -> list[DeadLetter]:
-        """The oldest first; of one hook, or of all."""
-        return [_dead_letter_from(record, dead) async for record, dead in self._all(hook)]
+    async def list(self, hook: str = "") -> Sequence[DeadLetter]:
+        """The oldest first; of the hooks of one name, also of those that are gone, or of all."""
+        what = f"{LETTER_PREFIX}{hook}"
+        return [_dead_letter_from(record, dead) async for record, dead in self._all() if not hook or dead.what == what]
+
+    async def list_owed_to(self, store_name: str) -> Sequence[DeadLetter]:
+        """Those of the one hook that keeps what it keeps under this name."""
+        found = self._all(dead_letter_subject_of(store_name))
+        return [_dead_letter_from(record, dead) async for record, dead in found]
+
+    async def count(self) -> Counter[str]:
+        """How many there are, by the tokens of the hooks that were owed them."""
+        return Counter([record_subjects.hook_token_in(record.subject) async for record, _ in self._all()])
 
     async def retry(self, number: int) -> None:
         """Deliver it again, with all repetitions. Raises HookError when there is none of this number."""
@@ -106,8 +113,8 @@ class DeadLetters:
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
-        hook = dead.what.removeprefix(LETTER_PREFIX)
-        put = NewRecord(retry_subject_of(hook), records.encode(again), f"redo:{number}")
+        subject = record_subjects.retry_subject_of(record_subjects.hook_token_in(record.subject))
+        put = NewRecord(subject, records.encode(again), f"redo:{number}")
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
         await self._engine.purge(record.subject)
@@ -124,8 +131,9 @@ class DeadLetters:
             break
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
-    async def _all(self, hook: str = "", after: int = 0) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        pattern = dead_letter_subject_of(hook) if hook else record_subjects.DEAD_SUBJECTS
+    async def _all(
+        self, pattern: str = record_subjects.DEAD_SUBJECTS, after: int = 0
+    ) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
         while page := await records.read_readable(self._engine, pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)

@@ -109,7 +109,7 @@ class DurableDelivery:
 
     def expect(self, consumer: "DurableConsumer") -> None:
         """This hook will be owed events, once its consumer stands."""
-        self._hooks[subject_token_of(consumer.hook)] = consumer.hook
+        self._hooks[consumer.token] = consumer.hook
         self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
 
     def add(self, consumer: "DurableConsumer") -> None:
@@ -119,7 +119,7 @@ class DurableDelivery:
         self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
         self._subscribe()
-        if self._gone.pop(subject_token_of(consumer.hook), None):
+        if self._gone.pop(consumer.token, None):
             self._write_gone()
 
     def keeps_for(self, hook: str) -> bool:
@@ -131,16 +131,19 @@ class DurableDelivery:
         if self._owed.pop(hook, None):
             self._subscribe()
 
-    async def note_gone(self, hook: str) -> None:
+    async def note_gone(self, store_name: str) -> None:
         """Its folder went while the gateway runs: from now on it counts as gone."""
-        token = subject_token_of(hook)
+        token = subject_token_of(store_name)
         if token in await self.engine.consumers():
             self._gone.setdefault(token, self.engine.clock.stamp())
             self._write_gone()
 
     async def forget_gone_hooks(self, present: Iterable[str]) -> None:
-        """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds."""
-        now, tokens = self.engine.clock.latest(), {subject_token_of(name) for name in present}
+        """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds.
+
+        `present`: under which names lies what they keep.
+        """
+        now, tokens = self.engine.clock.latest(), {subject_token_of(store_name) for store_name in present}
         nothing: dict[str, float] = {}  # what cannot be read counts from now on
         known = await anyio.to_thread.run_sync(read_json, self._gone_file, dict[str, float], nothing)
         hooks = [token for token in await self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
@@ -196,16 +199,20 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """Delivers to one hook what it is owed, as this manifest says. `deliver` calls it, and raises HookFailed."""
+    """Delivers to one hook what it is owed, as this manifest says. `deliver` calls it, and raises HookFailed.
 
-    def __init__(self, manifest: Manifest, shared: DurableDelivery, breaker: Breaker, deliver: DeliverCall) -> None:
-        self.terms = (manifest.events, manifest.intercepts, manifest.when, manifest.max)
-        self.hook = manifest.folder
+    `token`: by which the journal knows it. Another hook of its name, from elsewhere, has another one.
+    """
+
+    def __init__(
+        self, manifest: Manifest, token: str, shared: DurableDelivery, breaker: Breaker, deliver: DeliverCall
+    ) -> None:
+        self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max)
+        self.hook, self.token = manifest.folder, token
         self.names = manifest.events
         self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
         self.scope = anyio.CancelScope()
-        filters = build_filters(self.hook, self.names)
-        self._spec = ConsumerSpec(subject_token_of(self.hook), filters, ACK_WAIT, new_only=True)
+        self._spec = ConsumerSpec(token, build_filters(token, self.names), ACK_WAIT, new_only=True)
         self._at_once = manifest.max
         self._observes = EventSelector(manifest.events)
         self._intercepts = EventSelector(manifest.intercepts)
@@ -307,10 +314,10 @@ class DurableConsumer:
 
     async def _bury(self, delivery: Delivery, reason: str) -> None:
         """Make a dead letter of it."""
-        token, said = subject_token_of(self.hook), self._shared.services.redact(reason)[:2000]
+        said = self._shared.services.redact(reason)[:2000]
         try:
             await self._shared.engine.append(
-                make_dead_letter_put(token, self.hook, delivery.record, said, delivery.attempt)
+                make_dead_letter_put(self.token, self.hook, delivery.record, said, delivery.attempt)
             )
         except Duplicate:
             pass  # written before a crash that came before the acknowledgement
@@ -329,17 +336,19 @@ class DurableQueue:
 
     def __init__(self, name: str, shared: DurableDelivery | None, breaker: Breaker, deliver: DeliverCall) -> None:
         self._name = name
+        self._token = subject_token_of(name)
         self._shared = shared
         self._breaker = breaker
         self._deliver = deliver
         self._consumer: DurableConsumer | None = None
 
-    def follow(self, manifest: Manifest) -> bool:
+    def follow(self, manifest: Manifest, store_name: str) -> bool:
         """Keep and deliver events as this manifest says. Returns False when it says that the hook is not durable."""
+        self._token = subject_token_of(store_name)
         if manifest.delivery != "durable" or not self._shared:
             self.end()
             return False
-        consumer = DurableConsumer(manifest, self._shared, self._breaker, self._deliver)
+        consumer = DurableConsumer(manifest, self._token, self._shared, self._breaker, self._deliver)
         if self._consumer is None or self._consumer.terms != consumer.terms:
             self.rest()
             self._consumer = consumer
@@ -354,7 +363,7 @@ class DurableQueue:
 
     async def depth(self) -> int:
         """How many events the journal still holds for it."""
-        return await self._shared.engine.depth(subject_token_of(self._name)) if self._shared else 0
+        return await self._shared.engine.depth(self._token) if self._shared else 0
 
     def rest(self) -> None:
         """Deliver nothing for now; what happens is still kept for the hook."""

@@ -25,7 +25,7 @@ from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
 from gateway.histogram import Histogram
-from gateway.hooks.folders.dead_letters import DeadLetters
+from gateway.hooks.folders.dead_letters import DeadLetters, subject_token_of
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
@@ -135,7 +135,7 @@ class FolderHooks:
                     await durable.wait_until_standing()
                 await check()
                 if durable and is_told:
-                    await durable.forget_gone_hooks(self._set.hooks)
+                    await durable.forget_gone_hooks(hook.store_name for hook in self._set.hooks.values())
                     durable.deliver()
                 yield self
             finally:
@@ -200,27 +200,27 @@ class FolderHooks:
         """How each fares, by name, without its memory: `add_memory`."""
         dead = Counter[str]()
         with suppress(EngineError):  # of a journal that is ill: all else can be told
-            dead.update(letter.hook for letter in (await self._letters.list() if self._letters else ()))
+            dead = await self._letters.count() if self._letters else dead
         called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.hooks), []
-        for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
-            found.append(await _status_of(hook, dead[name], called, offered))
+        for _, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
+            found.append(await _status_of(hook, dead[subject_token_of(hook.store_name)], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
 
     async def info(self, name: str) -> HookInfo:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
-        dead = len(await self._letters.list(hook.name)) if self._letters else 0
+        dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         found = await _status_of(hook, dead, group_by_label(self._set.hooks), group_by_content(self._set.hooks))
         (weighed,) = await add_memory([found])
-        return HookInfo(**msgspec.structs.asdict(weighed), given=tuple(hook.calls.record.given))
+        given = tuple(hook.calls.record.given)
+        return HookInfo(**msgspec.structs.asdict(weighed), stored_as=hook.store_name, given=given)
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        hook, ask = self._hook(name), self._services.serve_request
-        name = hook.latest.store_name if hook.latest else hook.name
+        store, ask = self._hook(name).store_name, self._services.serve_request
         return {
-            key: await ask(name, "store.get", {"key": key}, "") for key in await ask(name, "store.keys", {}, "") or ()
+            key: await ask(store, "store.get", {"key": key}, "") for key in await ask(store, "store.keys", {}, "") or ()
         }
 
     def find_by_process(self, pids: Collection[int]) -> HookVersion | None:

@@ -152,7 +152,7 @@ class FolderSet:
                 log.info("%s is gone", name)
                 await hook.end()
                 if self._durable:
-                    await self._durable.note_gone(name)
+                    await self._durable.note_gone(hook.store_name)
             return
         hook = self._hook(name)
         up = {each.name for each in self.hooks.values() if each.is_up}

@@ -185,6 +185,11 @@ class FolderHook:
         return self.latest.called if self.latest else self.name
 
     @property
+    def store_name(self) -> str:
+        """Under which name lies what it keeps, and what it is owed."""
+        return self.latest.store_name if self.latest else self.name
+
+    @property
     def waits(self) -> bool:
         """Whether it is known, and was not needed yet."""
         return self.process.state == "registered" and self.current is not None
@@ -331,7 +336,7 @@ class FolderHook:
         assert version.manifest
         self.current = version
         self.calls.use(version)
-        self.subscription.update(version.manifest, self.queue.follow(version.manifest))
+        self.subscription.update(version.manifest, self.queue.follow(version.manifest, version.store_name))
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version
@@ -346,7 +351,7 @@ class FolderHook:
             self.queue.end()
         else:
             if version.manifest:  # broken from the start on, it is owed what happens all the same
-                self.queue.follow(version.manifest)
+                self.queue.follow(version.manifest, version.store_name)
             self.queue.rest()
         if state != "disabled":
             log.warning("%s is %s: %s", self.name, state, reason, extra={"hook": self.name})

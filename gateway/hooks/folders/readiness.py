@@ -38,8 +38,10 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         return version
     written = version.manifest  # what the owner's settings add was agreed to by who wrote them
     version = _apply_settings(version, services)
+    installed, doubt = _find_installed(version, services)
+    version = replace(version, stored_as=installed.stored_as if installed else version.stored_as)
     if off := why_not_enabled(version, services.settings, switches):
-        return replace(version, state="disabled", reason=off, denied=None, stored_as=_find_store(version, services))
+        return replace(version, state="disabled", reason=off, denied=None)
     if version.manifest is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
     manifest = version.manifest
@@ -50,14 +52,11 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         *check_filter(version, services.environment.known_values),
     )
     version = replace(version, findings=(*version.findings, *findings))
-    try:
-        installed = services.lock.find(version.path, version.bare_name)
-    except HookError as error:
-        return replace(version, state="broken", reason=str(error))
+    if doubt:
+        return replace(version, state="broken", reason=doubt)
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     try:
         if installed:
-            version = replace(version, stored_as=installed.stored_as)
             version = replace(version, pinned=find_trust_digest(version, installed.digest))
             if changed := _find_change(version, installed):
                 return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
@@ -77,13 +76,12 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     return replace(version, state=state, reason=reason, denied=denied)
 
 
-def _find_store(version: HookVersion, services: HookServices) -> str:
-    """Under which name lies what an installed one keeps, as far as is known."""
+def _find_installed(version: HookVersion, services: HookServices) -> tuple[InstalledHook | None, str]:
+    """What was agreed to when it was installed, where it was; or why nobody knows."""
     try:
-        installed = services.lock.find(version.path, version.bare_name)
-    except HookError:
-        return ""
-    return installed.stored_as if installed else ""
+        return services.lock.find(version.path, version.bare_name), ""
+    except HookError as error:
+        return None, str(error)
 
 
 def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion:

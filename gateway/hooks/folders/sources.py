@@ -77,7 +77,7 @@ class HookVersion:
 
     @property
     def store_name(self) -> str:
-        """Under which name lies what it keeps: that of an installed one tells where it came from, too."""
+        """Under which name lies what it keeps and is owed: that of an installed one tells where it came from, too."""
         return self.stored_as or self.name
 
     @property

@@ -135,8 +135,9 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookInfo(HookStatus, frozen=True, kw_only=True):
-    """What `hooks info` shows besides: what its last calls were given."""
+    """What `hooks info` shows besides: under which name lies what it keeps, and what its last calls were given."""
 
+    stored_as: str = ""
     given: tuple[CallEvent, ...] = ()
 
 
