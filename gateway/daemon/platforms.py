@@ -43,7 +43,8 @@ class PlatformPart:
         self.home_channel = served.settings.home_channel
         self._served = served
         self._place = place
-        self._context = context.bind(served.name, partial(nodes.certain_for, self.key))
+        self.presence.certain_for = partial(nodes.certain_for, self.key)
+        self._context = context.bind(served.name)
 
     @property
     def state(self) -> str:

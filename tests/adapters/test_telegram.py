@@ -7,13 +7,19 @@ from pathlib import Path
 import anyio
 import pytest
 from aiohttp import web
+from telegram.error import NetworkError
 
+from gateway.adapters.telegram.connection import make_bot
 from gateway.adapters.telegram.format import render_messages
+from gateway.adapters.telegram.settings import TelegramSettings
+from gateway.adapters.telegram.transport import NO_PREVIEW
+from gateway.config.fields import Secret
+from gateway.errors import AdapterError
 from gateway.message_parts import Location
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_groups import remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
-from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
+from tests.adapters.telegram_wire import BOT, TOKEN, Refused, TelegramWire, chat_of, user
 from tests.spine import until
 
 
@@ -37,6 +43,24 @@ async def test_a_second_reader_is_told_in_words(wire: TelegramWire, house: House
     assert "somebody else reads this bot's messages" in told["reason"]
     await house.is_up()
     await house.shows("I heard you.")
+
+
+async def test_no_call_goes_out_that_is_for_another_gateway_to_make(wire: TelegramWire) -> None:
+    """As late as can be: when the connection stands."""
+    others = list[str]()
+
+    def check_right() -> None:
+        if others:
+            raise AdapterError("another gateway may serve telegram by now")
+
+    async with make_bot(TelegramSettings(token=Secret(TOKEN), base_url=wire.url), check_right) as bot:
+        await bot.send_message(int(ANN), "one", link_preview_options=NO_PREVIEW)
+        others.append("other")
+        for call in (bot.send_message(int(ANN), "two", link_preview_options=NO_PREVIEW), bot.get_updates()):
+            with pytest.raises(NetworkError, match="another gateway may serve telegram by now"):
+                await call
+    assert [one.text for one in wire.shown] == ["one"]
+    assert not wire.asked("getUpdates")
 
 
 async def test_a_webhook_is_told_in_words(wire: TelegramWire, house: House) -> None:

@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 TAKE_OVER = 12.0
 BUSY_SECONDS = 8.0  # that this machine may do something else
-SCRIPT = ({"user": "", "text": "I heard you."},) * 100
+PIECES = [f"piece {number} " + "x" * 3980 for number in range(9)]
+SCRIPT = ({"user": "long", "text": "\n\n".join(PIECES)}, *({"user": "", "text": "I heard you."},) * 100)
+SETTINGS = "platforms: {telegram: {streaming: off, max_parts: 20}}\n"
 PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
 
 
@@ -35,7 +37,7 @@ class SharedBot:
         for name in ("one", "other"):
             gateway = self.gateways[name] = GatewayProcess(folder / name / "home")
             gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
-            gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n")
+            gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n{SETTINGS}")
         self.url = url
 
     def begin(self, name: str) -> subprocess.Popen[str]:
@@ -101,6 +103,22 @@ async def test_another_gateway_reads_on_and_never_two_at_a_time(bot: SharedBot, 
     await bot.asks("and now?")
     assert bot.wire.overlaps == 0
     assert [one.text for one in bot.wire.shown] == ["I heard you."] * 3
+
+
+async def test_what_was_about_to_be_sent_is_not_sent_by_one_who_stood_still(bot: SharedBot) -> None:
+    """Telegram takes five messages at once and then one a second: there the gateway waits, right before it sends."""
+    process = bot.gateways["one"].process
+    assert process
+    await bot.wire.write("long")
+    await until(lambda: len(bot.wire.shown) == 6, "five pieces", 20)
+    await anyio.sleep(0.3)
+    process.send_signal(signal.SIGSTOP)
+    said = ["I heard you.", *PIECES]
+    await until(lambda: [one.text for one in bot.wire.shown] == said, "all of it, by the other", 60)
+    process.send_signal(signal.SIGCONT)
+    await bot.stands_by("one", "other")
+    await bot.asks("and now?")
+    assert [one.text for one in bot.wire.shown] == [*said, "I heard you."]
 
 
 async def test_what_is_to_be_done_with_a_bot_is_done_where_it_is_served(bot: SharedBot) -> None:

@@ -22,7 +22,7 @@ from gateway.adapters.shared.unreadable import format_unreadable, write_unreadab
 from gateway.commands import CommandChoice
 from gateway.dispatcher import CompleteMessage, DispatcherContext, open_page_by_button, suggest_names
 from gateway.engine import NewRecord
-from gateway.errors import GatewayError, describe_error
+from gateway.errors import AdapterError, GatewayError, describe_error
 from gateway.hooks import HookRegistry
 from gateway.message_pieces import MessageName
 from gateway.messages import Address, Message, Receipt, name_of_account
@@ -76,14 +76,11 @@ class AdapterContext:
     routes: NetworkRoutes
     delete: DeleteMessage
     served_as: str = ""  # the name of the bot that is served: `telegram`, or `telegram:work`
-    certain_for: Callable[[], float] = lambda: math.inf
-    """The seconds from now in which no other gateway can serve the bot: so long may last what goes on at the network's
-    end though this gateway stands still, such as a poll that waits."""
 
-    def bind(self, served_as: str, certain_for: Callable[[], float]) -> "AdapterContext":
+    def bind(self, served_as: str) -> "AdapterContext":
         """The same for one bot: what it receives bears the name of its account."""
         receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
-        return replace(self, receive=receive, served_as=served_as, certain_for=certain_for)
+        return replace(self, receive=receive, served_as=served_as)
 
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
@@ -155,6 +152,18 @@ class Presence:
         self._complaints: tuple[str, ...] = ()
         self._lacks: tuple[str, ...] = ()
         self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
+        self.certain_for: Callable[[], float] = lambda: math.inf
+        """The seconds from now in which no other gateway can serve the bot: so long may last what goes on at the
+        network's end though this gateway stands still, such as a poll that waits."""
+
+    def check_right(self) -> None:
+        """Asked right before a call to the network: this gateway may have stood still since it began what it does.
+
+        Raises:
+            AdapterError: another gateway may serve the bot by now, and do the same.
+        """
+        if self.certain_for() <= 0:
+            raise AdapterError(f"another gateway may serve {self.name} by now; what is owed is left to it")
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""

@@ -161,7 +161,12 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Around a call: what goes wrong is told in our words, and what does not proves the network."""
+        """Around a call: what goes wrong is told in our words, and what does not proves the network.
+
+        Raises:
+            AdapterError: it went wrong, or another gateway may serve the bot by now, and make the call.
+        """
+        self._presence.check_right()
         with self._errors.translated():
             yield
         self._presence.sent()

@@ -51,7 +51,7 @@ class TelegramAdapter:
         Raises:
             AdapterError: Telegram cannot be used now; the message says why, and what helps.
         """
-        bot = make_bot(self._settings)
+        bot = make_bot(self._settings, presence.check_right)
         button = PageButtonRoute(self._context, self._settings.token.reveal())
         try:
             with ERRORS.translated(), self._context.routes.serving(page_route_of(self._context.served_as), button):

@@ -4,9 +4,12 @@ Neither the token nor an address that holds it gets into a word of ours.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
+from httpx import Request
 from telegram import Bot
 from telegram.error import (
     BadRequest,
@@ -35,8 +38,8 @@ CONNECT = 10.0
 CALLS = 32  # at a time
 
 
-def make_bot(settings: TelegramSettings) -> Bot:
-    """A bot that is not connected yet."""
+def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambda: None) -> Bot:
+    """A bot that is not connected yet. `check_right` fails where its calls are not to be sent any more."""
     # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
     # The library would build all updates of a poll, or none; so it is asked for what Telegram said, and warns of that.
@@ -44,13 +47,28 @@ def make_bot(settings: TelegramSettings) -> Bot:
     server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
     proxy = settings.proxy.reveal() or None
+    how: dict[str, Any] = {"connect_timeout": CONNECT, "pool_timeout": WAIT, "read_timeout": WAIT, "proxy": proxy}
+    how["httpx_kwargs"] = {"event_hooks": {"request": [partial(check_request, check_right)]}}
     return Bot(
         settings.token.reveal(),
         base_url=f"{server}/bot",
         base_file_url=f"{files}/bot",
-        request=AnsweredRequest(CALLS, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
-        get_updates_request=HTTPXRequest(1, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
+        request=AnsweredRequest(CALLS, **how),
+        get_updates_request=HTTPXRequest(1, **how),
     )
+
+
+async def check_request(check_right: Callable[[], None], request: Request) -> None:
+    """At the last moment: it may have taken long to connect."""
+
+    async def check(event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_headers.started"):
+            try:
+                check_right()
+            except AdapterError as error:
+                raise NetworkError(str(error)) from None
+
+    request.extensions["trace"] = check
 
 
 def as_adapter_error(error: TelegramError) -> AdapterError:

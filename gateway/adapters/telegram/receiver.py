@@ -97,7 +97,7 @@ class TelegramReceiver:
         async with anyio.create_task_group() as tasks:
             while True:
                 begun = time.monotonic()
-                if await self._read(int(min(POLL, self._context.certain_for())), tasks):
+                if await self._read(int(min(POLL, self._presence.certain_for())), tasks):
                     continue
                 if self._under_way:
                     await self._wait_for_one()
