@@ -20,11 +20,13 @@ from gateway.backup.shared_journal import JournalServers, create_shared_backup, 
 from gateway.cli.output import format_ago, print_note, show_progress, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
+from gateway.daemon.home_lock import reserve_home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
 from gateway.errors import EngineError, ExitCode
 from gateway.yaml_source.units import format_count
 
 JOURNAL_ENDING = ".db"
+PATIENCE = 1.0  # seconds for a gateway that ends just now
 MIGRATE = "hermes-gateway migrate --to nats"
 Done: TypeAlias = tuple[dict[str, object], str, tuple[str, ...]]
 EMPTY = JournalContents(0, 0, None, 0)
@@ -140,7 +142,9 @@ def restore(args: argparse.Namespace, home: Home) -> Done:
             print_note(note)
         text = f"{home.journal} is now what {path} holds" + (f"; the old one is {old}" if old else "")
         return {"journal": str(home.journal), "replaced": str(old) if old else None}, text, ()
-    with show_progress(f"checking {path}"):
+    home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # A gateway whose journal NATS servers keep holds nothing else of what is put back.
+    with reserve_home(home.lock, PATIENCE), show_progress(f"checking {path}"):
         done = restore_archive(path, home, replace=args.replace)
     for note in list_notes(done.archive, home):
         print_note(note)

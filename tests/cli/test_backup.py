@@ -9,6 +9,7 @@ import pytest
 
 from gateway.backup.archive_reader import read_archive
 from gateway.backup.restore_plan import write_plan
+from gateway.daemon.home_lock import reserve_home
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -51,6 +52,14 @@ def test_restore_waits_for_the_end_of_the_gateway(gateway: GatewayProcess, tmp_p
     gateway.cli("backup", "create", str(tmp_path / "copy.db"))
     refused = gateway.cli("backup", "restore", str(tmp_path / "copy.db"))
     assert (refused.returncode, "is in use by process" in refused.stderr) == (1, True)
+    whole = str(tmp_path / "home.tar.gz")
+    gateway.cli("backup", "create", whole)
+    gateway.stop()
+    with reserve_home(gateway.home.lock, 0):  # all that a gateway holds whose journal NATS servers keep
+        refused = gateway.cli("backup", "restore", whole, "--replace")
+    assert (refused.returncode, "another gateway serves this home" in refused.stderr) == (1, True), refused.stderr
+    assert not gateway.home.replaced.exists()
+    assert gateway.cli("backup", "restore", whole, "--replace").returncode == 0
 
 
 def test_after_a_restore_all_is_as_it_was_and_can_be_searched(gateway: GatewayProcess, tmp_path: Path) -> None:
