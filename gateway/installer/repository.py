@@ -23,6 +23,8 @@ PATIENCE = 300.0  # seconds that one call of git may take
 MAX_FETCHED = 512 << 20  # bytes of a file that git writes: a server may send without end
 TOO_LARGE = "File too large"  # as git says it
 NO_FOLDER = "not a valid object name"  # likewise
+MAX_ENTRIES = 50_000  # of a tree: git has all of it in memory before it gives the first file
+CHUNK = 1 << 16
 BLOCK = 512  # bytes, in which the shell counts them
 WANTED = "refs/hermes/wanted"
 PUBLIC_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -122,11 +124,9 @@ def extract_commit(
         HookError: it has no such folder or file, or holds what no hook needs.
     """
     tree = f"{commit}:{subfolder}" if subfolder else commit
-    words = ["git", *QUIET, "archive", "--format=tar", tree, *([f":(literal){name}"] if name else [])]
-    # The commit says which files go through which filter, and whoever is here may have filters that know secrets.
-    around = {"PATH": environ.get("PATH", os.defpath), "HOME": str(work), "GIT_DIR": str(work), **PRIVATE}
-    around |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
-    with subprocess.Popen(words, cwd=work, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as git:
+    _check_size(tree, work, environ)
+    words = ["archive", "--format=tar", tree, *([f":(literal){name}"] if name else [])]
+    with _start_reader(words, work, environ) as git:
         assert git.stdout
         assert git.stderr
         try:
@@ -142,6 +142,28 @@ def extract_commit(
         git.stdout.read()
     if git.returncode:
         raise HookError(f"git could not give the files of {to_one_line(subfolder or commit)}")
+
+
+def _check_size(tree: str, work: Path, environ: Mapping[str, str]) -> None:
+    """HookError: it has more than git can hold; a few folders that hold each other have without end."""
+    left = MAX_ENTRIES
+    with _start_reader(["ls-tree", "-r", "-z", "--name-only", tree], work, environ) as git:
+        assert git.stdout
+        while data := git.stdout.read(CHUNK):
+            left -= data.count(b"\0")
+            if left < 0:
+                git.kill()
+                raise HookError(f"{to_one_line(tree)} holds more than {MAX_ENTRIES} files")
+
+
+def _start_reader(words: Sequence[str], work: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """git, which reads what is here already."""
+    # The commit says which files go through which filter, and whoever is here may have filters that know secrets.
+    around = {"PATH": environ.get("PATH", os.defpath), "HOME": str(work), "GIT_DIR": str(work), **PRIVATE}
+    around |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+    return subprocess.Popen(
+        ["git", *QUIET, *words], cwd=work, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def _run(
