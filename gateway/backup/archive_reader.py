@@ -21,7 +21,7 @@ from gateway.logs.text import to_one_line
 
 CHUNK = 1 << 20
 MAX_FILES = 500_000
-MAX_HEADER = 1 << 20  # of what stands between the files: long names, times
+MAX_HEADER = 1 << 14  # of what stands between the files: long names, times. Python before 3.11.10 takes long over them
 MAX_MANIFEST = 512 << 20
 SPARE_ROOM = 64 << 20  # bytes of the disk that are left to others
 KNOWN_FORMAT = 1

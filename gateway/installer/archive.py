@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 from gateway.errors import HookError
 from gateway.logs.text import to_one_line
@@ -23,6 +23,7 @@ from gateway.logs.text import to_one_line
 MAX_BYTES = 64 << 20
 MAX_FILES = 5_000
 MAX_NAME, MAX_DEPTH = 200, 20
+MAX_HEADER, MAX_HEADERS = 1 << 13, 2 << 20  # bytes between the files: long names, times; of one, and of all
 CHUNK = 1 << 16
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
@@ -57,6 +58,26 @@ class CappedReader(BufferedIOBase):
         if self._left < 0:
             raise HookError(f"the archive holds more than {MAX_BYTES >> 20} MB")
         return data
+
+
+def make_header_type() -> type[tarfile.TarInfo]:
+    """What stands before the files of one archive, up to a limit: Python before 3.11.10 looks through a long one for
+    days.
+    """
+    left = MAX_HEADERS
+
+    class CappedHeader(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            nonlocal left
+            found = super().frombuf(buf, encoding, errors)
+            if found.type not in tarfile.REGULAR_TYPES:
+                left -= found.size
+                if found.size > MAX_HEADER or left < 0:
+                    raise HookError("the archive has names, or other words about its files, without end")
+            return found
+
+    return CappedHeader
 
 
 def is_archive(name: str) -> bool:
@@ -111,7 +132,7 @@ def extract_stream(stream: Readable, into: Path) -> None:
     """The same of a tar that comes as a stream; its names and headers count too."""
     try:
         bounded: Any = CappedReader(stream, MAX_BYTES + MAX_FILES * 4096)
-        with tarfile.open(fileobj=bounded, mode="r|") as packed:
+        with tarfile.open(fileobj=bounded, mode="r|", tarinfo=make_header_type()) as packed:
             _write(_list_tar(packed), into)
         while bounded.read(CHUNK):  # behind the last file comes what shows that all of it is as it was packed
             pass
