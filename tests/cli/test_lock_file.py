@@ -97,6 +97,7 @@ def test_a_sync_that_is_killed_has_installed_all_or_nothing(gateway: GatewayProc
     assert seen[-1] == (whole, True)
     assert {len(names) for names, _ in seen} == {0, 3}
     assert len(seen) > 7
+    assert [*gateway.home.own_folder.glob(".hooks.lock.*")] == []
 
 
 @pytest.mark.row("T25")

@@ -109,6 +109,12 @@ def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
         return otherwise
 
 
+def remove_unfinished(path: Path) -> None:
+    """What is left of new files of this name whose writers were killed. Nobody else may be writing it."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink(missing_ok=True)
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Either the old file stands there afterwards or the new one, whole and on the disk; for its owner's eyes alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
