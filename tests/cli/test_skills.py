@@ -232,8 +232,10 @@ def test_a_hook_and_a_skill_s_hook_of_one_name_are_told_before_a_yes(gateway: Ga
     gateway.cli("skills", "install", str(coffee), "--yes")
     told = gateway.cli("hooks", "install", str(coffee / "hooks" / "loud"), "--yes")
     assert "! it stands in for the hook of this name that the skill coffee brings: " in told.stdout
+    listed = gateway.cli("skills", "list").stderr
     gateway.cli("skills", "remove", "coffee")
     there = gateway.home.own_folder / json.loads(gateway.home.hooks_lock.read_text())["hooks"]["loud"]["path"]
+    assert f"the hook loud of the skill coffee does not run: {there} stands in for it" in listed
     told = gateway.cli("skills", "install", str(coffee))
     assert f"! its hook loud does not run: {there} stands in for it" in told.stdout
 

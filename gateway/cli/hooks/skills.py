@@ -35,7 +35,7 @@ from gateway.cli.hooks.options import (
 from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import call_gateway
-from gateway.daemon.installed_skills import find_installed_skills, find_other
+from gateway.daemon.installed_skills import find_installed_skills, find_other, list_unused_hooks
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
 from gateway.hooks.folders.trusted_copy import has_digest
@@ -170,13 +170,14 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
     placed, wrong = find_skills([home.skills])
     installed, left_out = find_installed_skills(home, placed)
     known = read_installed_skills(home)
+    findings = (*wrong, *left_out, *list_unused_hooks((*placed, *installed), list_places(home)))
     found = [
         {"name": one.name, "version": one.version, "description": one.description, "folder": str(one.folder)}
         for one in sorted((*placed, *installed), key=lambda one: one.name)
     ]
     if args.json:
         said = [{**one, "source": known[one["name"]].source if one["name"] in known else None} for one in found]
-        show_json({"skills": said, "findings": [str(one) for one in (*wrong, *left_out)]})
+        show_json({"skills": said, "findings": [*map(str, findings)]})
         return
     for one in found:
         print_data(to_one_line(f"{one['name']} {one['version']}".strip()), "", "bold")
@@ -185,7 +186,7 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
     show_faults(home)
     if not found:
         print_note("there are no skills; look for some: hermes-gateway skills search")
-    for finding in (*wrong, *left_out):
+    for finding in findings:
         print_note(f"! {finding}")
 
 
