@@ -10,6 +10,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -66,7 +67,10 @@ def assert_everything_is_explained(parser: argparse.ArgumentParser) -> None:
 
 
 def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also before it is built: what is installed here may be of a version before."""
     assert main(["--version"]) == 0
+    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    assert __version__ == built
     assert capsys.readouterr().out == f"hermes-gateway {importlib.metadata.version('hermes-gateway')}\n"
 
 
