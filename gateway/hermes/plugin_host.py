@@ -89,8 +89,8 @@ class Plugins:
                 offers = await self._offering.wait_until_up(hook.name, START_PATIENCE)
             except HookError as error:
                 what = f"the plugin {hook.called} takes the place of {tool.name} and is not up: {error}"
-                helps = f"hermes-gateway hooks info {hook.called} shows more, and hermes-gateway hooks disable"
-                raise AgentError(f"{what}\n{helps} {hook.called} goes on without it") from None
+                helps = f"to see more: hermes-gateway hooks info {hook.called}; to go on without it"
+                raise AgentError(f"{what}\n{helps}: hermes-gateway hooks disable {hook.called}") from None
             other = next((one for one in offers.tools if one.override and is_same_tool(tool.name, one.name)), None)
             if other is None:
                 return await tool.call(args, context)

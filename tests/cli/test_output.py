@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from gateway.cli.output import apply_style, show_fields, show_json, show_table
+from gateway.cli.table import fold_block
+from gateway.hooks.folders.calls import describe_help
 
 WHY = "it is as it is, and why nobody knows"
 TABLE = f"from gateway.cli.output import show_table; show_table(['name', 'what'], [['a', '{WHY} {WHY}']])"
@@ -219,6 +221,13 @@ def test_words_are_whole_on_a_terminal(call: str) -> None:
     assert " ".join(map(str.strip, lines)).count(SENTENCES[:58]) == 1
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert SENTENCES[:58] in f"{piped.stdout}{piped.stderr}"
+
+
+def test_what_helps_against_a_failing_hook_is_read_and_copied_on_80_columns() -> None:
+    lines = fold_block(describe_help("greet"), 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    for verb in ("info", "disable"):
+        assert any(f"hermes-gateway hooks {verb} greet" in line for line in lines)
 
 
 def test_what_is_copied_stays_in_one_line() -> None:

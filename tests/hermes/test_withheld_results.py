@@ -112,7 +112,7 @@ def test_what_it_could_not_look_at_is_withheld(gateway: GatewayProcess, name: st
     left = last_result(gateway, name)
     assert KEY not in left
     assert left.startswith(f"This call was made; what it gave is withheld. plugin:{name} guards this and failed")
-    assert f"hermes-gateway hooks info {name} shows more" in left
+    assert f"to see more: hermes-gateway hooks info {name}" in left
     assert f"hooks.{name}.on_error: skip in config.yaml" in left
     gateway.until(lambda: "tool:after was denied" in told_of(gateway, name))  # once it runs again
 

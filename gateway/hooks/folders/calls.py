@@ -26,7 +26,7 @@ log = logging.getLogger("gateway.hooks")
 def describe_help(name: str) -> str:
     """What helps when this hook denies because it fails."""
     return (
-        f"hermes-gateway hooks info {name} shows more, and hermes-gateway hooks disable {name} goes on without it; "
+        f"to see more: hermes-gateway hooks info {name}; to go on without it: hermes-gateway hooks disable {name}; "
         f"with hooks.{name}.on_error: skip in config.yaml its failures stop nothing"
     )
 

@@ -129,7 +129,9 @@ class DeadLetters:
             if record.seq == number:
                 return record, dead
             break
-        raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
+        raise HookError(
+            f"there is no dead letter {number}\nwhat there is, shows: hermes-gateway hooks dead-letters list"
+        )
 
     async def _all(
         self, pattern: str = record_subjects.DEAD_SUBJECTS, after: int = 0
