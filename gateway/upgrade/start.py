@@ -23,7 +23,7 @@ from gateway.upgrade.program_users import lock_program
 log = logging.getLogger(__name__)
 
 # What a start and a stop alone write: how far something was read, that they happened, how hooks fare, what is noted.
-OWN_NOTES = ("gateway/notices", "mcp")
+OWN_NOTES = ("gateway/notices", "gateway/durable hooks", "mcp")
 IDLE_PATTERNS = (
     CURSOR_SUBJECTS,
     event_subject_of("gateway:*"),

@@ -9,9 +9,9 @@ A failed delivery is made again after a while, four times; the engine counts, so
 hook is tripped nothing is taken from the journal, and while it is broken or its folder is away its backlog stays. Each
 delivery carries a key that is the same at every repetition: a hook that must not act twice keeps it.
 
-A hook that has been gone from every source for as long as the journal keeps its events is forgotten at the next start,
-with its consumer, its dead letters and its store. Since when it is gone stands in a small file: so a folder that is
-moved, a skill that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
+A hook that no gateway on this journal had in any source for as long as the journal keeps its events is forgotten at the
+next start of one, with its consumer, its dead letters and its store (`gone_hooks`). So a folder that is moved, a skill
+that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
 """
 
 import logging
@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from gateway import record_subjects, records
@@ -40,10 +39,10 @@ from gateway.hooks.folders.dead_letters import (
 )
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.event_intake import EventIntake
+from gateway.hooks.folders.gone_hooks import GoneHooks
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
-from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.hooks.mailbox import QueuedEvent
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.recorder import OwedEvent, OwedEvents
@@ -53,8 +52,6 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.yaml_source.units import format_count
 
 RECORDER_KEY = "durable delivery"  # its name in the registry
-GONE_FILE = "gone-hooks.json"
-FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
 RETRY_JITTER = 0.2
 FETCH_WAIT = 60.0  # seconds that one fetch lasts
 ACK_WAIT = 30.0
@@ -73,8 +70,7 @@ class DurableDelivery:
     def __init__(self, engine: Engine, services: HookServices) -> None:
         self.engine = engine
         self.services = services
-        self._gone_file = services.environment.state / GONE_FILE
-        self._gone: dict[str, float] = {}  # since when, in seconds since 1970
+        self.gone = GoneHooks(engine)
         self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
         self.too_new = TooNewRecords()
         self._intake = EventIntake(engine)
@@ -119,8 +115,6 @@ class DurableDelivery:
         self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
         self._subscribe()
-        if self._gone.pop(consumer.token, None):
-            self._write_gone()
 
     def keeps_for(self, hook: str) -> bool:
         return hook in self._owed
@@ -132,43 +126,32 @@ class DurableDelivery:
             self._subscribe()
 
     async def note_gone(self, store_name: str) -> None:
-        """Its folder went while the gateway runs: from now on it counts as gone."""
+        """Its folder went while the gateway runs: it was here up to now."""
         token = subject_token_of(store_name)
         if token in await self.engine.consumers():
-            self._gone.setdefault(token, self.engine.clock.stamp())
-            self._write_gone()
+            await self.gone.note(token)
 
-    async def forget_gone_hooks(self, present: Iterable[str]) -> None:
-        """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds.
+    async def forget_gone_hooks(self, list_present: Callable[[], Iterable[str]]) -> None:
+        """Forget the durable hooks that no gateway has had for long. `list_present`: the names of ours in stores."""
+        self.services.tasks.start_soon(self.gone.run)
+        try:
+            async for token in self.gone.follow(lambda: map(subject_token_of, list_present())):
+                await self._forget(token)
+        except EngineError as error:
+            log.info("which hooks are gone for good is found out at another start: %s", error)
 
-        `present`: under which names lies what they keep.
-        """
-        now, tokens = self.engine.clock.latest(), {subject_token_of(store_name) for store_name in present}
-        nothing: dict[str, float] = {}  # what cannot be read counts from now on
-        known = await anyio.to_thread.run_sync(read_json, self._gone_file, dict[str, float], nothing)
-        hooks = [token for token in await self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
-        self._gone = {token: known.get(token, now) for token in hooks if token not in tokens}
-        for token in [token for token, since in self._gone.items() if now - since >= FORGET_AFTER]:
-            await self.engine.forget_consumer(token)
-            await self.engine.purge(record_subjects.dead_letter_subject_of(token))
-            await self.engine.purge(record_subjects.retry_subject_of(token))
-            await self._purge_store(token)
-            del self._gone[token]
-            log.info("%s is gone for good: what the journal held for it is forgotten", token)
-        if self._gone != known:
-            await anyio.to_thread.run_sync(self._write_gone)
+    async def _forget(self, token: str) -> None:
+        await self.engine.forget_consumer(token)
+        await self.engine.purge(record_subjects.dead_letter_subject_of(token))
+        await self.engine.purge(record_subjects.retry_subject_of(token))
+        await self._purge_store(token)
+        log.info("%s is gone for good: what the journal held for it is forgotten", token)
 
     async def _purge_store(self, token: str) -> None:
         """What the hook kept stands under its name, of which the token is made."""
         found = records.read_all(self.engine, record_subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
         for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
             await self.engine.purge(record_subjects.hook_store_subject_of(hook))
-
-    def _write_gone(self) -> None:
-        try:
-            write_atomically(self._gone_file, msgspec.json.encode(self._gone))
-        except OSError as error:  # then they count as gone from the next start on
-            log.warning("%s cannot be written: %s", self._gone_file, error)
 
     def _subscribe(self) -> None:
         names = tuple(dict.fromkeys(name for owed in self._owed.values() for name in owed.names))
@@ -244,6 +227,7 @@ class DurableConsumer:
         while not self.is_standing.is_set():
             try:
                 await self._shared.engine.consumer(self._spec)
+                await self._shared.gone.note(self.token)
             except EngineError as error:
                 log.warning("%s waits for the journal: %s", self.hook, error, extra={"hook": self.hook})
                 await anyio.sleep(attempts.pause())

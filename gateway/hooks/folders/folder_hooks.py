@@ -134,8 +134,9 @@ class FolderHooks:
                 if durable:
                     await durable.wait_until_standing()
                 await check()
+                if durable:
+                    await durable.forget_gone_hooks(self._set.list_store_names)
                 if durable and is_told:
-                    await durable.forget_gone_hooks(hook.store_name for hook in self._set.hooks.values())
                     durable.deliver()
                 yield self
             finally:

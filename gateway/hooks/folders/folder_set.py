@@ -139,6 +139,10 @@ class FolderSet:
         self._services.tasks.start_soon(self._settle)
         self._services.tasks.start_soon(self._refresh_touched)
 
+    def list_store_names(self) -> list[str]:
+        """Under which names lies what they keep, and what they are owed."""
+        return [hook.store_name for hook in self.hooks.values()]
+
     def touch(self, names: Iterable[str]) -> None:
         """Look at these again, soon."""
         self._dirty.update(dict.fromkeys(names))

@@ -1,9 +1,7 @@
 """What a durable hook is owed reaches it at least once, whatever happens meanwhile, or ends where people find it."""
 
-import json
 import math
 import os
-import shutil
 import signal
 import sqlite3
 import sys
@@ -25,6 +23,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.gone_hooks import OWNER, GoneHooks
 from gateway.hooks.patterns import Patterns
 from gateway.record_subjects import event_subject_of
 from gateway.steps import VERSION
@@ -268,42 +267,79 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
         for hook in ("keeps", "stays"):
             value = records.encode(records.StoredValue(hook=hook, key="a", value=1))
             await engine.append(NewRecord(record_subjects.hook_store_subject_of(hook, "a"), value))
-    shutil.rmtree(folder)
+    away = home.root / "away"
+    folder.rename(away)
     for _ in range(2):  # gone, but not for long
         async with started(home):
             pass
         assert journal_of(home) == ({"hook-keeps", "hook-stays"}, dead)
-    gone = next(home.root.rglob("gone-hooks.json"))
-    since = json.loads(gone.read_text())
-    assert since.keys() == {"hook-keeps"}
-    gone.write_text(json.dumps({"hook-keeps": since["hook-keeps"] - 7 * 24 * 3600}))
+    await put_seen(home, 8)
+    away.rename(folder)
+    async with started(home):  # as another gateway that has it
+        pass
+    folder.rename(away)
+    async with started(home):
+        pass
+    assert journal_of(home) == ({"hook-keeps", "hook-stays"}, dead)
+    await put_seen(home, 8)
     async with started(home):
         pass
     assert journal_of(home) == ({"hook-stays"}, set())
     async with await open_sqlite(home.root / "journal.db") as engine:
-        assert [kept.subject for kept in await engine.read(record_subjects.HOOK_STORE_SUBJECTS, 0, 9)] == [stays]
-    assert json.loads(gone.read_text()) == {}
+        kept = await engine.read(record_subjects.HOOK_STORE_SUBJECTS, 0, 99)
+        found = {(one.subject, records.decode(one.data).key) for one in kept}  # type: ignore[attr-defined]
+        assert found == {(stays, "a"), (record_subjects.hook_store_subject_of(OWNER, "hook-stays"), "hook-stays")}
+
+
+async def put_seen(home: Home, days: float, engine: Engine | None = None) -> None:
+    """The hook `keeps` was last seen so many days ago."""
+    if engine is None:
+        async with await open_sqlite(home.root / "journal.db") as opened:
+            return await put_seen(home, days, opened)
+    value = engine.clock.latest() - days * records.DAY
+    kept = records.StoredValue(hook=OWNER, key="hook-keeps", value=value)
+    await engine.append(NewRecord(record_subjects.hook_store_subject_of(OWNER, kept.key), records.encode(kept)))
+    return None
+
+
+async def is_fresh(engine: Engine) -> bool:
+    """Whether it was seen just now."""
+    where = record_subjects.hook_store_subject_of(OWNER, "hook-keeps")
+    _, kept = await records.read_last(engine, where, records.StoredValue)
+    return kept is not None and engine.clock.latest() - kept.value < 60
 
 
 @pytest.mark.process
 async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> None:
-    folder = home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
-    await leave_a_dead_letter(home)
-    before = journal_of(home)
-    folder.rename(home.root / "away")
+    folder, away = home.plant("keeps", DURABLE, home.noting("keeps", "1")), home.root / "away"
     async with started(home):
-        gone = next(home.root.rglob("gone-hooks.json"))
-        gone.write_text(json.dumps({"hook-keeps": 0.0}))
-        (home.root / "away").rename(folder)
-        await until(lambda: json.loads(gone.read_text()) == {})
-        folder.rename(home.root / "away")
-        await until(
-            lambda: json.loads(gone.read_text()).keys() == {"hook-keeps"}
-        )  # at once, not from the next start on
-        since = json.loads(gone.read_text())
-    async with started(home):
-        assert json.loads(gone.read_text()) == since
-    assert journal_of(home) == before
+        pass
+    folder.rename(away)
+    async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine):
+        for move in (lambda: away.rename(folder), lambda: folder.rename(away)):
+            await put_seen(home, 6, engine)
+            move()
+            await until(lambda: is_fresh(engine), "it is written at once")
+
+
+async def test_what_any_gateway_has_is_forgotten_by_none() -> None:
+    engine = MemoryEngine()
+    await engine.consumer(ConsumerSpec("hook-keeps", ("my.x",)))
+    has_it, lacks_it = GoneHooks(engine, 0.05), GoneHooks(engine)
+
+    async def list_gone(of: GoneHooks, *here: str) -> list[str]:
+        return [token async for token in of.follow(lambda: here)]
+
+    home = Home(Path())
+    assert await list_gone(has_it, "hook-keeps") == []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(has_it.run)
+        await put_seen(home, 8, engine)
+        await until(lambda: is_fresh(engine), "it says so again")
+        assert await list_gone(lacks_it) == []
+        tasks.cancel_scope.cancel()
+    await put_seen(home, 8, engine)
+    assert await list_gone(lacks_it) == ["hook-keeps"]
 
 
 async def put_at_age(engine: SqliteEngine, days: float, name: str, journal: Path) -> int:

@@ -1,0 +1,87 @@
+"""When any gateway last had each durable hook: what nobody had for long is forgotten.
+
+It stands in the journal, for all gateways that share it. Each writes it once a day for the hooks that it has, and at
+once where a folder comes or goes. So a hook that this gateway lacks counts as gone only where none has it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from typing import TypeAlias
+
+import anyio
+
+from gateway import record_subjects, records
+from gateway.engine.interface import Engine, NewRecord, append_in_parts
+from gateway.errors import Conflict, EngineError
+from gateway.hooks.folders.dead_letters import TOKEN_PREFIX
+
+OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name has no slash in it
+FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
+
+KEPT_FOR = 2 * FORGET_AFTER  # who is not looked for until then counts from when it is
+
+ListTokens: TypeAlias = Callable[[], Iterable[str]]
+
+
+class GoneHooks:
+    """Says of the hooks that are here that they are, every `pause` seconds at least. Hooks go by their tokens."""
+
+    def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
+        self._engine = engine
+        self._pause = pause
+        self._list_here: ListTokens | None = None
+
+    async def follow(self, list_here: ListTokens) -> AsyncIterator[str]:
+        """From now on these are here; yields those to be forgotten, each of them to us alone.
+
+        Of one that was never seen it is noted that it was now.
+        """
+        self._list_here = list_here
+        now, known, here = self._engine.clock.latest(), await self._read(), {*list_here()}
+        hooks = await self._list_durable()
+        ages = {token: now - known[token][1] for token in hooks if token in known}
+        await self._write(
+            [token for token in hooks if token not in ages or (token in here and ages[token] >= self._pause)]
+        )
+        for token, age in ages.items():
+            if token not in here and age >= FORGET_AFTER and await self._claim(token, *known[token]):
+                yield token
+                await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, token))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await anyio.sleep(self._pause)
+            with suppress(EngineError):  # it is said again long before one counts as gone
+                here = {*self._list_here()} if self._list_here else set[str]()
+                await self._write([token for token in await self._list_durable() if token in here])
+
+    async def note(self, token: str) -> None:
+        """It is here now, or was up to now. At the start all are noted together."""
+        if self._list_here:
+            await self._write([token])
+
+    async def _list_durable(self) -> list[str]:
+        return [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]
+
+    async def _write(self, tokens: Iterable[str]) -> None:
+        now = self._engine.clock.latest()
+        await append_in_parts(self._engine, (_make_put(token, now) for token in tokens))
+
+    async def _read(self) -> dict[str, tuple[int, float]]:
+        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
+
+    async def _claim(self, token: str, seq: int, at: float) -> bool:
+        """False where another gateway has it after all, or forgets it."""
+        try:
+            await self._engine.append(_make_put(token, at, expect=seq))
+        except Conflict:
+            return False
+        return True
+
+
+def _make_put(token: str, at: float, expect: int | None = None) -> NewRecord:
+    where = record_subjects.hook_store_subject_of(OWNER, token)
+    data = records.encode(records.StoredValue(hook=OWNER, key=token, value=at))
+    return NewRecord(where, data, expect=expect, ttl=KEPT_FOR)
