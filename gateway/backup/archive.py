@@ -11,12 +11,13 @@ import io
 import json
 import os
 import shutil
-import sqlite3
+import subprocess
+import sys
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -194,15 +195,8 @@ def _copy_database(path: Path, work: Path) -> Path | None:
     """A database that somebody may be writing now, as of one instant; None: SQLite cannot read it."""
     copy = work / "database"
     copy.unlink(missing_ok=True)
-    try:
-        with (
-            closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db,
-            closing(sqlite3.connect(copy)) as into,
-        ):
-            db.backup(into)
-    except sqlite3.Error:
-        return None
-    return copy
+    words = [sys.executable, "-P", "-m", "gateway.backup.database_copy", str(path.resolve()), str(copy.resolve())]
+    return None if subprocess.run(words, capture_output=True, check=False).returncode else copy
 
 
 def _belongs_to_database(path: Path) -> bool:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sqlite3
+import struct
 import tarfile
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from gateway.backup.contents import MANIFEST, BackupError
 from gateway.backup.restore import restore_archive
 from gateway.config.home import Home
 from gateway.errors import EngineError
+from gateway.worker.sandbox import find_support
 from tests.backup.conftest import TOKEN, files_of
 
 
@@ -69,6 +71,27 @@ def test_a_database_that_a_hook_writes_is_copied_as_of_one_instant(home: Home, t
     with closing(sqlite3.connect(other.hook_data / "greet" / "own.db")) as db:
         assert db.execute("SELECT * FROM said").fetchall() == [("kept",)]
     assert [path.name for path in (other.hook_data / "greet").iterdir()] == ["own.db"]
+
+
+@pytest.mark.skipif(not find_support().landlock, reason="files are not held here")
+def test_a_database_of_a_hook_has_nothing_else_removed(home: Home, tmp_path: Path) -> None:
+    """The journal of one that was cut off names a file that is to go when it has been rolled back."""
+    place = home.hook_data / "greet" / "own.db"
+    place.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(place, isolation_level=None)) as db:
+        db.execute("CREATE TABLE said(word)")
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO said VALUES (?)", [("word" * 100,)] * 200)
+        cut_off = {file: file.read_bytes() for file in (place, Path(f"{place}-journal"))}
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    name, page, sign = os.fsencode(precious), (1 << 30) // 4096 + 1, bytes.fromhex("d9d505f920a163d7")
+    named = struct.pack(">I", page) + name + struct.pack(">II", len(name), sum(name)) + sign
+    for file, data in cut_off.items():
+        file.write_bytes(data + (named if file != place else b""))
+    write_archive(home, tmp_path / "copy", with_env=False)
+    assert precious.exists()
 
 
 def test_nothing_is_overwritten_and_nothing_is_no_copy(home: Home, tmp_path: Path) -> None:
