@@ -14,7 +14,7 @@ import pytest
 
 from gateway import record_subjects, records
 from gateway.engine import NewRecord, open_sqlite
-from gateway.hooks.folders.gone_hooks import OWNER
+from gateway.hooks.folders.hook_expiry import OWNER
 from gateway.installer.source import parse_source, remove_version
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of

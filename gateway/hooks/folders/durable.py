@@ -10,7 +10,7 @@ hook is tripped nothing is taken from the journal, and while it is broken or its
 delivery carries a key that is the same at every repetition: a hook that must not act twice keeps it.
 
 A hook that no gateway on this journal had in any source for as long as the journal keeps its events is forgotten at the
-next start of one, with its consumer, its dead letters and its store (`gone_hooks`). So a folder that is moved, a skill
+next start of one, with its consumer, its dead letters and its store (`hook_expiry`). So a folder that is moved, a skill
 that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
 """
 
@@ -39,7 +39,7 @@ from gateway.hooks.folders.dead_letters import (
 )
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.event_intake import EventIntake
-from gateway.hooks.folders.gone_hooks import GoneHooks
+from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
@@ -70,7 +70,7 @@ class DurableDelivery:
     def __init__(self, engine: Engine, services: HookServices) -> None:
         self.engine = engine
         self.services = services
-        self.gone = GoneHooks(engine)
+        self.hook_expiry = HookExpiry(engine)
         self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
         self.too_new = TooNewRecords()
         self._intake = EventIntake(engine)
@@ -129,13 +129,13 @@ class DurableDelivery:
         """Its folder went while the gateway runs: it was here up to now."""
         token = subject_token_of(store_name)
         if token in await self.engine.consumers():
-            await self.gone.note(token)
+            await self.hook_expiry.note(token)
 
     async def forget_gone_hooks(self, list_present: Callable[[], Iterable[str]]) -> None:
         """Forget the durable hooks that no gateway has had for long. `list_present`: the names of ours in stores."""
-        self.services.tasks.start_soon(self.gone.run)
+        self.services.tasks.start_soon(self.hook_expiry.run)
         try:
-            async for token in self.gone.follow(lambda: map(subject_token_of, list_present())):
+            async for token in self.hook_expiry.follow(lambda: map(subject_token_of, list_present())):
                 await self._forget(token)
         except EngineError as error:
             log.info("which hooks are gone for good is found out at another start: %s", error)
@@ -227,7 +227,7 @@ class DurableConsumer:
         while not self.is_standing.is_set():
             try:
                 await self._shared.engine.consumer(self._spec)
-                await self._shared.gone.note(self.token)
+                await self._shared.hook_expiry.note(self.token)
             except EngineError as error:
                 log.warning("%s waits for the journal: %s", self.hook, error, extra={"hook": self.hook})
                 await anyio.sleep(attempts.pause())

@@ -23,7 +23,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.gone_hooks import OWNER, GoneHooks
+from gateway.hooks.folders.hook_expiry import OWNER, HookExpiry
 from gateway.hooks.patterns import Patterns
 from gateway.record_subjects import event_subject_of
 from gateway.steps import VERSION
@@ -325,9 +325,9 @@ async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> N
 async def test_what_any_gateway_has_is_forgotten_by_none() -> None:
     engine = MemoryEngine()
     await engine.consumer(ConsumerSpec("hook-keeps", ("my.x",)))
-    has_it, lacks_it = GoneHooks(engine, 0.05), GoneHooks(engine)
+    has_it, lacks_it = HookExpiry(engine, 0.05), HookExpiry(engine)
 
-    async def list_gone(of: GoneHooks, *here: str) -> list[str]:
+    async def list_gone(of: HookExpiry, *here: str) -> list[str]:
         return [token async for token in of.follow(lambda: here)]
 
     home = Home(Path())

@@ -23,7 +23,7 @@ KEPT_FOR = 2 * FORGET_AFTER  # who is not looked for until then counts from when
 ListTokens: TypeAlias = Callable[[], Iterable[str]]
 
 
-class GoneHooks:
+class HookExpiry:
     """Says of the hooks that are here that they are, every `pause` seconds at least. Hooks go by their tokens."""
 
     def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
