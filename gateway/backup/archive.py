@@ -5,6 +5,7 @@ leaves a folder `.work-...` beside it. The journal in it is a copy as of one ins
 keep.
 """
 
+import errno
 import gzip
 import hashlib
 import io
@@ -24,7 +25,7 @@ from typing import BinaryIO, TypeAlias
 
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
-from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, HomeFile, list_files
+from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, list_files
 from gateway.backup.shared_journal import JournalServers, create_shared_backup
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
@@ -34,6 +35,7 @@ from gateway.file_folders import open_plain_file
 
 FORMAT = 1
 COMPRESSION = 4  # most of what can be won, in a third of the time
+LINKED = (errno.ELOOP, errno.ENOTDIR)
 SQLITE_HEADER = b"SQLite format 3\0"
 SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
 
@@ -140,10 +142,10 @@ def write_archive(
 def _write(
     home: Home, part: Path, work: Path, count: CountBytes, servers: JournalServers | None, *, with_env: bool
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
-    journal, left_out = None, dict[str, str]()
+    journal, left_out, root = None, dict[str, str](), home.root.resolve()
     with _open_archive(part, count) as writer:
         for found in list_files(home, with_env=with_env):
-            why = found.why_not or _add_file(writer, found, work)
+            why = found.why_not or _add_file(writer, root, found.name, work)
             if why:
                 left_out[found.name] = why
         if servers or home.journal.exists():
@@ -173,21 +175,26 @@ def _open_archive(part: Path, count: CountBytes) -> Iterator[ArchiveWriter]:
         os.fsync(file.fileno())
 
 
-def _add_file(writer: ArchiveWriter, found: HomeFile, work: Path) -> str:
+def _add_file(writer: ArchiveWriter, root: Path, name: str, work: Path) -> str:
     """Why it is left out after all; empty: it is in."""
+    path = root / name
     try:
-        with open_plain_file(found.path.parent.resolve() / found.path.name) as file:
-            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER and (copy := _copy_database(found.path, work)):
+        with open_plain_file(path) as file:
+            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER and (copy := _copy_database(path, work)):
                 with copy.open("rb") as whole:
-                    writer.add(found.name, whole)
+                    writer.add(name, whole)
                 return ""
             file.seek(0)
-            if not _belongs_to_database(found.path):
-                writer.add(found.name, file)
+            if not _belongs_to_database(path):
+                writer.add(name, file)
     except FileNotFoundError:
         return ""  # it went meanwhile
     except PermissionError as error:
         return error.strerror or "no permission"
+    except OSError as error:
+        if error.errno not in LINKED:
+            raise
+        return "a link has taken its place, or that of its folder"
     return ""
 
 
@@ -195,7 +202,7 @@ def _copy_database(path: Path, work: Path) -> Path | None:
     """A database that somebody may be writing now, as of one instant; None: SQLite cannot read it."""
     copy = work / "database"
     copy.unlink(missing_ok=True)
-    words = [sys.executable, "-P", "-m", "gateway.backup.database_copy", str(path.resolve()), str(copy.resolve())]
+    words = [sys.executable, "-P", "-m", "gateway.backup.database_copy", str(path), str(copy.resolve())]
     return None if subprocess.run(words, capture_output=True, check=False).returncode else copy
 
 

@@ -73,6 +73,24 @@ def test_a_database_that_a_hook_writes_is_copied_as_of_one_instant(home: Home, t
     assert [path.name for path in (other.hook_data / "greet").iterdir()] == ["own.db"]
 
 
+def test_a_link_that_takes_a_folders_place_meanwhile_leads_nowhere(home: Home, tmp_path: Path) -> None:
+    """A hook may do so in its own folder, and would find what lies there when the copy is put back."""
+    own, there, length = home.hook_data / "greet", tmp_path / "there", 12345
+    for place in (own, there):
+        place.mkdir(parents=True)
+        (place / "first").write_text("x" * length)
+        (place / "second").write_text(f"of {place.name}")
+
+    def lay_link(read: int) -> None:
+        if read == length:  # the first one, and they have been listed
+            own.rename(tmp_path / "away")
+            own.symlink_to(there)
+
+    made = write_archive(home, tmp_path / "copy", with_env=False, count=lay_link)
+    assert "hermes-gateway/data/greet/second" in made.left_out
+    assert b"of there" not in gzip.decompress(made.path.read_bytes())
+
+
 @pytest.mark.skipif(not find_support().landlock, reason="files are not held here")
 def test_a_database_of_a_hook_has_nothing_else_removed(home: Home, tmp_path: Path) -> None:
     """The journal of one that was cut off names a file that is to go when it has been rolled back."""
