@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -123,7 +124,16 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
 
     def describe_left(self, name: str) -> str:
         data = find_data(self.home, name)
-        return f"; its data stays in {data}" if data.exists() else ""
+        return (f"; its data stays in {data}" if data.exists() else "") + describe_owed(self.home, name)
+
+
+def describe_owed(home: Home, name: str) -> str:
+    """How many events wait for an installed hook, as far as a gateway runs that knows."""
+    with suppress(GatewayError):
+        found = call_gateway(home.socket, "hooks.info", name=name)
+        if found["origin"] == "installed" and found["owed"]:
+            return f"; what it is owed waits for it for seven days: {format_count(found['owed'], 'event')}"
+    return ""
 
 
 def report_other_data(home: Home, found: FetchedHook) -> None:
