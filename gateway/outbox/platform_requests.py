@@ -1,5 +1,6 @@
 """What is asked of a platform's sending end beside replies, wherever that is: whether it is there, and that a question
-be closed. Whoever serves the platform answers, on this node or another.
+be closed. Whoever serves the platform answers, on this node or another. One that is no network (the terminal, the page)
+several nodes serve: each does what is asked, which is the same however often it is done, and the first answer counts.
 
 What is said past the journal, because that takes nothing, is not among these: where the journal is ill nobody else is
 reached either.

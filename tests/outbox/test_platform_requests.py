@@ -1,12 +1,23 @@
 """What other nodes ask of the one that serves a network."""
 
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
 import pytest
 
+from gateway import records
+from gateway.adapters.page.places import PLATFORM, subject_of
+from gateway.adapters.page.transport import PageTransport
 from gateway.engine import Engine
+from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
 from gateway.messages import Address, Button, Reply
 from gateway.outbox import Outbox
+from tests.engine.nats_servers import run_servers
 from tests.outbox.net import posted
+from tests.spine import until
 
 QUESTION = Reply("q", Address("net", "1"), "ok?", buttons=(Button("Yes", "/approve #x"),))
 
@@ -32,6 +43,32 @@ async def test_a_question_is_closed_from_a_node_without_networks(engine: Engine)
             await elsewhere.close_question(QUESTION, ids, "A")
         await elsewhere.close_question(QUESTION, ids, "A")
         assert post.net.in_chat() == ["A"]
+
+
+async def test_of_the_page_several_nodes_serve_a_question_is_closed_once(tmp_path: Path) -> None:
+    at = Address(PLATFORM, "owner")
+    question = replace(QUESTION, address=at)
+    async with AsyncExitStack() as stack:
+        (server,) = stack.enter_context(run_servers(tmp_path, 1))
+        engines = [await stack.enter_async_context(await open_nats(server.url)) for _ in range(3)]
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        for engine in engines[:2]:
+            await tasks.start(Outbox(engine).serve_platform, PageTransport(engine))
+        elsewhere = Outbox(engines[2])
+        await elsewhere.post(question)
+        await until(lambda: read_shown(engines[2], at, 1), "the question")
+        await elsewhere.close_question(question, (("q",),), "Allowed.")
+        await anyio.sleep(0.5)  # for the other node
+        shown = await read_shown(engines[2], at, 2)
+        assert [one.text for one in shown] == ["ok?", "ok?\n\nAllowed."]
+        tasks.cancel_scope.cancel()
+
+
+async def read_shown(engine: Engine, at: Address, count: int) -> list[Reply]:
+    """Nothing where it is not so many."""
+    found = [records.decode(one.data) for one in await engine.read(subject_of(at))]
+    replies = [one.reply for one in found if isinstance(one, records.ShownMessage) and one.reply]
+    return replies if len(replies) >= count else []
 
 
 async def test_a_network_is_served_as_long_as_somebody_serves_it(engine: Engine) -> None:

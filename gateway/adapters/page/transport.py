@@ -11,6 +11,7 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate
 from gateway.messages import Message, Reply
 from gateway.outbox.interface import JournalTransport
+from gateway.record_subjects import token_of
 from gateway.records import PAGE_TTL, ShownMessage, encode
 
 
@@ -27,10 +28,12 @@ class PageTransport(JournalTransport):
         return (reply.id,)
 
     async def edit(self, reply: Reply, _part: int, _message_ids: tuple[str, ...]) -> None:
-        await self._engine.append(make_reply_put(reply))
+        """Of the nodes that serve the page each is asked: what they show stands there once."""
+        with suppress(Duplicate):
+            await self._engine.append(make_reply_put(reply, msg_id=f"page:{reply.id}:{token_of(reply.text)}"))
 
 
-def make_reply_put(reply: Reply, msg_id: str | None = None) -> NewRecord:
+def make_reply_put(reply: Reply, msg_id: str) -> NewRecord:
     """The append that shows a reply from now on as it is."""
     return NewRecord(subject_of(reply.address), encode(ShownMessage(reply=reply)), msg_id=msg_id, ttl=PAGE_TTL)
 
