@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from gateway.errors import HookError
 from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE
@@ -126,7 +126,8 @@ def _lock_with_uv(tool: PackageTool, wanted: Sequence[str]) -> list[str]:
     words = (uv, "pip", "compile", *quiet, "--generate-hashes", "--python", python, WHEELS_ALONE, "-")
     said = _run(words, wanted, "\n".join(wanted))
     lines = (" ".join(line.split()) for line in said.replace("\\\n", " ").splitlines())
-    return [_OWN_FILE.sub(r"==\1", line) for line in lines if line and not line.startswith(("#", "-"))]
+    packages = (line for line in lines if line and not line.startswith(("#", "-")))
+    return [_OWN_FILE.sub(lambda found: f"=={unquote(found[1])}", line) for line in packages]
 
 
 def is_lock_line(line: str) -> bool:

@@ -61,17 +61,17 @@ def test_a_wheel_is_pinned_with_what_it_needs_whatever_a_registry_has(
 ) -> None:
     """There another file of the same name and version fits this system better, and would be preferred."""
     needed = make_wheel(tmp_path / "made", "verbs", {"verbs/__init__.py": ""}, version="1.0rc1+local")
-    strange = make_wheel(tmp_path / "made", "words", {"words/__init__.py": "STRANGE = 1"}, ["strange"])
-    fitting = f"words-1.0-cp{sys.version_info.major}{sys.version_info.minor}-none-any.whl"
+    strange = make_wheel(tmp_path / "made", "words", {"words/__init__.py": "STRANGE = 1"}, ["strange"], "", "1+a")
+    fitting = f"words-1+a-cp{sys.version_info.major}{sys.version_info.minor}-none-any.whl"
     offer(tmp_path / "registry", needed, strange.rename(strange.with_name(fitting)))
-    wheel = make_wheel(tmp_path / "near", "words", {"words/__init__.py": ""}, ["verbs>=1.0rc1"])
+    wheel = make_wheel(tmp_path / "near by", "words", {"words/__init__.py": ""}, ["verbs>=1.0rc1"], "", "1+a")
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PATH", f"{ROOT / '.uv' / 'bin'}:{os.environ['PATH']}" if tool == "uv" else "/usr/bin:/bin")
     with serve_folder(tmp_path / "registry") as web:
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
             monkeypatch.setenv(name, f"{web}/simple/")
         locked = lock_wheel(wheel)
-        assert [line.partition(" ")[0] for line in locked] == ["verbs==1.0rc1+local", "words==1.0"]
+        assert [line.partition(" ")[0] for line in locked] == ["verbs==1.0rc1+local", "words==1+a"]
         install_packages(locked, tmp_path / "place", wheel)
     assert (tmp_path / "place" / "verbs" / "__init__.py").exists()
     assert not (tmp_path / "place" / "words" / "__init__.py").read_text()
