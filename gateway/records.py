@@ -413,6 +413,12 @@ class NotesForgotten(JournalRecord, tag="unremembered", frozen=True, kw_only=Tru
     memory: str
 
 
+class FileRemoval(JournalRecord, tag="removed", frozen=True, kw_only=True):
+    """Of these files of conversations nothing is to lie anywhere, nor of what was made of them; each is a digest."""
+
+    files: tuple[str, ...]
+
+
 class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):
     """Which hooks people have switched on or off, and which content they have trusted; the last one counts."""
 

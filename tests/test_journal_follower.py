@@ -4,6 +4,7 @@ On NATS each has a connection of its own, and one of them is cut and comes back;
 """
 
 import json
+import os
 import shutil
 import time
 import uuid
@@ -351,11 +352,11 @@ async def test_what_was_said_in_quiet_chats_is_known_to_all_until_it_is_taken_ba
         assert sorted(each.message.text for each in kept) == sorted(list_texts(one))
 
 
-async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journals) -> None:
+async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journals, tmp_path: Path) -> None:
     usage = {at: UsageJournal(engine, RunningTotals(time.time)) for at, engine in list_both(journals)}
     heard = {at: HeardMessages(engine, lambda _place: True) for at, engine in list_both(journals)}
     people = {
-        at: ForgottenPeople(engine, usage[at].totals, heard[at], ChatJournal(engine))
+        at: ForgottenPeople(engine, usage[at].totals, heard[at], ChatJournal(engine), tmp_path / at)
         for at, engine in list_both(journals)
     }
     person = Person("net", "7")
@@ -364,12 +365,19 @@ async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journal
         following(journals.other, usage["other"], heard["other"], people["other"]),
     ):
         turn = TurnUsage(UsageOrigin("net:7"))  # it goes on
+        theirs, anew, chat = (tmp_path / "other" / "net" / name for name in ("7/notes/a.md", "7/b.md", "chat.7/c.md"))
+        for path in (theirs, anew, chat):
+            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
+            await anyio.Path(path).touch()
+        os.utime(anew, (time.time() + 60,) * 2)
         put_call(turn, usage["other"].totals, 1)
         heard["other"].add(Message("1", Address("net", "-1", "group"), "7", "not written yet", sent_at=1.0))
         pseudonym = await find_pseudonym(journals.one, person)
         await usage["one"].rename(person.payers, pseudonym)
         await people["one"].tell(pseudonym)
         await seen(lambda: used(usage["other"], pseudonym) == 1)
+        await seen(lambda: not theirs.parent.exists())
+        assert (anew.exists(), chat.exists()) == (True, True)
         assert turn.origin.person == pseudonym
         assert not heard["other"].list_senders()
         await usage["other"].write(turn)

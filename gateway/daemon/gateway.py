@@ -75,6 +75,7 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
+from gateway.dispatcher.attachments import ReplyFiles
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine
 from gateway.engine.journal_clock import JournalClock
@@ -108,6 +109,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
+from gateway.shared_files import SharedFiles
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
@@ -158,7 +160,7 @@ class Gateway:
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
-        settings = configuration.settings
+        settings, self.shared_files = configuration.settings, SharedFiles(engine.files, home.files)
 
         self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
         self.sessions = SessionRepository(
@@ -183,7 +185,7 @@ class Gateway:
         self.plugins, self.tool_journal = Plugins(self.folder_hooks.plugin_tools), ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents, self.heard = self._build_agents(configuration), HeardMessages(engine, self.chats.is_heard)
-        self.forgotten = ForgottenPeople(engine, self.usage.totals, self.heard, self.chats.kept)
+        self.forgotten = ForgottenPeople(engine, self.usage.totals, self.heard, self.chats.kept, home.files)
         self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
 
         self.context = self._build_dispatcher_context()
@@ -355,6 +357,7 @@ class Gateway:
             ),
             run_id=uuid.uuid4().hex,
             files=self.home.files,
+            shared_files=self.shared_files,
             find_workspace=lambda facts: self.agents.reach.find_workspace(facts),  # noqa: PLW0108 - others come
             media=self._media,
             keys=sessions,
@@ -450,7 +453,7 @@ def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
     """What is asked before a reply goes out; the dispatcher, which knows, is built after the outbox."""
     return ReplyHooks(
         gateway.registry,
-        partial(find_reply_workspace, gateway),
+        ReplyFiles(gateway.shared_files, partial(find_reply_workspace, gateway)),
         lambda reply: gateway.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
         partial(write_decisions, gateway.engine, gateway.sessions),
         gateway.configuration.redactor.clean,

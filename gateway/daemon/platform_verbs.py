@@ -137,6 +137,7 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway))
     attachments = tuple(make_attachment(Path(path)) for path in asked.files)
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
+    reply = await gateway.shared_files.share(reply, record_subjects.place_of(address))
     tail = await gateway.engine.tail(record_subjects.send_subject_of(record_subjects.place_of(address)))
     await gateway.outbox.post(reply)
     is_paused = any(one.name == address.served_as and one.part.is_paused for one in gateway.platforms)

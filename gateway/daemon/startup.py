@@ -36,6 +36,7 @@ from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
+from gateway.shared_files import RemovalFollower
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
@@ -136,6 +137,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     if gateway.folder_hooks.shared_switches:
         yield gateway.folder_hooks.shared_switches.last
     yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
+    yield RemovalFollower(gateway.engine, gateway.home.files)
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:

@@ -9,6 +9,7 @@ out, and the reply says so: its text is not to blame.
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,7 @@ from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
 from gateway.messages import Attachment, Reply, attachment_from
 from gateway.records import OwedReply
+from gateway.shared_files import SharedFiles
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,14 @@ NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
 FindWorkspace: TypeAlias = Callable[[OwedReply], Awaitable[Workspace]]
 """What may go out with a reply. Asked at each: the configuration may have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFiles:
+    """Where the files of replies lie here, and those that hooks may put beside one."""
+
+    shared: SharedFiles
+    find_workspace: FindWorkspace
 
 
 async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: Workspace) -> Reply:

@@ -57,6 +57,7 @@ class AudioMessages:
         """Raises VoiceError: there are no words to be had."""
         role = self._context.access.find_role(message)
         assert self._context.transcriber
+        (file,) = await self._context.shared_files.find_all([file])
         if role is None:
             raise VoiceError("the sender may no longer speak here", is_final=True)
         fields = build_place_fields(message, role, session) | {"turn_id": "", "agent": ""}

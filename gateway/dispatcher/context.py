@@ -22,6 +22,7 @@ from gateway.messages import Address, Message, address_of
 from gateway.outbox import Outbox
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
+from gateway.shared_files import SharedFiles
 from gateway.usage import UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber
 
@@ -101,6 +102,7 @@ class DispatcherContext:
     keys: SessionSettings
     run_id: str  # of this process: the next one has another
     files: Path  # in which each conversation has a folder
+    shared_files: SharedFiles  # what lies in these, for all gateways
     find_workspace: FindWorkspace  # the files of a turn, by its facts
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval

@@ -16,7 +16,6 @@ import anyio.abc
 from gateway import records
 from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
-from gateway.agent.media import keep_tool_picture
 from gateway.agent.ports import EventEmitter
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER
@@ -37,7 +36,7 @@ from gateway.dispatcher.chat_commands import (
 from gateway.dispatcher.context import OWN_PLATFORMS, TERMINAL, DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
-from gateway.dispatcher.message_parts import make_entry
+from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
 from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
@@ -92,8 +91,9 @@ class Dispatcher:
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
+        found = await self._context.shared_files.find_of_messages(turn.messages)
         with use_cause(cause_of(turn.messages)):
-            return await self._work(turn)
+            return await self._work(dataclasses.replace(turn, messages=found))
 
     async def note_claim(self, claimed: TurnStart) -> None:
         """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
@@ -103,6 +103,8 @@ class Dispatcher:
         What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
         record.
         """
+        found = await self._context.shared_files.find_of_messages(claimed.messages)
+        claimed = dataclasses.replace(claimed, messages=found)
         message = message_events.join_messages(claimed.messages)
         role = self._context.access.find_role(message)
         if role is None or await self._find_refusal(message, resumed=claimed.resumed):
@@ -183,7 +185,7 @@ class Dispatcher:
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))
-        asked = await make_entry(message, self._context.media)
+        asked = await make_entry(message, self._context)
         result = await self._run_agent(turn, turn.session, message, asked, role, view)
         return hooked.prepend_to(add_pieces(result, asked, find_pieces(hooked.left, asked.content)))
 
@@ -202,7 +204,7 @@ class Dispatcher:
         if ran.then is None:
             return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
         again = dataclasses.replace(message, text=ran.then)
-        asked = await make_entry(again, self._context.media)
+        asked = await make_entry(again, self._context)
         result = await self._run_agent(turn, session, again, asked, call.role, view)
         pieces = find_last_pieces(call.session) if ran.then == asked.content else ()
         return dataclasses.replace(add_pieces(result, asked, pieces), changes=ran.changes)
@@ -242,7 +244,7 @@ class Dispatcher:
                 on_skill=partial(self._context.on_skill, session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
-                keep_picture=partial(keep_tool_picture, folder, self._context.media),
+                keep_picture=partial(keep_shared_picture, self._context, folder),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=facts,
@@ -252,7 +254,8 @@ class Dispatcher:
                 ),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
-            result = await self.signs.show(sign, partial(run_turn, agent, session.entries, asked, ports))
+            history = await self._context.shared_files.find_of_entries(session.entries, folder)
+            result = await self.signs.show(sign, partial(run_turn, agent, history, asked, ports))
         if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:
@@ -277,6 +280,7 @@ class Dispatcher:
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
             reply = await attach_files(reply, files, workspace)
+            reply = await self._context.shared_files.share(reply, turn.session.key)
         return (reply,) if text or files else ()
 
     def _is_spoken(self, session: Session, message: Message) -> bool:

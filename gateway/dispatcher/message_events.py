@@ -13,7 +13,7 @@ from gateway import records
 from gateway.agent.invocation import HERMES_TEXT_LIMIT
 from gateway.agent.operation import error_as_fields
 from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
-from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
+from gateway.dispatcher.attachments import ReplyFiles, attach_allowed
 from gateway.engine import NewRecord
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Event
@@ -217,16 +217,16 @@ class ReplyHooks(DeliveryCallbacks):
     def __init__(
         self,
         registry: HookRegistry,
-        find_workspace: FindWorkspace,
+        files: ReplyFiles,
         is_withdrawn: Callable[[Reply], Awaitable[bool]],
         write_decisions: WriteDecisions,
         redact: Callable[[str], str] = str,
         refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
         owe_voice: Callable[[DeliveryReport], list[NewRecord]] = lambda _delivery: [],
     ) -> None:
+        self._files = files
         self._registry = registry
         self._write_decisions = write_decisions
-        self._find_workspace = find_workspace
         self._is_withdrawn = is_withdrawn
         self._redact = redact
         self._refuse_unshown = refuse_unshown
@@ -240,6 +240,8 @@ class ReplyHooks(DeliveryCallbacks):
         """
         if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
+        found = await self._files.shared.find_all(outbound.reply.attachments)
+        outbound = msgspec.structs.replace(outbound, reply=dataclasses.replace(outbound.reply, attachments=found))
         if outbound.reply.is_empty or not self._registry.wants(SENDING):
             return outbound.reply
         event = await self._ask(outbound)
@@ -252,7 +254,7 @@ class ReplyHooks(DeliveryCallbacks):
         reply = dataclasses.replace(outbound.reply, text=str(event["text"]))
         if wanted == reply.attachments:
             return reply
-        return await attach_allowed(reply, wanted, await self._find_workspace(outbound))
+        return await attach_allowed(reply, wanted, await self._files.find_workspace(outbound))
 
     async def _ask(self, outbound: records.OwedReply) -> Event:
         """The event, once it is written down who is owed it and what was decided: the network is asked after that."""

@@ -9,15 +9,24 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from anyio import to_thread
 
-from gateway.agent.media import MediaReader, find_shown_picture, keep_picture, read_received, show_picture
+from gateway.agent.media import (
+    MediaReader,
+    find_shown_picture,
+    keep_picture,
+    keep_tool_picture,
+    read_received,
+    show_picture,
+)
 from gateway.agent.pictures import NOT_READABLE, is_picture
 from gateway.errors import AgentError
 from gateway.file_folders import find_shown_path, open_received_file
 from gateway.message_pieces import quote_heard
 from gateway.messages import Attachment, Message
+from gateway.shared_files import SharedFiles
 from gateway.transcript import Entry, Picture
 from gateway.yaml_source.units import format_count
 
@@ -35,21 +44,44 @@ class ShownFile:
     parts: tuple[Picture, ...] = ()
 
 
-async def make_entry(message: Message, media: MediaReader) -> Entry:
+class MessageSurroundings(Protocol):
+    """Who reads files, and lets other gateways have them."""
+
+    @property
+    def media(self) -> MediaReader: ...
+
+    @property
+    def shared_files(self) -> SharedFiles: ...
+
+
+async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
     """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures; before
-    it what others said to each other, as far as the message was told that."""
+    it what others said to each other, as far as the message was told that.
+
+    What was made of its files for a model is shown in later turns too, wherever those run.
+    """
     before, _ = quote_heard(message.address, message.heard)
     lines = [message.text] if message.text else []
     parts: list[Picture] = []
     room = MOST_TEXT
     for one in message.attachments:
-        shown = await show_file(one, media, room)
+        shown = await show_file(one, around.media, room)
         room -= len(shown.text)
         parts += shown.parts
         lines.append(describe_file(one, shown.about))
         if shown.text:
             lines += [shown.text, f"[end of {one.name or 'it'}]"]
+    for path in {part.path for part in parts} - {one.path for one in message.attachments}:
+        await around.shared_files.put(Path(path))
     return Entry("user", before + "\n".join(lines), parts=tuple(parts))
+
+
+async def keep_shared_picture(around: MessageSurroundings, folder: Path, data: bytes) -> tuple[str, Picture | None]:
+    """See `keep_tool_picture`; it is shown in later turns too, wherever those run."""
+    words, picture = await keep_tool_picture(folder, around.media, data)
+    if picture:
+        await around.shared_files.put(Path(picture.path))
+    return words, picture
 
 
 def describe_file(one: Attachment, about: str) -> str:

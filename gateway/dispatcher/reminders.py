@@ -156,7 +156,7 @@ class TurnChat:
         except OSError as error:
             raise AgentError(f"{path.name}: {error.strerror}") from None
         reply = Reply(f"{self._turn.turn_id}:file:{key}", self._message.address, caption, (file,), role=self._role)
-        await self._turn.say(reply)
+        await self._turn.say(await self._context.shared_files.share(reply, self._turn.session.key))
         return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def send_part(self, part: Poll | Location, key: str) -> str:

@@ -36,7 +36,7 @@ from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport
-from gateway.sessions.removal import remove_audio
+from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
@@ -174,6 +174,12 @@ class VoiceAnswers:
         folder = owed.reply.address.find_folder(self._context.files, session.user_id)
         return str(folder / record_subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
 
+    async def make_puts(self, ended: records.VoiceAnswer, reply: Reply) -> list[NewRecord]:
+        """That this is owed; whoever serves the network has its audio."""
+        reply = await self._context.shared_files.share(reply, ended.session_key)
+        now = self.engine.clock.read()
+        return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
+
 
 class VoiceWorker:
     """Fills `KeyedWorker`: one conversation's, in their order."""
@@ -251,10 +257,11 @@ class VoiceWorker:
         while True:
             found = await self._read()
             if not any(one.reply.id == ended.reply.id for _, one in found):
-                await remove_audio(ended)
+                await remove_sent_files(self._answers.engine, ended)
                 return
             was_said = any(one.state == "failed" for _, one in found)
-            replies = self._make_replies(ended, spoken, was_said=was_said)
+            reply = self._make_reply(ended, spoken, was_said=was_said)
+            replies = await self._answers.make_puts(ended, reply) if reply else ()
             put = replace(make_voice_put(ended), expect=found[-1][0].seq)
             try:
                 await append_until_written(partial(self._answers.engine.append, put, *replies, *counted), "spoken")
@@ -265,19 +272,13 @@ class VoiceWorker:
             if one.reply.id == ended.reply.id or one.state in ENDS:
                 await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)
 
-    def _make_replies(
-        self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool
-    ) -> list[NewRecord]:
+    def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
         """The audio; or once, until it goes again, why there is none."""
         reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
         if spoken is not None:
-            reply = dataclasses.replace(reply, attachments=(spoken,))
-        elif ended.error and not was_said:
-            reply = dataclasses.replace(reply, text=UNSPOKEN.format(ended.error), silent=True)
-        else:
-            return []
-        now = self._answers.engine.clock.read()
-        return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
+            return dataclasses.replace(reply, attachments=(spoken,))
+        is_told = ended.error and not was_said
+        return dataclasses.replace(reply, text=UNSPOKEN.format(ended.error), silent=True) if is_told else None
 
 
 def make_voice_put(kept: records.VoiceAnswer) -> NewRecord:

@@ -11,7 +11,7 @@ Every call raises EngineError once the journal is closed.
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import BinaryIO, Protocol, TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -162,6 +162,48 @@ class Tail(Protocol):
     async def __anext__(self) -> Record: ...
 
 
+class KeyedFile(msgspec.Struct, frozen=True, gc=False):
+    """A file as it is stored. `changed`: when it was, in whole seconds, by the file that was put."""
+
+    key: str
+    size: int
+    changed: float
+
+
+class FileStore(Protocol):
+    """What is too large for records: files by their keys, each whole or not there.
+
+    A key is a path of three segments at most, `telegram/1002/5f0c.jpg`, of letters, digits, `%`, `-`, `_` and dots;
+    none of them is `.` or `..`. Another key is a ValueError. No file is ever in memory as a whole.
+    """
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other gateways have it from here. Where they do not, whatever lies in a file may stay there."""
+
+    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
+        """Store what is in an open file, in place of what was under that key. It is kept for `ttl` seconds at least.
+
+        Raises:
+            EngineError: it is not stored.
+            OSError: it cannot be read, or the disk takes no more.
+        """
+
+    async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
+        """Write it into an open file, which is empty; None: there is none, whatever was written.
+
+        Raises:
+            EngineError: nobody answers.
+            OSError: it cannot be written.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Nothing is under that key any more."""
+
+    async def list(self, prefix: str = "") -> list[KeyedFile]:
+        """Those under this key and under keys that have it before a slash, by their keys; all, where it is empty."""
+
+
 RequestHandler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 StopServing: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -170,6 +212,9 @@ class Engine(Protocol):
     @property
     def clock(self) -> JournalClock:
         """By which records grow old."""
+
+    @property
+    def files(self) -> FileStore: ...
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.

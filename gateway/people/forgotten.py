@@ -1,13 +1,20 @@
-"""Somebody whom another gateway has forgotten goes from memory here too.
+"""Somebody whom another gateway has forgotten goes from memory here too, and from the folder of files.
 
 The journal says no name: only the pseudonym that remains of them, by which whoever knows them finds out who is meant.
 """
+
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote
+
+from anyio import to_thread
 
 from gateway import record_subjects, records
 from gateway.chats import ChatJournal, HeardMessages
 from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import AccessError
 from gateway.people.person import find_salt, make_pseudonym, parse_person
+from gateway.shared_files import CLOCKS_APART
 from gateway.usage import RunningTotals
 
 
@@ -16,25 +23,35 @@ class ForgottenPeople:
 
     patterns = (record_subjects.FORGOTTEN_SUBJECT,)
 
-    def __init__(self, engine: Engine, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal) -> None:
+    def __init__(
+        self, engine: Engine, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal, files: Path
+    ) -> None:
         self._engine = engine
+        self._files = files
         self._totals = totals
         self._heard = heard
         self._chats = chats
 
     async def load(self) -> None:
-        async for _, kept in records.read_all(self._engine, self.patterns[0], records.PersonForgotten):
-            await self._forget(kept.pseudonym)
+        async for record, kept in records.read_all(self._engine, self.patterns[0], records.PersonForgotten):
+            await self._remove_files(kept.pseudonym, record.ts)
+            if record.ts > self._engine.clock.read() - records.DAY:  # what is in memory now came later
+                await self._forget(kept.pseudonym)
 
     async def take(self, record: Record) -> None:
         kept = records.decode(record.data)
         if isinstance(kept, records.PersonForgotten):
+            await self._remove_files(kept.pseudonym, record.ts)
             await self._forget(kept.pseudonym)
 
     async def tell(self, pseudonym: str) -> None:
         """What the journal held of them is gone."""
         kept = records.PersonForgotten(pseudonym=pseudonym)
-        await self._engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.DAY))
+        await self._engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.TRAFFIC_TTL))
+
+    async def _remove_files(self, pseudonym: str, before: float) -> None:
+        salt = await find_salt(self._engine)
+        await to_thread.run_sync(remove_files_of, self._files, salt, pseudonym, before)
 
     async def _forget(self, pseudonym: str) -> None:
         salt = await find_salt(self._engine)
@@ -47,3 +64,19 @@ class ForgottenPeople:
                 self._totals.rename([name], pseudonym)
                 await self._heard.forget(name)
         await self._chats.load()  # what was set in their direct chats is gone
+
+
+def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> None:
+    """All in the folders of whoever is called so, but what is younger: they may have come again."""
+    for own in folder.glob("*/*"):
+        try:
+            person = parse_person(f"{unquote(own.parent.name).partition(':')[0]}:{unquote(own.name)}")
+        except AccessError:  # a chat of several
+            continue
+        if make_pseudonym(salt, person) == pseudonym and not own.is_symlink():
+            for path in (*sorted(own.rglob("*"), reverse=True), own):
+                with suppress(OSError):  # what holds something younger stays
+                    if path.is_dir() and not path.is_symlink():
+                        path.rmdir()
+                    elif path.lstat().st_mtime <= before + CLOCKS_APART:
+                        path.unlink()

@@ -24,7 +24,7 @@ from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
 from gateway.people.traces import PersonTraces, is_in_turn, remove_turns, split_turns
 from gateway.sessions.deleted_messages import has_text
-from gateway.sessions.removal import forget_sessions, remove_audio, remove_received_file, rewrite_sessions
+from gateway.sessions.removal import forget_sessions, remove_received_files, remove_sent_files, rewrite_sessions
 from gateway.usage import UsageJournal
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ class PersonRemoval:
                 busy.append(key)
         purged = await self._purge_heard_events(person) + await self._purge_records(person)
         notes = await traces.memory.forget(str(person))
+        await self._remove_shared_files(person)
         unreadable = await anyio.to_thread.run_sync(self._remove_files, person)
         await self._activity.rename(str(person), pseudonym)
         await self._usage.rename(person.payers, pseudonym)
@@ -131,11 +132,17 @@ class PersonRemoval:
         purged = 0
         async for record, kept in self._traces.read_records(person):
             if isinstance(kept, records.InboundMessage):
-                for file in kept.message.attachments:
-                    await remove_received_file(kept.message, Path(file.path))
-            await remove_audio(kept)
+                await remove_received_files(self._traces.engine, kept.message)
+            await remove_sent_files(self._traces.engine, kept)
             purged += await self._traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
         return purged
+
+    async def _remove_shared_files(self, person: Person) -> None:
+        """Those that all gateways had. What lies in folders each removes, once it is told who is forgotten."""
+        store = self._traces.engine.files
+        for one in await store.list() if store.is_shared else ():
+            if self._traces.is_folder_of(person, *one.key.split("/")[:2]):
+                await store.delete(one.key)
 
     def _remove_files(self, person: Person) -> int:
         """Returns how many there were of messages that nobody could read."""

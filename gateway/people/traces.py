@@ -143,6 +143,11 @@ class PersonTraces:
         found = (path for folder in self.find_folders(person) for path in sorted(folder.rglob("*")))
         return [path for path in found if path.is_file() and not path.is_symlink()]
 
+    def is_folder_of(self, person: Person, network: str, name: str) -> bool:
+        """Asks whether a folder of this name, in that of a network or of a bot there, is theirs."""
+        bots = escape_id(f"{person.platform}:")
+        return name == escape_id(person.user_id) and (network == escape_id(person.platform) or network.startswith(bots))
+
     def find_folders(self, person: Person) -> list[Path]:
         """One with each bot of the network. Under the real path: whoever opens a file by that follows no link."""
         files = self._files.resolve()

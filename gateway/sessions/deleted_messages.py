@@ -10,7 +10,6 @@ A message is known by its network, its chat and its id there, and where the netw
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from pathlib import Path
 from typing import Any
 
 from gateway import record_subjects, records
@@ -18,7 +17,7 @@ from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict
 from gateway.message_pieces import SAID_KINDS, MessageName, name_of
 from gateway.messages import Message
-from gateway.sessions.removal import COPY_SUBJECTS, remove_received_file
+from gateway.sessions.removal import COPY_SUBJECTS, remove_received_files
 from gateway.sessions.repository import SessionRepository
 
 OF_ONE_MESSAGE = ("message:received", "audio:before", "audio:after")  # events that are of what somebody said alone
@@ -111,8 +110,7 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
     texts |= {one.text for one in audio}
     await _purge_copies(engine, gone.name, conv, texts - {""})
     for _, kept in came:
-        for file in kept.message.attachments:
-            await remove_received_file(kept.message, Path(file.path))
+        await remove_received_files(engine, kept.message)
     for record, _ in (*came, *told):
         await engine.purge(record.subject, record.seq, after=record.seq - 1)
     await _purge_lost_audio(engine, conv)

@@ -22,6 +22,7 @@ from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
+from gateway.shared_files import is_sent, remove_files
 from gateway.steps import ToolFinished
 
 PAGE = 200
@@ -160,6 +161,7 @@ async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
     if gone:
         kept = [record async for record in _read_after(engine, subject, seq)]
         gone -= {path for record in kept for path in _list_tool_pictures(record)}
+    await remove_files(engine, gone)
     for path in gone:
         await _remove_with_made(path)
     await purge_chain(engine, conv, seq)
@@ -187,14 +189,13 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     async for record in _read_until(engine, record_subjects.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
-            for file in kept.message.attachments:
-                await remove_received_file(kept.message, Path(file.path))
+            await remove_received_files(engine, kept.message)
     for pattern in (
         record_subjects.session_subject_of_token("voice", conv),
         record_subjects.reply_pattern_of_token(conv),
     ):
         async for record in _read_until(engine, pattern, seq):
-            await remove_audio(records.decode(record.data))
+            await remove_sent_files(engine, records.decode(record.data))
     await purge_turns(engine, conv, seq)
     await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
     await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
@@ -213,25 +214,34 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
-async def remove_audio(kept: records.JournalRecord) -> None:
-    """The audio that was made of an answer. Other files of replies are not ours to remove."""
+async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:
+    """The audio that was made of an answer, and what other gateways were given of its files. Where these lay before,
+    they are not ours to remove."""
     match kept:
         case records.VoiceAnswer(path=path) if path:
             place = anyio.Path(path)
             paths = [one async for one in place.parent.glob(f"{place.name}.*")]
-        case records.OwedReply(reply=reply) if reply.id.endswith(records.VOICE_MARK):
-            paths = [anyio.Path(one.path) for one in reply.attachments]
+            await remove_files(engine, [Path(path)])
+        case records.OwedReply(reply=reply):
+            shared = [Path(one.path) for one in reply.attachments]
+            await remove_files(engine, [one for one in shared if is_sent(one)])
+            paths = [anyio.Path(one) for one in shared if reply.id.endswith(records.VOICE_MARK)]
         case _:
             return
     for one in paths:
         await one.unlink(missing_ok=True)
 
 
-async def remove_received_file(message: Message, path: Path) -> None:
-    """A file that came with this message, and what was made of it.
+async def remove_received_files(engine: Engine, message: Message) -> None:
+    """The files that came with this message, and what was made of them."""
+    paths = [Path(one.path) for one in message.attachments]
+    await remove_files(engine, paths)
+    for path in paths:
+        await _remove_received_file(message, path)
 
-    Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`.
-    """
+
+async def _remove_received_file(message: Message, path: Path) -> None:
+    """Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`."""
     place = anyio.Path(path)
     if await place.is_symlink():
         moved = message.address.find_folder(path.parents[1], message.user_id)

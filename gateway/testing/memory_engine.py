@@ -1,12 +1,23 @@
 """The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice, takewhile
+from typing import BinaryIO
 
-from gateway.engine.interface import ConsumerSpec, Delivery, EngineHealth, NewRecord, Record, SettledRecords
+from gateway.engine.folder_files import check_key, describe_file
+from gateway.engine.interface import (
+    ConsumerSpec,
+    Delivery,
+    EngineHealth,
+    KeyedFile,
+    NewRecord,
+    Record,
+    SettledRecords,
+)
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery, LiveMessages
 from gateway.engine.subjects import (
@@ -24,6 +35,7 @@ class MemoryEngine(LiveMessages):
     def __init__(self, clock: Clock | None = None) -> None:
         clock = clock or Clock()
         self.clock = JournalClock(clock)
+        self.files = MemoryFiles()
         super().__init__(Clock(self.clock.read, clock.steady))
         self._log: dict[int, Record] = {}
         self._end = 0
@@ -210,3 +222,28 @@ class MemoryConsumer(LiveConsumer):
         if owed is not None and owed.attempt == delivery.attempt:
             owed.due = self._clock.steady() + delay
             self.signal.notify()
+
+
+class MemoryFiles:
+    """Fills `FileStore`; all is in memory here."""
+
+    is_shared = False
+
+    def __init__(self) -> None:
+        self._stored: dict[str, tuple[KeyedFile, bytes]] = {}
+
+    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing lasts here
+        self._stored[check_key(key)] = describe_file(key, os.fstat(file.fileno())), file.read()
+
+    async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
+        if (found := self._stored.get(check_key(key))) is None:
+            return None
+        file.write(found[1])
+        return found[0]
+
+    async def delete(self, key: str) -> None:
+        self._stored.pop(check_key(key), None)
+
+    async def list(self, prefix: str = "") -> list[KeyedFile]:
+        wanted = f"{check_key(prefix)}/" if prefix else ""
+        return [about for key, (about, _) in sorted(self._stored.items()) if f"{key}/".startswith(wanted)]

@@ -171,7 +171,7 @@ class ChatRoom:
         shown = await self._stream.find_shown(address_of(person, asked.thread), asked.message)
         if shown is None or asked.number >= len(shown.attachments):
             raise WebRefusal(HTTPStatus.NOT_FOUND, "there is no such file in this conversation")
-        file = shown.attachments[asked.number]
+        (file,) = await self._chat.files.find_all([shown.attachments[asked.number]])
         name, data = await read_attachment(file, LARGEST_SENT, "the page")
         kind = file.media_type if file.media_type in SHOWN_TYPES else SAVED_TYPE
         how = "inline" if kind != SAVED_TYPE else f"attachment; filename*=UTF-8''{quote(name, safe='')}"

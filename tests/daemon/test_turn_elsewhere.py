@@ -22,7 +22,9 @@ from gateway.daemon.startup import open_gateway_on
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookInfo
+from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
+from gateway.testing.networks.suite_media import PICTURE
 from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.wires import WIRES
 from tests.engine.nats_servers import run_servers
@@ -38,9 +40,12 @@ KEEPS = {
     "handler.py": "def handle(event_type, context): pass\n",
 }
 RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran"}}]}
+SHOW: dict[str, Any] = {"tool_calls": [{"name": "read_file", "args": {"path": "barn.png"}}]}
+SEND: dict[str, Any] = {"tool_calls": [{"name": "send_file", "args": {"path": "barn.png", "caption": "The barn."}}]}
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (
     SLOW,
+    {"user": "barn", "answers": [SHOW, SEND, {"text": "Sent."}]},
     {"user": "do it", "answers": [RUN, {"text": "Did."}]},
     *({"user": "", "text": "I heard you."},) * 9,
 )
@@ -186,3 +191,30 @@ async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> 
     assert visit.status == 202
     await pair.shows("I heard you.")
     assert len(pair.told("agent:end")) == 2
+
+
+def shown_files(pair: Pair, gateway: Gateway) -> list[tuple[Path, bytes]]:
+    """The pictures that a model was last shown, where they lie at the gateway which asked it."""
+    messages = pair.told("llm:before")[-1]["messages"]
+    paths = [Path(part["path"]) for message in messages for part in message.get("parts", ())]
+    assert all(path.is_relative_to(gateway.home.files) for path in paths), paths
+    return [(path, path.read_bytes()) for path in paths]
+
+
+async def test_files_come_and_go_between_them(pair: Pair) -> None:
+    wire, photo, letter = pair.wire, PICTURE + b"\0", b"Dear Ann" * 100_000
+    workspace = pair.turns.home.own_folder / "workspace"
+    await anyio.Path(workspace / "barn.png").write_bytes(PICTURE)
+    await wire.upload(("roof.jpg", photo), ("letter.txt", letter), caption="what is in the barn")
+    await pair.shows("Sent.")
+    await pair.shows("The barn.")
+    assert [one.file for one in wire.shown if one.file] == [PICTURE]
+    assert [data for _, data in shown_files(pair, pair.turns)] == [photo, PICTURE]
+
+    copies = [path for path, _ in shown_files(pair, pair.turns)]
+    copies += [path for path in pair.network.home.files.rglob("*") if path.is_file()]
+    assert [path.read_bytes() for path in copies].count(PICTURE) == 2, "what a tool gave, and what was sent"
+    key = pair.told("message:received")[-1]["session_key"]
+    assert await forget_sessions(pair.network.engine, pair.network.sessions, key)
+    await until(lambda: not any(path.exists() for path in copies), "the end of all files")
+    assert await pair.network.engine.files.list() == []

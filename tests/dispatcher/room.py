@@ -21,6 +21,7 @@ from gateway.chats import ChatJournal, ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
+from gateway.dispatcher.attachments import ReplyFiles
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
@@ -28,6 +29,7 @@ from gateway.outbox import LiveTransport, Outbox
 from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
+from gateway.shared_files import SharedFiles
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage import RunningTotals, UsageJournal
 from tests.spine import lane_settings, until
@@ -172,6 +174,11 @@ class WithoutMedia:
         raise AssertionError("nobody asks whom something is missing")
 
 
+def make_rules(approvers: tuple[str, ...]) -> AccessRules:
+    admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
+    return AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers))
+
+
 @asynccontextmanager
 async def chat(
     *turns: Any,
@@ -193,31 +200,31 @@ async def chat(
     async def find_workspace(_outbound: OwedReply) -> Workspace:
         return workspace
 
+    shared_files = SharedFiles(engine.files, Path("/nowhere/files"))
     deliveries = ReplyHooks(
         hooks,
-        find_workspace,
+        ReplyFiles(shared_files, find_workspace),
         is_withdrawn,
         partial(write_decisions, engine, sessions),
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
     )
     outbox = Outbox(engine, callbacks=deliveries)
-    admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
-    rules = AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers))
     chats = ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
-    given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard)} | house_facts
+    given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard), "shared_files": shared_files}
+    given |= house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(rules, Pairings(engine)),
+        access=AccessControl(make_rules(approvers), Pairings(engine)),
         commands=CommandTable(BUILT_IN),
         reports=make_reports(restart, about),
         keys=SessionSettings(),
         run_id="this run",
-        files=Path("/nowhere"),
+        files=Path("/nowhere/files"),
         find_workspace=lambda _facts: workspace,
         activity=Activity(engine),
         **given,

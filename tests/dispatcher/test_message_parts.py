@@ -9,8 +9,18 @@ from gateway.agent import libraries
 from gateway.agent.libraries import describe_install
 from gateway.dispatcher.message_parts import MOST_TEXT, make_entry, text_of
 from gateway.messages import Address, Attachment, Message, attachment_from
+from gateway.shared_files import SharedFiles
+from gateway.testing.memory_engine import MemoryFiles
 from tests.dispatcher.room import WithoutMedia
 from tests.parser.media_files import noisy_jpeg, picture, text_pdf
+
+
+class Around:
+    """Nobody reads pictures, and there is one gateway."""
+
+    def __init__(self) -> None:
+        self.media = WithoutMedia()
+        self.shared_files = SharedFiles(MemoryFiles(), Path("/nowhere/files"))
 
 
 def message_with(*files: Path) -> Message:
@@ -24,7 +34,7 @@ def write(folder: Path, name: str, data: bytes) -> Path:
 
 
 async def lines_of(*files: Path) -> Sequence[str]:
-    return (await make_entry(message_with(*files), WithoutMedia())).content.split("\n")
+    return (await make_entry(message_with(*files), Around())).content.split("\n")
 
 
 async def test_without_the_extra_what_is_not_shown_is_named_with_what_it_needs(tmp_path: Path) -> None:
@@ -32,7 +42,7 @@ async def test_without_the_extra_what_is_not_shown_is_named_with_what_it_needs(t
     other = write(tmp_path, "other.tiff", picture("TIFF", 5, 5))
     letter = write(tmp_path, "letter.pdf", text_pdf("Dear Ann"))
     small = write(tmp_path, "small.png", picture("PNG", 5, 5))
-    entry = await make_entry(message_with(large, other, letter, small), WithoutMedia())
+    entry = await make_entry(message_with(large, other, letter, small), Around())
     text, *lines = entry.content.split("\n")
     assert text == "look"
     size = f"(image/jpeg, {large.stat().st_size} bytes)"
@@ -80,7 +90,7 @@ async def test_a_file_that_is_gone_is_named_all_the_same(tmp_path: Path) -> None
     gone = Message(
         "1", Address("net", "1"), "7", "", attachments=(Attachment("document", str(tmp_path / "gone"), "gone"),)
     )
-    assert "you are not shown it: it cannot be read]" in (await make_entry(gone, WithoutMedia())).content
+    assert "you are not shown it: it cannot be read]" in (await make_entry(gone, Around())).content
 
 
 def test_the_line_that_installs_an_extra_names_it_and_what_it_brings() -> None:

@@ -84,6 +84,7 @@ class PageChat:
     """Takes what people do. Who they are, the port has made sure of."""
 
     def __init__(self, context: AdapterContext) -> None:
+        self.files = context.parts.shared_files
         self._context = context
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], Receipt] = {}
@@ -135,6 +136,7 @@ class PageChat:
                 await self._check_room(person, path)
                 async with self._order.hold(str(path)):
                     size = await write_pieces(path, pieces)
+                    await self.files.put(path)
         except OSError as error:
             raise AdapterError(f"the file {name} cannot be kept: {error.strerror}", permanent=True) from None
         return Attachment(kind_of(media_type), str(path), name, media_type or ANY_TYPE, size)
@@ -150,15 +152,16 @@ class PageChat:
 
     async def _check_room(self, person: str, path: Path) -> None:
         """What comes in now counts as the largest that there may be. Raises FileRefused."""
-        count, size = await anyio.to_thread.run_sync(count_received, path)
-        arriving = self._arriving[person]
+        kept = [one.size for one in await self.files.list_received(path.parent) if not one.key.endswith(path.name)]
+        count, size, arriving = len(kept), sum(kept), self._arriving[person]
         if count + arriving > MOST_KEPT_FILES or size + arriving * LARGEST_FILE > MOST_KEPT:
             raise FileRefused(TOO_MUCH.format(size=size / 1e6, count=count), permanent=True)
 
     async def _find_files(self, person: str, sent: Sequence[SentFile]) -> tuple[Attachment, ...]:
         """Raises AdapterError: one of them is not there (any more)."""
         folder = self._folder_of(person)
-        return tuple([await anyio.to_thread.run_sync(describe_file, folder, one) for one in sent])
+        places = [(Path(await self.files.find(str(folder / one.file))), one) for one in sent]
+        return tuple([await anyio.to_thread.run_sync(describe_file, place, one) for place, one in places])
 
     def _folder_of(self, person: str) -> Path:
         return address_of(person).find_folder(self._context.files, person)
@@ -196,25 +199,13 @@ class PageChat:
         return message, []
 
 
-def count_received(path: Path) -> tuple[int, int]:
-    """How many files lie beside this one that came in, and how many bytes they have."""
-    sizes = []
-    with suppress(FileNotFoundError), os.scandir(path.parent) as found:
-        sizes = [
-            one.stat(follow_symlinks=False).st_size
-            for one in found
-            if one.name != path.name and RECEIVED_NAME.fullmatch(one.name)
-        ]
-    return len(sizes), sum(sizes)
-
-
-def describe_file(folder: Path, sent: SentFile) -> Attachment:
+def describe_file(path: Path, sent: SentFile) -> Attachment:
     """A file that somebody has sent, as it lies in their folder; it is known by a name of ours alone.
 
     Raises:
         AdapterError: it does not.
     """
-    path, name = folder / sent.file, display_name_of(sent.name) or "file"
+    name = display_name_of(sent.name) or "file"
     if path.is_symlink() or not path.is_file():
         raise AdapterError(f"the file {name} is no longer here; send it again", permanent=True)
     media_type = sent.type or ANY_TYPE

@@ -134,7 +134,7 @@ async def add_files(
 ) -> Message:
     """The message with its files, in the folder of its conversation; what could not be fetched is told in the text.
 
-    They grow old by the journal's clock, like their message.
+    They grow old by the journal's clock, like their message; all gateways have them before they have that.
     """
     folder = message.address.find_folder(context.files, message.user_id)
     got, now = [await fetch(file, folder) for file in incoming.files], context.parts.engine.clock.latest()
@@ -146,6 +146,7 @@ async def add_files(
     for one in attachments:
         with suppress(OSError):
             os.utime(one.path, (now, now))
+            await context.parts.shared_files.put(Path(one.path))
     text = "\n".join([*([message.text] if message.text else []), *failed])
     return dataclasses.replace(message, text=text, attachments=attachments)
 

@@ -30,6 +30,7 @@ from gateway.engine.nats.connection import (
     open_connection,
 )
 from gateway.engine.nats.consumer import BEGINNING, NatsConsumer, describe_consumer, restore_delivery
+from gateway.engine.nats.files import NatsFiles
 from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
@@ -104,6 +105,7 @@ class NatsEngine:
 
     def __init__(self, connection: Connection, names: Names, window: float, repeats: float) -> None:
         self.clock = JournalClock(Clock())
+        self.files = NatsFiles(connection, names)
         self._connection = connection
         self._names = names
         self._window = window

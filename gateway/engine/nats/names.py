@@ -30,6 +30,28 @@ class Names:
         """The stream of leases, and of what is to be removed later."""
         return f"{self.journal}-keys"
 
+    @property
+    def files(self) -> str:
+        """The stream of files."""
+        return f"{self.journal}-files"
+
+    def file(self, key: str) -> str:
+        """Where it is said what a file is, but for its size and its time; no key has a `=`."""
+        return f"{self.journal}.f.h.{key.replace('.', '=').replace('/', '.')}"
+
+    @property
+    def all_files(self) -> str:
+        return f"{self.journal}.f.h.>"
+
+    def file_piece(self, file_id: str) -> str:
+        """Under which lie all pieces of one file."""
+        return f"{self.journal}.f.p.{file_id}"
+
+    def file_of_stored(self, name: str) -> tuple[str, int, int]:
+        """The key, the size and the time of the file of which something is said there."""
+        *segments, size, changed = name[len(self.journal) + 5 :].split(".")
+        return "/".join(segments).replace("=", "."), int(size), int(changed)
+
     def stored(self, subject: str, msg_id: str | None) -> str:
         return f"{self.journal}.j.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
 

@@ -1,4 +1,4 @@
-"""The two streams of a journal on the server: made where they are not there, and looked at where they are.
+"""The streams of a journal on the server: made where they are not there, and looked at where they are.
 
 A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
 so it is refused at the start, and not found out about when something is missing.
@@ -38,15 +38,16 @@ async def open_streams(connection: Connection, names: Names, window: float) -> S
     Raises:
         EngineError: one of the streams is kept otherwise than a journal must be.
     """
-    journal, keys = _describe_streams(connection, names, window)
+    journal, keys, files = _describe_streams(connection, names, window)
     kept = await _open_stream(connection, names.stream, journal)
     await _open_stream(connection, names.keys, keys)
+    await _open_stream(connection, names.files, files)
     return StreamState(int(kept["num_replicas"]), kept.get("metadata", {}).get(MARK, ""))
 
 
 async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
     """An empty stream of records in the place of the one that is there, with a mark."""
-    journal, _keys = _describe_streams(connection, names, window)
+    journal, *_others = _describe_streams(connection, names, window)
     with suppress(ServerRefusal):
         await connection.call(f"STREAM.DELETE.{names.stream}")
     wanted = journal | {"first_seq": first_seq, "metadata": {MARK: mark}}
@@ -70,8 +71,8 @@ async def set_mark(connection: Connection, names: Names, mark: str) -> None:
     await connection.call(f"STREAM.UPDATE.{names.stream}", **config)
 
 
-def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How those of the records and of the keys must be."""
+def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], ...]:
+    """How those of the records, of the keys and of the files must be."""
     copies = COPIES if len(connection.client.servers) >= COPIES else 1
     common = {
         "storage": "file",
@@ -92,7 +93,8 @@ def _describe_streams(connection: Connection, names: Names, window: float) -> tu
         "republish": {"src": f"{names.journal}.j.>", "dest": f"{names.journal}.r.>"},
     }
     keys = common | {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
-    return journal, keys
+    files = common | {"subjects": [f"{names.journal}.f.>"], "max_msgs_per_subject": -1}
+    return journal, keys, files
 
 
 async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 
+from gateway.engine.folder_files import FolderFiles
 from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record, SettledRecords
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
@@ -23,6 +24,7 @@ from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import EngineError
 
+FILES = "files"  # the folder of files, beside the journal
 SLOW_DISK_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # so long a fault may be one that passes
 LOOK_SECONDS = 1.0
@@ -55,6 +57,7 @@ class SqliteEngine(LiveMessages):
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
         self.clock = JournalClock(clock)
         super().__init__(Clock(self.clock.read, clock.steady))
+        self.files = FolderFiles(path.with_name(FILES))
         self._path = path
         self._condition = FaultState(path)
         self._writer = JournalWriter(path, self.clock, clock.steady, self._condition, max_bytes, self._announce)

@@ -1,0 +1,95 @@
+"""Files by their keys in a folder of this machine: what lies there is stored, and nothing lies twice."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from anyio import to_thread
+
+from gateway.engine.interface import KeyedFile
+from gateway.file_folders import open_new_file, open_received_file, put_in_place
+
+MOST_SEGMENTS = 3
+SEGMENT: Final = re.compile(r"[A-Za-z0-9%_.-]{1,200}")
+
+
+class FolderFiles:
+    """Fills `FileStore`. What is too old somebody else removes, who knows by the name what may go."""
+
+    is_shared = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing goes by itself
+        await to_thread.run_sync(_write, self._find_place(key), file)
+
+    async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
+        return await to_thread.run_sync(_read, key, self._find_place(key), file)
+
+    async def delete(self, key: str) -> None:
+        await to_thread.run_sync(lambda: self._find_place(key).unlink(missing_ok=True))
+
+    async def list(self, prefix: str = "") -> list[KeyedFile]:
+        return await to_thread.run_sync(lambda: sorted(self._find_files(prefix), key=lambda one: one.key))
+
+    def _find_place(self, key: str) -> Path:
+        return self._folder / check_key(key)
+
+    def _find_files(self, prefix: str) -> Iterator[KeyedFile]:
+        pending = [self._find_place(prefix) if prefix else self._folder]
+        while pending:
+            place = pending.pop()
+            key = "/".join(place.relative_to(self._folder).parts)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if (key and not is_key(key)) or place.is_symlink():
+                    continue
+                if place.is_dir():
+                    pending += place.iterdir()
+                elif key and not place.name.startswith("."):  # else it is being written
+                    yield describe_file(key, place.stat())
+
+
+def check_key(key: str) -> str:
+    """Raises ValueError: it is none."""
+    if not is_key(key):
+        raise ValueError(f"{key!r} is no key of a file")
+    return key
+
+
+def is_key(key: str) -> bool:
+    segments = key.split("/")
+    return len(segments) <= MOST_SEGMENTS and all(map(is_segment, segments))
+
+
+def is_segment(text: str) -> bool:
+    return text not in (".", "..") and SEGMENT.fullmatch(text) is not None
+
+
+def describe_file(key: str, about: os.stat_result) -> KeyedFile:
+    return KeyedFile(key, about.st_size, float(int(about.st_mtime)))
+
+
+def _write(place: Path, file: BinaryIO) -> None:
+    about = os.fstat(file.fileno())
+    with suppress(FileNotFoundError):
+        if os.path.samestat(place.lstat(), about):
+            return
+    with open_new_file(place) as new:
+        shutil.copyfileobj(file, new)
+        put_in_place(new, place)
+    os.utime(place, (about.st_mtime, about.st_mtime))
+
+
+def _read(key: str, place: Path, file: BinaryIO) -> KeyedFile | None:
+    try:
+        found = open_received_file(place)
+    except OSError:
+        return None
+    with found:
+        shutil.copyfileobj(found, file)
+        return describe_file(key, os.fstat(found.fileno()))

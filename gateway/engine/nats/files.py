@@ -1,0 +1,142 @@
+"""Files on the servers: each in pieces, and one message that says which they are and what they make together.
+
+That message is written last, so a file is there when it is whole; its subject says the key, the size and the time, so
+that a listing reads no file. What was cut off, and what was replaced, ends with the time that each message was given.
+"""
+
+import base64
+import hashlib
+import logging
+import math
+import os
+import uuid
+from typing import Any, BinaryIO
+
+import msgspec
+from anyio import to_thread
+
+from gateway.engine.folder_files import check_key, describe_file
+from gateway.engine.interface import KeyedFile
+from gateway.engine.nats.connection import NO_MESSAGE, Connection, ServerRefusal
+from gateway.engine.nats.names import Names
+from gateway.engine.nats.stored_messages import LIFETIME, ROOM
+from gateway.errors import EngineError
+
+PIECE_BYTES = 256_000
+LATER = 60.0  # seconds that the pieces stay longer than what names them
+
+log = logging.getLogger(__name__)
+
+
+class _FilePieces(msgspec.Struct, frozen=True):
+    """What is said of a file: where its pieces lie, and what they make together."""
+
+    id: str
+    sequences: tuple[int, ...]
+    sha256: str
+
+
+class NatsFiles:
+    """Fills `FileStore`."""
+
+    is_shared = True
+
+    def __init__(self, connection: Connection, names: Names) -> None:
+        self._connection = connection
+        self._names = names
+
+    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
+        where, before = self._names.file(check_key(key)), await self._find(key)
+        file_id, sequences, digest = uuid.uuid4().hex, list[int](), hashlib.sha256()
+        size = 0
+        while piece := await to_thread.run_sync(file.read, self._room):
+            sequences.append(await self._write(self._names.file_piece(file_id), piece, ttl + LATER))
+            digest.update(piece)
+            size += len(piece)
+        about = describe_file(key, os.fstat(file.fileno()))
+        said = msgspec.json.encode(_FilePieces(file_id, tuple(sequences), digest.hexdigest()))
+        seq = await self._write(f"{where}.{size}.{int(about.changed)}", said, ttl)
+        await self._purge(f"{where}.*.*", seq=seq)
+        if before:
+            await self._purge(self._names.file_piece(before[1].id))
+
+    async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
+        found = await self._find(key)
+        while found:
+            stored, pieces = found
+            if await self._read(pieces, file):
+                return stored
+            found = await self._find(key)
+            if found and found[1].id == pieces.id:
+                log.warning("the file %s is not whole on the NATS servers", key)
+                return None
+        return None
+
+    async def delete(self, key: str) -> None:
+        if found := await self._find(key):
+            await self._purge(f"{self._names.file(key)}.*.*")
+            await self._purge(self._names.file_piece(found[1].id))
+
+    async def list(self, prefix: str = "") -> list[KeyedFile]:
+        where = f"{self._names.file(check_key(prefix))}.>" if prefix else self._names.all_files
+        subjects = list[str]()
+        while True:
+            answer = await self._call("INFO", subjects_filter=where, offset=len(subjects))
+            subjects += answer["state"].get("subjects") or ()
+            if len(subjects) >= answer.get("total", 0):
+                break
+        found = [KeyedFile(key, size, changed) for key, size, changed in map(self._names.file_of_stored, subjects)]
+        return sorted({one.key: one for one in found}.values(), key=lambda one: one.key)
+
+    @property
+    def _room(self) -> int:
+        return min(PIECE_BYTES, self._connection.client.max_payload // 2 - ROOM)
+
+    async def _find(self, key: str) -> tuple[KeyedFile, _FilePieces] | None:
+        message = await self._read_message(last_by_subj=f"{self._names.file(check_key(key))}.*.*")
+        if message is None:
+            return None
+        _, size, changed = self._names.file_of_stored(message["subject"])
+        return KeyedFile(key, size, changed), msgspec.json.decode(base64.b64decode(message["data"]), type=_FilePieces)
+
+    async def _read(self, pieces: _FilePieces, file: BinaryIO) -> bool:
+        """False: they are not all there any more, or others."""
+        await to_thread.run_sync(file.seek, 0)
+        await to_thread.run_sync(file.truncate)
+        digest = hashlib.sha256()
+        for seq in pieces.sequences:
+            message = await self._read_message(seq=seq)
+            if message is None:
+                return False
+            piece = base64.b64decode(message.get("data", ""))
+            digest.update(piece)
+            await to_thread.run_sync(file.write, piece)
+        return digest.hexdigest() == pieces.sha256
+
+    async def _write(self, where: str, data: bytes, ttl: float) -> int:
+        headers = {LIFETIME: str(max(1, math.ceil(ttl)))}
+        try:
+            answer = await self._connection.insist(lambda: self._connection.ask_stored(where, data, headers))
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server does not take a file: {refusal}") from refusal
+        return int(answer["seq"])
+
+    async def _read_message(self, **asked: Any) -> dict[str, Any] | None:
+        try:
+            message: dict[str, Any] = (await self._connection.call(f"STREAM.MSG.GET.{self._names.files}", **asked))[
+                "message"
+            ]
+        except ServerRefusal as refusal:
+            if refusal.number == NO_MESSAGE:
+                return None
+            raise EngineError(f"the NATS server cannot read a file: {refusal}") from refusal
+        return message
+
+    async def _purge(self, where: str, **upto: int) -> None:
+        await self._call("PURGE", filter=where, **upto)
+
+    async def _call(self, verb: str, **body: Any) -> dict[str, Any]:
+        try:
+            return await self._connection.call(f"STREAM.{verb}.{self._names.files}", **body)
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server refuses {verb.lower()} of files: {refusal}") from refusal

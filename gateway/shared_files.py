@@ -1,0 +1,238 @@
+"""Files of conversations, for every gateway: what came in at one is read by the turn on another, and what that one made
+is sent where the network is served.
+
+A file lies in the folder of its conversation. Its key is its place below the folder of all files, so it is the same for
+all, whatever their homes are called; a path that another gateway wrote is known by its end. Whoever takes or makes a
+file puts it under its key before anybody is told of it, and whoever needs it and has it not fetches it once. What goes
+out from elsewhere (a workspace is one machine's) gets a key of its own.
+"""
+
+import logging
+import os
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from gateway import records
+from gateway.engine.folder_files import is_key
+from gateway.engine.interface import Engine, FileStore, KeyedFile, NewRecord, Record
+from gateway.file_folders import (
+    RECEIVED_NAME,
+    find_new_path,
+    open_new_file,
+    open_plain_file,
+    put_in_place,
+)
+from gateway.messages import Attachment, Message, Reply
+from gateway.record_subjects import REMOVED_FILES_SUBJECT, token_of
+from gateway.transcript import Entry
+
+FOLDER = "files"
+SENT = ".sent"  # the folder of what goes out: no network is called so
+FETCHED = ".fetched"  # of what is coming in from elsewhere
+LARGEST_SENT = 100_000_000  # bytes; no network takes more
+LONGEST_HOME = 300  # characters of a path, as it may stand in a text
+MOST_ABSENT = 10_000  # keys that are known to be nobody's
+NAME_LENGTH = 24  # of what stands in a name for the file itself: see RECEIVED_NAME
+CLOCKS_APART = 10.0  # seconds; those of two machines
+SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
+
+log = logging.getLogger(__name__)
+
+
+class SharedFiles:
+    """Those of this gateway, which lie in its folder, and those of others, which come there when they are needed."""
+
+    def __init__(self, store: FileStore, folder: Path) -> None:
+        self._store = store
+        self._folder = folder
+        self._absent: set[str] = set()
+
+    async def put(self, path: Path) -> None:
+        """Let others have a file of a conversation; what is no such file stays ours alone.
+
+        Raises:
+            EngineError: it is not stored.
+            OSError: it cannot be read.
+        """
+        if key := key_of(path):
+            await self._put(key, path.parent.resolve() / path.name)
+
+    async def _put(self, key: str, path: Path) -> None:
+        with await to_thread.run_sync(open_plain_file, path) as file:
+            await self._store.put(key, file, records.TRAFFIC_TTL)
+        self._absent.discard(key)
+
+    async def find(self, path: str) -> str:
+        """Where that file lies here; the path as it was, where it is nobody's any more.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        if not (key := key_of(Path(path))):
+            return path
+        place = self._folder / key
+        try:
+            is_here = await to_thread.run_sync(place.exists) or await self._fetch(key, place)
+        except OSError as error:
+            log.warning("the file %s cannot be fetched: %s", key, error.strerror)
+            return path
+        return str(place) if is_here else path
+
+    async def _fetch(self, key: str, place: Path) -> bool:
+        """Beside others who may do the same: whoever is last puts there what is there already."""
+        part = self._folder / FETCHED / uuid.uuid4().hex
+        with await to_thread.run_sync(open_new_file, part) as file:
+            try:
+                if found := await self._store.get(key, file):
+                    await to_thread.run_sync(put_in_place, file, part)
+            finally:
+                find_new_path(part).unlink(missing_ok=True)
+        if found is None:
+            self._note_absent(key)
+            return False
+        self._absent.discard(key)
+        await to_thread.run_sync(move_fetched, part, place, found.changed)
+        return True
+
+    def _note_absent(self, key: str) -> None:
+        if len(self._absent) >= MOST_ABSENT:
+            self._absent.clear()
+        self._absent.add(key)
+
+    async def list_received(self, folder: Path) -> list[KeyedFile]:
+        """What came in by the conversation of this folder, at whichever gateway, with what was made of it."""
+        found = await self._store.list("/".join(folder.parts[-2:]))
+        return [one for one in found if RECEIVED_NAME.fullmatch(one.key.rpartition("/")[2])]
+
+    async def find_all(self, attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
+        """The same, where they lie here."""
+        return tuple([replace(one, path=await self.find(one.path)) for one in attachments])
+
+    async def find_of_messages(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        """The messages with their files where they lie here."""
+        found = [(one, await self.find_all(one.attachments)) for one in messages]
+        return tuple(one if files == one.attachments else replace(one, attachments=files) for one, files in found)
+
+    async def find_of_entries(self, entries: Sequence[Entry], folder: Path) -> tuple[Entry, ...]:
+        """What was said in the conversation of this folder, with the files that it names where they lie here."""
+        places = make_path_pattern(folder)
+        return tuple([await self._find_of_entry(one, folder, places) for one in entries])
+
+    async def _find_of_entry(self, entry: Entry, folder: Path, places: re.Pattern[str]) -> Entry:
+        is_named = f"/{FOLDER}/{folder.parent.name}/{folder.name}/" in entry.content
+        named = {found["name"] for found in places.finditer(entry.content)} if is_named else set[str]()
+        for name in named:
+            await self._find_said(str(folder / name))
+        parts = tuple([replace(one, path=await self._find_said(one.path)) for one in entry.parts])
+        content = places.sub(lambda found: str(folder / found["name"]), entry.content) if named else entry.content
+        is_same = content == entry.content and parts == entry.parts
+        return entry if is_same else replace(entry, content=content, parts=parts)
+
+    async def _find_said(self, path: str) -> str:
+        """The same, but what was nobody's is not asked for at each turn."""
+        return path if key_of(Path(path)) in self._absent else await self.find(path)
+
+    async def share(self, reply: Reply, session_key: str) -> Reply:
+        """The reply, with its files under keys: whoever serves its network may be another gateway."""
+        if not (self._store.is_shared and reply.attachments):
+            return reply
+        shared, left_out = list[Attachment](), list[str]()
+        for number, one in enumerate(reply.attachments):
+            if one.size > LARGEST_SENT:
+                left_out.append(f"[the file {one.name} is not sent: it has {one.size / 1e6:.0f} MB]")
+            else:
+                shared.append(await self._share(one, session_key, f"{reply.id}/{number}"))
+        text = "\n".join(filter(None, [reply.text, *left_out]))
+        return replace(reply, text=text, attachments=tuple(shared))
+
+    async def _share(self, one: Attachment, session_key: str, identity: str) -> Attachment:
+        path = Path(one.path)
+        if (key := key_of(path)) and await self._store.list(key):
+            return one
+        suffix = SUFFIX.search(path.name.lower())
+        key = f"{SENT}/{token_of(session_key)}/{token_of(identity)}{suffix.group() if suffix else ''}"
+        try:
+            await self._put(key, path)
+        except OSError:
+            return one  # it has gone meanwhile: whoever sends it says so
+        return replace(one, path=str(self._folder / key))
+
+
+class RemovalFollower:
+    """What others removed goes from our folder too."""
+
+    patterns = (REMOVED_FILES_SUBJECT,)
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+
+    async def load(self) -> None:
+        found = records.read_all(self._engine, REMOVED_FILES_SUBJECT, records.FileRemoval)
+        removed = {digest: record.ts async for record, kept in found for digest in kept.files}
+        if removed:
+            await to_thread.run_sync(remove_by_digest, self._folder, removed)
+
+    async def take(self, record: Record) -> None:
+        kept = records.decode(record.data)
+        if isinstance(kept, records.FileRemoval):
+            await to_thread.run_sync(remove_by_digest, self._folder, dict.fromkeys(kept.files, record.ts))
+
+
+async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
+    """Files of conversations, with what was made of them, wherever they lie; a path may be without its suffix."""
+    names = {path.with_name(path.name[:NAME_LENGTH]) for path in paths if key_of(path)}
+    if not (engine.files.is_shared and names):
+        return
+    for folder in {path.parent for path in names}:
+        for one in await engine.files.list("/".join(folder.parts[-2:])):
+            if folder / one.key.rpartition("/")[2][:NAME_LENGTH] in names:
+                await engine.files.delete(one.key)
+    kept = records.FileRemoval(files=tuple({digest_of(path) for path in names}))
+    await engine.append(NewRecord(REMOVED_FILES_SUBJECT, records.encode(kept), ttl=records.TRAFFIC_TTL))
+
+
+def remove_by_digest(folder: Path, removed: Mapping[str, float]) -> None:
+    """Those of a folder that have such a digest and are no younger than it: they may have come anew."""
+    for path in folder.glob("*/*/*"):
+        with suppress(OSError):
+            if key_of(path) and path.lstat().st_mtime <= removed.get(digest_of(path), 0.0) + CLOCKS_APART:
+                path.unlink()
+
+
+def digest_of(path: Path) -> str:
+    """One for a file and for what was made of it, from which nobody tells whose it is."""
+    return token_of("/".join((*path.parts[-3:-1], path.name[:NAME_LENGTH])))
+
+
+def key_of(path: Path) -> str:
+    """By its end: it may have been written by another gateway. Empty: it is no file of a conversation."""
+    *_, folder, network, conversation, name = ("", "", "", "", *path.parts)
+    key = f"{network}/{conversation}/{name}"
+    return key if folder == FOLDER and RECEIVED_NAME.fullmatch(name) and is_key(key) else ""
+
+
+def is_sent(path: Path) -> bool:
+    """Asks whether it lies where what goes out does, for others to have it."""
+    return path.parts[-3:-2] == (SENT,)
+
+
+def make_path_pattern(folder: Path) -> re.Pattern[str]:
+    """Finds in a text the files of a conversation, by their paths here, and by those of other homes."""
+    here, end = re.escape(str(folder)), re.escape("/".join((FOLDER, *folder.parts[-2:])))
+    elsewhere = rf"[^\s\"'()\[\]]{{0,{LONGEST_HOME}}}/{end}"  # bounded: a text may be made to be slow
+    return re.compile(rf"(?:{here}|{elsewhere})/(?P<name>{RECEIVED_NAME.pattern})")
+
+
+def move_fetched(part: Path, place: Path, changed: float) -> None:
+    """To where it belongs, and as old as it is elsewhere: by its age it goes, one day."""
+    os.utime(part, (changed, changed))
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part.replace(place)

@@ -1,0 +1,178 @@
+"""Files of conversations that several gateways have, by two homes on one journal."""
+
+import dataclasses
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine import Engine, open_sqlite
+from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.journal_follower import JournalFollower
+from gateway.messages import Address, Attachment, Message, Reply
+from gateway.shared_files import RemovalFollower, SharedFiles, digest_of, key_of, make_path_pattern, remove_files
+from gateway.transcript import Entry, Picture
+from tests.engine.conftest import nats_server
+from tests.spine import until
+
+__all__ = ["nats_server"]
+NAME, KEY = "00112233445566778899aabb.jpg", "net/7/00112233445566778899aabb.jpg"
+
+
+class Home:
+    """A gateway's, as far as it has files."""
+
+    def __init__(self, engine: Engine, root: Path) -> None:
+        self.engine = engine
+        self.folder = root / "hermes-gateway" / "files"
+        self.files = SharedFiles(engine.files, self.folder)
+        self.workspace = root / "workspace"
+        self.workspace.mkdir(parents=True)
+
+    def write(self, content: bytes, key: str = KEY) -> Path:
+        path = self.folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (1_000_000, 1_000_000))
+        return path
+
+    def make(self, content: bytes, name: str = "chart.png") -> Attachment:
+        path = self.workspace / name
+        path.write_bytes(content)
+        return Attachment("image", str(path), name, "image/png", len(content))
+
+
+@pytest.fixture
+async def homes(nats_server: str, tmp_path: Path) -> AsyncIterator[tuple[Home, Home]]:
+    async with await open_nats(f"{nats_server}/{uuid.uuid4().hex[:12]}") as engine:
+        yield Home(engine, tmp_path / "one"), Home(engine, tmp_path / "my other")
+
+
+async def test_what_one_has_another_one_finds_and_it_is_as_old(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"a photo")
+    await one.files.put(path)
+    message = Message("1", Address("net", "7"), "7", "look", attachments=(Attachment("image", str(path)),))
+    (there,) = await other.files.find_of_messages([message])
+    assert there.attachments[0].path == str(other.folder / KEY)
+    assert (other.folder / KEY).read_bytes() == b"a photo"
+    assert (other.folder / KEY).stat().st_mtime == 1_000_000
+    assert await one.files.find_of_messages([message]) == (message,)
+
+
+async def test_what_is_nobody_s_any_more_is_said_to_lie_where_it_lay(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"a photo")
+    assert await other.files.find(str(path)) == str(path)
+    await one.files.put(path)
+    assert await other.files.find(str(path)) == str(other.folder / KEY), "it came again"
+
+
+async def test_what_is_damaged_at_the_servers_is_nobody_s(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"p" * 600_000)
+    await one.files.put(path)
+    assert isinstance(one.engine, NatsEngine)
+    connection, names = one.engine._connection, one.engine._names
+    end = (await connection.call(f"STREAM.INFO.{names.files}"))["state"]["last_seq"]
+    await connection.call(f"STREAM.MSG.DELETE.{names.files}", seq=end - 1)
+    assert await other.files.find(str(path)) == str(path)
+    assert not list(other.folder.rglob("*.jpg"))
+
+
+async def test_what_was_said_names_files_where_they_lie_here(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"a photo")
+    await one.files.put(path)
+    picture = Picture("image", str(path), "d", 7, "image/jpeg")
+    said = (
+        Entry("user", f"[attached image: a.jpg, in {path}]", parts=(picture,)),
+        Entry("tool", f"see {path}.bak, '/srv/hermes/files/net/7/{NAME}' and /files/net/8/{NAME}"),
+    )
+    folder = other.folder / "net" / "7"
+    there = await other.files.find_of_entries(said, folder)
+    assert there[0].parts[0].path == str(folder / NAME)
+    assert there[1].content == f"see {folder / NAME}.bak, '{folder / NAME}' and /files/net/8/{NAME}"
+    assert (folder / NAME).exists()
+    assert await one.files.find_of_entries(said[:1], path.parent) == said[:1]
+
+
+def test_a_text_that_is_made_to_be_slow_is_not() -> None:
+    places = make_path_pattern(Path("/h/files/net/7"))
+    begun = time.monotonic()
+    assert not places.findall("x" * 200_000 + "/files/net/7/")
+    assert time.monotonic() - begun < 2
+
+
+async def test_a_file_that_goes_out_is_sent_from_elsewhere(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    received = one.write(b"a photo")
+    await one.files.put(received)
+    gone = Attachment("image", str(one.workspace / "gone.png"), "gone.png")
+    large = dataclasses.replace(one.make(b"x", "large.png"), size=10**9)
+    given = Reply(
+        "r", Address("net", "7"), "Here.", (one.make(b"a chart"), Attachment("image", str(received)), gone, large)
+    )
+    reply = await one.files.share(given, "agent:main:net:dm:7")
+    assert reply.text == "Here.\n[the file large.png is not sent: it has 1000 MB]"
+    chart, photo, lost = reply.attachments
+    assert (chart.name, photo, lost) == ("chart.png", given.attachments[1], gone)
+    found = await other.files.find_all(reply.attachments)
+    assert [await anyio.Path(one.path).read_bytes() for one in found[:2]] == [b"a chart", b"a photo"]
+    assert found[2] == gone
+    assert await one.files.share(given, "agent:main:net:dm:7") == reply, "a turn that runs again says the same"
+
+
+async def test_no_link_is_followed_to_what_goes_out(homes: tuple[Home, Home]) -> None:
+    one, _ = homes
+    secret, chart = one.make(b"a secret", "secret.env"), one.make(b"a chart")
+    await anyio.Path(chart.path).unlink()
+    await anyio.Path(chart.path).symlink_to(secret.path)
+    reply = await one.files.share(Reply("r", Address("net", "7"), "", (chart,)), "k")
+    assert reply.attachments == (chart,)
+    assert await one.engine.files.list() == []
+
+
+async def test_where_nobody_else_works_nothing_is_copied(tmp_path: Path) -> None:
+    async with await open_sqlite(tmp_path / "hermes-gateway" / "journal.db") as engine:
+        home = Home(engine, tmp_path)
+        path = home.write(b"a photo")
+        before = path.stat()
+        await home.files.put(path)
+        reply = Reply("r", Address("net", "7"), "", (home.make(b"a chart"),))
+        assert await home.files.share(reply, "k") is reply
+        assert [path] == [one for one in home.folder.rglob("*") if one.is_file()]
+        assert (path.stat().st_ino, path.stat().st_mtime) == (before.st_ino, before.st_mtime)
+
+
+async def test_what_is_removed_goes_from_all_gateways_with_what_was_made_of_it(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    made, photo = one.write(b"small", KEY.replace(".jpg", "-1.jpg")), one.write(b"a photo")
+    for path in (made, photo):
+        await one.files.put(path)
+        assert await other.files.find(str(path)) != str(path)
+    stays = other.write(b"mine", "net/7/notes.md")
+    async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
+        stack.callback(tasks.cancel_scope.cancel)
+        await tasks.start(JournalFollower(other.engine, RemovalFollower(other.engine, other.folder)).run)
+        await remove_files(one.engine, [photo])
+        await until(lambda: [one for one in other.folder.rglob("*") if one.is_file()] == [stays], "the end of it")
+    assert await one.engine.files.list() == []
+    anew = other.write(b"it came again")
+    os.utime(anew, (time.time() + 60,) * 2)
+    old = other.write(b"this did not", KEY.replace("aabb", "aacc"))
+    await remove_files(one.engine, [old])
+    await RemovalFollower(other.engine, other.folder).load()
+    assert (anew.exists(), old.exists()) == (True, False)
+
+
+def test_a_key_is_known_by_the_end_of_a_path() -> None:
+    assert key_of(Path(f"/home/ann/.hermes/hermes-gateway/files/{KEY}")) == KEY
+    for path in (f"/files/../7/{NAME}", f"/files/net/{NAME}/y", "/files/net/7/a.md", f"/files/{NAME}", f"/a/b/{NAME}"):
+        assert key_of(Path(path)) == ""
+    assert digest_of(Path(f"/a/files/{KEY}")) == digest_of(Path(f"/b/files/{KEY}".replace(".jpg", "-2.jpg")))
