@@ -1,6 +1,5 @@
 """The large libraries that an agent may need: each is loaded when it is first used, and from here alone."""
 
-import importlib
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from typing import Any
 
 from gateway.errors import ConfigError
 from gateway.installation import find_installation
+from gateway.late_imports import load_modules
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic", "httpx2"),
@@ -44,7 +44,7 @@ def load_library(name: str) -> tuple[Any, ...]:
         ConfigError: they are not installed.
     """
     try:
-        return tuple(importlib.import_module(module) for module in LIBRARIES[name])
+        return load_modules(*LIBRARIES[name])
     except ImportError as error:
         what = f"{LIBRARIES[name][0]} is needed and cannot be loaded ({error})"
         remedy = describe_install(name) if name in EXTRAS else "install hermes-gateway anew"

@@ -9,7 +9,6 @@ addresses: a name is resolved once, by us, and the connection goes to that very 
 """
 
 import functools
-import importlib
 import itertools
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +29,7 @@ from gateway.hooks.wires.event_calls import intercept
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of, unused_part_of
+from gateway.late_imports import load_modules
 from gateway.worker.json_decoder import JsonDecoder
 from gateway.worker.protocol import CallMeta
 from gateway.yaml_source.tree import to_printable
@@ -49,7 +49,7 @@ _decode = JsonDecoder[Any]().decode
 
 @functools.cache
 def _load_aiohttp() -> ModuleType:
-    return importlib.import_module(HTTP_LIBRARY)
+    return load_modules(HTTP_LIBRARY)[0]
 
 
 @dataclass(frozen=True, slots=True)

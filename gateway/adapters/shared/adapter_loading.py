@@ -10,7 +10,6 @@ import traceback
 import zlib
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 from gateway.config.platform_settings import PlatformPlace, PlatformSettings, PlatformSpec
 from gateway.config.schema import SettingsSchema
 from gateway.errors import AdapterError, describe_error
+from gateway.late_imports import load_modules
 
 PATIENCE = 10.0  # seconds for one module
 PACKAGE = "gateway_adapter"
@@ -37,7 +37,7 @@ def load_part(place: PlatformPlace, part: str) -> Any:
         AdapterError: it is somebody else's, and cannot be loaded; with the place and the remedy.
     """
     if not place.origin:
-        return import_module(f"{place.package}.{part}")
+        return load_modules(f"{place.package}.{part}")[0]
     try:
         return _load_in_time(lambda: _load_foreign(place, part))
     except TimeoutError:

@@ -1,0 +1,40 @@
+"""What is loaded late is whole, also where two threads begin with modules that import each other."""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from gateway.late_imports import load_modules
+
+ONE, OTHER = "late_and_whole", "late_and_whole_too"
+SOURCE = (
+    "import time\ntime.sleep(0.1)\nimport {other}\ntime.sleep(0.1)\nVALUE = 1\ndef find():\n    return {other}.VALUE\n"
+)
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, other in ((ONE, OTHER), (OTHER, ONE)):
+        (tmp_path / f"{name}.py").write_text(SOURCE.format(other=other))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in (ONE, OTHER):
+        sys.modules.pop(name, None)
+
+
+def find_in(begin: Barrier, name: str) -> int:
+    begin.wait()
+    (module,) = load_modules(name)
+    find: Callable[[], int] = module.find
+    return find()
+
+
+@pytest.mark.usefixtures("modules")
+def test_two_threads_each_have_a_module_that_is_through() -> None:
+    begin = Barrier(2)
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda name: find_in(begin, name), (ONE, OTHER))) == [1, 1]
