@@ -247,7 +247,7 @@ def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
     return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
 
 
-def hook_token_in(subject: str) -> str:
+def hook_token_of_subject(subject: str) -> str:
     """Returns the token of the hook to which a dead letter with this subject was owed."""
     return subject.split(".")[2]
 

@@ -202,7 +202,7 @@ def _copy_database(path: Path, work: Path) -> Path | None:
     """A database that somebody may be writing now, as of one instant; None: SQLite cannot read it."""
     copy = work / "database"
     copy.unlink(missing_ok=True)
-    words = [sys.executable, "-P", "-m", "gateway.backup.database_copy", str(path), str(copy.resolve())]
+    words = [sys.executable, "-P", "-m", "gateway.backup.sqlite_copy", str(path), str(copy.resolve())]
     return None if subprocess.run(words, capture_output=True, check=False).returncode else copy
 
 

@@ -66,7 +66,7 @@ def make_header_type() -> type[tarfile.TarInfo]:
     """
     left = MAX_HEADERS
 
-    class CappedHeader(tarfile.TarInfo):
+    class CountedHeader(tarfile.TarInfo):
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
             nonlocal left
@@ -77,7 +77,7 @@ def make_header_type() -> type[tarfile.TarInfo]:
                     raise HookError("the archive has names, or other words about its files, without end")
             return found
 
-    return CappedHeader
+    return CountedHeader
 
 
 def is_archive(name: str) -> bool:

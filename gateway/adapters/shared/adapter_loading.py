@@ -10,6 +10,7 @@ import traceback
 import zlib
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from httpx import Request
 from telegram import Bot
 from telegram.error import (
     BadRequest,
@@ -58,7 +57,7 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
     )
 
 
-async def check_request(check_right: Callable[[], None], request: Request) -> None:
+async def check_request(check_right: Callable[[], None], request: Any) -> None:
     """At the last moment: it may have taken long to connect."""
 
     async def check(event: str, _info: Mapping[str, Any]) -> None:

@@ -100,7 +100,7 @@ class DeadLetters:
 
     async def count(self) -> Counter[str]:
         """How many there are, by the tokens of the hooks that were owed them."""
-        return Counter([record_subjects.hook_token_in(record.subject) async for record, _ in self._all()])
+        return Counter([record_subjects.hook_token_of_subject(record.subject) async for record, _ in self._all()])
 
     async def retry(self, number: int) -> None:
         """Deliver it again, with all repetitions. Raises HookError when there is none of this number."""
@@ -113,7 +113,7 @@ class DeadLetters:
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
-        subject = record_subjects.retry_subject_of(record_subjects.hook_token_in(record.subject))
+        subject = record_subjects.retry_subject_of(record_subjects.hook_token_of_subject(record.subject))
         put = NewRecord(subject, records.encode(again), f"redo:{number}")
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
