@@ -354,7 +354,7 @@ def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:
     return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
 
 
-def make_asking_reply(turn: LaneTurn, message: Message, question: Question, *, can_last: bool) -> Reply:
+def make_question_reply(turn: LaneTurn, message: Message, question: Question, *, can_last: bool) -> Reply:
     """The question as the chat is shown it."""
     shown = show_question(question, can_last=can_last, has_buttons=message.address.platform != TERMINAL)
     return Reply(
@@ -381,7 +381,7 @@ def make_question_result(
         return LaneResult(questions=prompts, calls=calls, wait=0.0)
     is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
-        make_asking_reply(turn, message, question, can_last=question.can_last and is_own)
+        make_question_reply(turn, message, question, can_last=question.can_last and is_own)
         for question in asked.values()
         if is_own or not question.is_approval
     )

@@ -27,7 +27,7 @@ from gateway.hooks.folders.installed import (
     InstalledHook,
     InstalledSkill,
 )
-from gateway.hooks.folders.switches import remove_unfinished, write_atomically
+from gateway.hooks.folders.switches import remove_leftovers, write_atomically
 from gateway.hooks.folders.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
@@ -52,7 +52,7 @@ def open_workspace(home: Home) -> Iterator[Path]:
         for left in home.installed_hooks.glob(f"{WORK_PREFIX}*"):
             remove_tree(left)
         for file in (home.hooks_lock, home.hook_indexes):
-            remove_unfinished(file)
+            remove_leftovers(file)
         remove_unused(home)  # an older version's process may still read its packages for a moment; not until now
         work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=home.installed_hooks))
         try:

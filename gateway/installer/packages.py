@@ -88,7 +88,7 @@ def lock_packages(wanted: Sequence[str]) -> tuple[str, ...]:
     return _lock(wanted) if wanted else ()
 
 
-def lock_wheel(wheel: Path) -> tuple[str, ...]:
+def lock_package(wheel: Path) -> tuple[str, ...]:
     """The same of this file and what it needs, whatever a registry has under its name. HookError: likewise."""
     return _lock([f"{wheel.name.partition('-')[0]} @ {wheel.as_uri()}"])
 

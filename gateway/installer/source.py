@@ -16,7 +16,7 @@ from gateway.hooks.folders.installed import remove_login
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.installer.archive import MAX_BYTES, extract_archive, is_archive
 from gateway.installer.download import download, is_own_host
-from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_packages, lock_wheel
+from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_package, lock_packages
 from gateway.installer.repository import CREDENTIALS, SCHEMES, extract_commit, fetch_commit
 from gateway.logs.text import to_one_line
 
@@ -217,7 +217,7 @@ def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[st
         (work / "wheels").mkdir()
         wheel = Path(shutil.copy2(source.place, work / "wheels"))
         wanted = "==".join(wheel.name.split("-")[:2])
-    locked = locked or (lock_wheel(wheel) if wheel else lock_packages([wanted]))
+    locked = locked or (lock_package(wheel) if wheel else lock_packages([wanted]))
     install_packages(locked, place, wheel)
     offered = find_package_hooks(place)
     name = source.inner or (next(iter(offered)) if len(offered) == 1 else "")

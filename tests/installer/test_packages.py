@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import HookError
-from gateway.installer.packages import install_packages, is_lock_line, lock_wheel
+from gateway.installer.packages import install_packages, is_lock_line, lock_package
 from tests.cli.test_install import commit
 from tests.installer.archives import make_tar, make_wheel, offer, put
 from tests.installer.servers import serve_folder
@@ -44,7 +44,7 @@ def test_nothing_is_built_that_a_package_names_by_its_address(tmp_path: Path, wa
         }
         wheel = make_wheel(tmp_path / "near", "wordlist", {}, [f"evil @ {where[way]}"])
         with pytest.raises(HookError, match="packages of hooks are wheels"):
-            lock_wheel(wheel)
+            lock_package(wheel)
     assert not ran.exists()
 
 
@@ -52,7 +52,7 @@ def test_a_wheel_that_a_package_names_by_its_address_is_refused(tmp_path: Path) 
     elsewhere = make_wheel(tmp_path / "elsewhere", "verbs", {})
     wheel = make_wheel(tmp_path / "near", "wordlist", {}, [f"verbs @ {elsewhere.as_uri()}"])
     with pytest.raises(HookError, match="verbs would come from an address that a package names"):
-        lock_wheel(wheel)
+        lock_package(wheel)
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
@@ -70,7 +70,7 @@ def test_a_wheel_is_pinned_with_what_it_needs_whatever_a_registry_has(
     with serve_folder(tmp_path / "registry") as web:
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
             monkeypatch.setenv(name, f"{web}/simple/")
-        locked = lock_wheel(wheel)
+        locked = lock_package(wheel)
         assert [line.partition(" ")[0] for line in locked] == ["verbs==1.0rc1+local", "words==1+a"]
         install_packages(locked, tmp_path / "place", wheel)
     assert (tmp_path / "place" / "verbs" / "__init__.py").exists()

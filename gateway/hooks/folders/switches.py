@@ -109,7 +109,7 @@ def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
         return otherwise
 
 
-def remove_unfinished(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """What is left of new files of this name whose writers were killed. Nobody else may be writing it."""
     for left in path.parent.glob(f".{path.name}.*"):
         left.unlink(missing_ok=True)
