@@ -278,6 +278,19 @@ def test_an_update_that_guards_less_is_never_taken_unattended(gateway: GatewayPr
     assert said.strip() in gateway.cli("hooks", "outdated").stdout
 
 
+def test_what_the_configuration_gives_a_hook_of_its_name_is_shown(gateway: GatewayProcess, greet: Path) -> None:
+    """It may have been written for another one, which is here no more."""
+    gateway.home.own_folder.mkdir()
+    gateway.home.config.write_text("hooks: {greet: {env: [MY_KEY], options: {token: s3cret}, enabled: false}}\n")
+    said = f"! hooks.greet of {gateway.home.config} counts for it: enabled: false; options: token; env: MY_KEY\n"
+    skill = put(greet.parent / "tea", {"SKILL.md": "---\nname: tea\ndescription: Tea\n---\n"})
+    shutil.copytree(greet, skill / "hooks" / "greet")
+    for kind, source in (("hooks", greet), ("skills", skill)):
+        shown = gateway.cli(kind, "install", str(source)).stdout
+        assert said in shown, shown
+        assert "s3cret" not in shown
+
+
 def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path) -> None:
     far = put(tmp_path / "far", {"HOOK.yaml": "events: [agent:end]\nurl: https://hooks.example.org:8443/told\n"})
     done = gateway.cli("hooks", "install", str(far), "--yes")

@@ -132,7 +132,7 @@ def report_change(home: Home, change: InstalledChange) -> None:
 def show_changes(home: Home, hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
     there, names = list_skills(home), {hook.name for hook in hooks}
     for hook in hooks:
-        show_new_hook(hook, there)
+        show_new_hook(hook, there, home)
     for skill in skills:
         show_new_skill(skill, home)
         if hidden := sorted(names & {hook.name for hook in skill.hooks}):

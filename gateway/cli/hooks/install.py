@@ -1,12 +1,13 @@
 """`hooks install`, `update` and `remove`: hooks of others, agreed to before anything of them runs."""
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent import Skill
 from gateway.cli.hooks.differences import list_unreadable_code, read_contents
 from gateway.cli.hooks.installer import (
@@ -22,6 +23,8 @@ from gateway.cli.hooks.installer import (
 )
 from gateway.cli.output import print_data, print_note, show_fields, wait_for_yes
 from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import read_configuration
+from gateway.config.settings import HookOverrides
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
@@ -80,7 +83,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
-        show_new_hook(found, list_skills(self.home))
+        show_new_hook(found, list_skills(self.home), self.home)
 
     def show_update(self, update: HookUpdate) -> None:
         now = update.now
@@ -148,15 +151,32 @@ def describe_other_data(home: Home, name: str, left: UnusedStore) -> str:
     return to_one_line(what, len(what))
 
 
-def show_new_hook(hook: FetchedHook, skills: Iterable[Skill]) -> None:
-    """Likewise, and what of these skills it stands in for."""
+def show_new_hook(hook: FetchedHook, skills: Iterable[Skill], home: Home) -> None:
+    """Likewise, what of these skills it stands in for, and what the configuration says of it."""
     show_request(hook)
+    show_settings(hook.name, home)
     for skill in skills:
         for name, folder in list_skill_hooks(skill.folder):
             if name == hook.name:
                 what = f"the hook of this name that the skill {skill.name} brings"
                 print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
     show_unreadable_code(hook.folder)
+
+
+def show_settings(name: str, home: Home) -> None:
+    """What a hook of this name is given, or how it is held, by settings that may have been meant for another one."""
+    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
+    given = configuration.settings.hooks.find_overrides(name) if configuration else HookOverrides()
+    if said := "; ".join(describe_settings(given)):
+        print_data(to_one_line(f"! hooks.{name} of {home.config} counts for it: {said}", 1000), "", "yellow")
+
+
+def describe_settings(given: HookOverrides) -> Iterator[str]:
+    """Values of options may be secrets."""
+    for key in HookOverrides.__struct_fields__:
+        value = getattr(given, key)
+        if value != getattr(HookOverrides(), key):
+            yield f"{key}: {str(value).lower() if isinstance(value, bool | str) else ', '.join(value)}"
 
 
 def show_unreadable_code(folder: Path) -> None:

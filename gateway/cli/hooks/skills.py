@@ -12,7 +12,7 @@ from typing import ClassVar
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.check import list_places
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import show_request, show_unreadable_code
+from gateway.cli.hooks.install import show_request, show_settings, show_unreadable_code
 from gateway.cli.hooks.installer import (
     SHORT_COMMIT,
     InstalledUpdate,
@@ -114,6 +114,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
             if hook.name not in update.before.hooks:
                 show_request(hook)
                 show_other_hook(hook.name, self.home)
+                show_settings(hook.name, self.home)
         for name in list_missing_observers(update.before, now):
             print_data(to_one_line(f"brings no more: {name}"), "  ", "yellow")
         show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
@@ -191,10 +192,11 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_new_skill(skill: FetchedSkill, home: Home) -> None:
-    """Likewise, and which of the hooks do not run."""
+    """Likewise, which of the hooks do not run, and what the configuration says of them."""
     show_skill(skill)
     for hook in skill.hooks:
         show_other_hook(hook.name, home)
+        show_settings(hook.name, home)
     show_unreadable_code(skill.folder)
 
 
