@@ -82,6 +82,7 @@ def test_what_a_hook_keeps_is_found_by_none_of_its_name_from_elsewhere(gateway: 
     one, two, three = (place(tmp_path / name / "greet") for name in ("one", "two", "three"))
     first, _ = install(gateway, one)
     assert fire(gateway, first) == (1, "x")
+    gateway.cli("hooks", "disable", "greet")
     removed = gateway.cli("hooks", "remove", "greet").stderr
     assert f"its data stays in {gateway.home.hook_data / first}" in removed
     second, said = install(gateway, two)
@@ -93,6 +94,8 @@ def test_what_a_hook_keeps_is_found_by_none_of_its_name_from_elsewhere(gateway: 
     gateway.cli("hooks", "enable", "greet")
     gateway.cli("hooks", "remove", "greet")
     again, said = install(gateway, one)
+    assert "switched off by command" in gateway.call("hooks.info", {"name": "greet"})["reason"]
+    gateway.cli("hooks", "enable", "greet")
     assert (again, "has kept" in said, fire(gateway, first)) == (first, False, (2, "xx"))
     gateway.cli("hooks", "remove", "greet")
     # Whoever moves it to another place gives it what it had there; so it stays, also when it comes again.
@@ -124,6 +127,19 @@ def test_what_was_installed_by_an_earlier_version_goes_on_with_what_it_has(
     assert (fire(gateway, other), kept in said) == ((1, "x"), True)
     gateway.cli("hooks", "remove", "greet")
     assert (install(gateway, one)[0], fire(gateway, "greet")) == ("greet", (3, "xxx"))
+
+
+def test_what_an_earlier_version_switched_off_by_its_bare_name_stays_off(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    install(gateway, place(tmp_path / "greet"))
+    put(gateway.home.hook_state, {"hooks.json": json.dumps({"enabled": {"greet": False}})})
+    (found,) = [
+        one
+        for one in json.loads(gateway.cli("hooks", "list", "--all", "--json").stdout)["hooks"]
+        if one["name"] == "greet"
+    ]
+    assert (found["state"], "switched off by command" in found["reason"]) == ("disabled", True)
 
 
 OWED = """

@@ -127,7 +127,7 @@ class FolderHooks:
             self._letters = DeadLetters(engine) if engine else None
             try:
                 if self.shared_switches:
-                    await self.shared_switches.join(self._set.sources.switches, self._set.touch)
+                    await self.shared_switches.join(self._set.sources.switches, self._set.touch_decided)
                 if durable:
                     durable.begin()
                 await self._set.begin()
@@ -262,10 +262,10 @@ class FolderHooks:
         is_off = own is False or {version.name, version.short} & {*settings.disabled}
         if is_off if enabled else own or is_listed(version, settings.enabled):
             raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
-        self._set.sources.switches.enable(version.name, enabled)
+        self._set.sources.switches.enable(version.store_name, enabled)
         await self._set.refresh(version.name)
         if self.shared_switches:
-            await self.shared_switches.write({version.name: enabled}, {})
+            await self.shared_switches.write({version.store_name: enabled}, {})
 
     async def trust(self, name: str) -> str:
         """What stands in the folder now is trusted; its content hash. HookError: no such hook."""

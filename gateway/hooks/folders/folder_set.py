@@ -1,7 +1,7 @@
 """Which hooks there are: a folder is looked at when it is touched, and what follows from that is done."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +147,10 @@ class FolderSet:
         """Look at these again, soon."""
         self._dirty.update(dict.fromkeys(names))
         self._woken.set()
+
+    def touch_decided(self, names: Collection[str]) -> None:
+        """Something was decided about these, by the names of their stores or, what was trusted, by their own."""
+        self.touch(name for name, hook in self.hooks.items() if name in names or hook.store_name in names)
 
     async def refresh(self, name: str) -> None:
         """Look at this one again, now. Many that come at once may not start all at once."""

@@ -133,7 +133,9 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
         return f"switched off in config.yaml (hooks.{name}.enabled or hooks.disabled)"
     if configured or is_listed(version, settings.enabled):
         return ""
-    decided = switches.is_enabled(version.name)
+    decided = switches.is_enabled(version.store_name)
+    if decided is None:  # an earlier version went by the name of an installed one alone
+        decided = switches.is_enabled(version.name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
     return version.source.why_disabled(version)

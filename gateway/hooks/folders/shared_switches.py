@@ -1,7 +1,7 @@
 """What people decided about hooks, for all gateways that share a journal: one record, which each of them follows."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from gateway import record_subjects
@@ -20,9 +20,9 @@ class SharedSwitches:
     def __init__(self, engine: Engine) -> None:
         self.last = LastRecord(engine, record_subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)
         self._switches: HookSwitches | None = None
-        self._touch: Callable[[Iterable[str]], None] = lambda _names: None
+        self._touch: Callable[[Collection[str]], None] = lambda _names: None
 
-    async def join(self, switches: HookSwitches, touch: Callable[[Iterable[str]], None]) -> None:
+    async def join(self, switches: HookSwitches, touch: Callable[[Collection[str]], None]) -> None:
         """These follow from now on; `touch` hears of which hooks something else is said.
 
         What was decided in this home before the journal held it goes along.

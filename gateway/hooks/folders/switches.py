@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class HookDecisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By folder name."""
+    """By the name of the hook's store: of a hook that was placed, its own. What was trusted, by folder name."""
 
     v: int = 1
     enabled: dict[str, bool] = {}

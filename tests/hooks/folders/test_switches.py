@@ -2,9 +2,16 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from gateway.hooks import HookRegistry
 from gateway.hooks.folders.switches import HookSwitches, write_atomically
+from gateway.journal_follower import JournalFollower
+from gateway.testing.memory_engine import MemoryEngine
+from tests.hooks.folders.test_reach import lock
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.spine import until
 
 
 def test_decisions_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
@@ -36,3 +43,25 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         write_atomically(tmp_path / "b", b"new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b"]
     assert (tmp_path / "a.json").read_bytes() == b"old"
+
+
+@pytest.mark.process
+async def test_what_one_gateway_switches_others_follow_also_of_an_installed_hook(home: Home) -> None:
+    """That is switched by the name of its store."""
+    home.plant("keeps", "intercepts: ['my:*']\n", "def handle(event_type, context): pass\n")
+    lock(home, "keeps")
+    file = home.root / "hooks.lock"
+    file.write_text(file.read_text().replace('"grants"', '"stored_as": "keeps@0123", "grants"'))
+    engine = MemoryEngine()
+    async with (
+        home.serving(HookRegistry(), engine) as one,
+        home.serving(HookRegistry(), engine) as other,
+        anyio.create_task_group() as tasks,
+    ):
+        assert other.shared_switches
+        follower = JournalFollower(engine, other.shared_switches.last)
+        await follower.load()
+        await tasks.start(follower.run)
+        await one.switch("keeps", False)
+        await until(lambda: hook_of(other, "keeps").process.state == "disabled")
+        tasks.cancel_scope.cancel()
