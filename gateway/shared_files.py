@@ -10,6 +10,7 @@ out from elsewhere (a workspace is one machine's) gets a key of its own.
 import logging
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -54,19 +55,19 @@ class SharedFiles:
         self._folder = folder
         self._absent: set[str] = set()
 
-    async def put(self, path: Path) -> None:
-        """Let others have a file of a conversation; what is no such file stays ours alone.
+    async def put(self, path: Path, ttl: float = records.TRAFFIC_TTL) -> None:
+        """Let others have a file of a conversation, for so many seconds; what is no such file stays ours alone.
 
         Raises:
             EngineError: it is not stored.
             OSError: it cannot be read.
         """
         if key := key_of(path):
-            await self._put(key, path.parent.resolve() / path.name)
+            await self._put(key, path.parent.resolve() / path.name, ttl)
 
-    async def _put(self, key: str, path: Path) -> None:
+    async def _put(self, key: str, path: Path, ttl: float) -> None:
         with await to_thread.run_sync(open_plain_file, path) as file:
-            await self._store.put(key, file, records.TRAFFIC_TTL)
+            await self._store.put(key, file, ttl)
         self._absent.discard(key)
 
     async def find(self, path: str) -> str:
@@ -105,6 +106,34 @@ class SharedFiles:
         if len(self._absent) >= MOST_ABSENT:
             self._absent.clear()
         self._absent.add(key)
+
+    async def put_all(self) -> int:
+        """Let others have all that lies here and has not had its time; how many those are.
+
+        Raises:
+            EngineError: they are not stored.
+        """
+        count = 0
+        for path in await to_thread.run_sync(lambda: sorted(self._folder.glob("*/*/*"))):
+            with suppress(OSError):  # it is no plain file, or gone
+                left = records.TRAFFIC_TTL - (time.time() - path.lstat().st_mtime)
+                if key_of(path) and left > 0:
+                    await self.put(path, left)
+                    count += 1
+        return count
+
+    async def fetch_all(self) -> int:
+        """Have all here that others have; how many those are.
+
+        Raises:
+            EngineError: nobody answers.
+            OSError: the disk takes no more.
+        """
+        count = 0
+        for one in await self._store.list():
+            place = self._folder / one.key
+            count += await to_thread.run_sync(place.exists) or await self._fetch(one.key, place)
+        return count
 
     async def list_received(self, folder: Path) -> list[KeyedFile]:
         """What came in by the conversation of this folder, at whichever gateway, with what was made of it."""
@@ -159,7 +188,7 @@ class SharedFiles:
         suffix = SUFFIX.search(path.name.lower())
         key = f"{SENT}/{token_of(session_key)}/{token_of(identity)}{suffix.group() if suffix else ''}"
         try:
-            await self._put(key, path)
+            await self._put(key, path, records.TRAFFIC_TTL)
         except OSError:
             return one  # it has gone meanwhile: whoever sends it says so
         return replace(one, path=str(self._folder / key))

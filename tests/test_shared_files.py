@@ -11,12 +11,21 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway.access import Pairings
+from gateway.activity import Activity
+from gateway.agent.toolbox.memory import FileMemory
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.journal_follower import JournalFollower
 from gateway.messages import Address, Attachment, Message, Reply
+from gateway.people.person import Person
+from gateway.people.removal import PersonRemoval
+from gateway.people.traces import PersonTraces
+from gateway.sessions import SessionRepository
+from gateway.sessions.search import SessionSearch
 from gateway.shared_files import RemovalFollower, SharedFiles, digest_of, key_of, make_path_pattern, remove_files
 from gateway.transcript import Entry, Picture
+from gateway.usage import RunningTotals, UsageJournal
 from tests.engine.conftest import nats_server
 from tests.spine import until
 
@@ -169,6 +178,28 @@ async def test_what_is_removed_goes_from_all_gateways_with_what_was_made_of_it(h
     await remove_files(one.engine, [old])
     await RemovalFollower(other.engine, other.folder).load()
     assert (anew.exists(), old.exists()) == (True, False)
+
+
+async def test_somebody_s_files_are_shown_and_forgotten_wherever_they_came_in(
+    homes: tuple[Home, Home], tmp_path: Path
+) -> None:
+    one, other = homes
+    engine, person = other.engine, Person("net", "7")
+    stays = ("net/8/00112233445566778899aabb", "net/chat.7/00112233445566778899aabb", "nets/7/00112233445566778899aabb")
+    theirs = (KEY, "net%3Awork/7/00112233445566778899aabb.ogg")
+    for key in (*theirs, *stays):
+        await one.files.put(one.write(key.encode(), key))
+    search = SessionSearch(engine, tmp_path / "search.db")
+    traces = PersonTraces(engine, SessionRepository(engine), search, FileMemory(tmp_path / "memory"), other.folder)
+    found = await traces.fetch_files(person)
+    assert [path.read_bytes().decode() for path in found] == [*theirs]
+    usage = UsageJournal(engine, RunningTotals(time.time))
+    gone = await PersonRemoval(traces, Pairings(engine), Activity(engine), usage, tmp_path / "unreadable").forget(
+        person
+    )
+    assert gone.files == len(theirs)
+    assert not any((other.folder / key).exists() for key in theirs)
+    assert [stored.key for stored in await engine.files.list()] == sorted(stays)
 
 
 def test_a_key_is_known_by_the_end_of_a_path() -> None:

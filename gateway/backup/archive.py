@@ -26,7 +26,7 @@ from typing import BinaryIO, TypeAlias
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
 from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, list_files
-from gateway.backup.shared_journal import JournalServers, create_shared_backup
+from gateway.backup.shared_journal import JournalServers, create_shared_backup, fetch_shared_files
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup
@@ -143,6 +143,8 @@ def _write(
     home: Home, part: Path, work: Path, count: CountBytes, servers: JournalServers | None, *, with_env: bool
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
     journal, left_out, root = None, dict[str, str](), home.root.resolve()
+    if servers:
+        fetch_shared_files(servers, home.files)
     with _open_archive(part, count) as writer:
         for found in list_files(home, with_env=with_env):
             why = found.why_not or _add_file(writer, root, found.name, work)

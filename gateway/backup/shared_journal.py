@@ -12,10 +12,11 @@ import anyio
 
 from gateway.agent.libraries import load_library
 from gateway.config.loading import Configuration
-from gateway.engine.interface import Record
+from gateway.engine.interface import Engine, Record
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
+from gateway.shared_files import SharedFiles
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
@@ -69,6 +70,33 @@ def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Recor
             return await engine.read(pattern, limit=limit)
 
     return anyio.run(read)
+
+
+def fetch_shared_files(servers: JournalServers, folder: Path) -> None:
+    """All files of conversations that they keep, into the folder of such files.
+
+    Raises:
+        ConfigError: the client of NATS is not installed.
+        EngineError: the servers do not answer, or the disk is full.
+    """
+
+    async def fetch() -> None:
+        async with await open_servers(servers) as engine:
+            await fetch_files(engine, folder)
+
+    anyio.run(fetch)
+
+
+async def fetch_files(engine: Engine, folder: Path) -> int:
+    """The same from a journal that is open; how many those are.
+
+    Raises:
+        EngineError: the servers do not answer, or the disk is full.
+    """
+    try:
+        return await SharedFiles(engine.files, folder).fetch_all()
+    except OSError as error:
+        raise EngineError(f"{folder} cannot be written: {error.strerror}") from error
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.backup.shared_journal import JournalServers, find_servers, open_servers
+from gateway.backup.shared_journal import JournalServers, fetch_files, find_servers, open_servers
 from gateway.cli.backup import remove_search_index
 from gateway.cli.output import show_progress, show_result
 from gateway.config.home import Home, get_process_environment
@@ -38,6 +38,7 @@ from gateway.engine.stored_journal import (
     parse_mark,
 )
 from gateway.errors import ConfigError, EngineError
+from gateway.shared_files import SharedFiles
 from gateway.yaml_source.units import format_count
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class JournalCopy:
     done: int = 0
     digest: JournalDigest = field(default_factory=JournalDigest)
     consumers: list[StoredConsumer] = field(default_factory=list)
+    files: int = 0
     kept: Path | None = None  # where the file is now
 
     @property
@@ -74,6 +76,7 @@ class JournalCopy:
             "records": self.digest.records,
             "sha256": self.digest.value,
             "consumers": len(self.consumers),
+            "files": self.files,
             "owed": sum(len(one.owed) for one in self.consumers),
             "kept": str(self.kept) if self.kept else None,
         }
@@ -104,7 +107,7 @@ def describe(copy: JournalCopy, to: str) -> str:
     if not copy.digest.records:
         return f"nothing was taken along: {copy.servers if to == 'nats' else copy.home.journal} has the journal"
     records, consumers = format_count(copy.digest.records, "record"), format_count(len(copy.consumers), "consumer")
-    counted = f"{records}, {consumers}, sha256 {copy.digest.value}"
+    counted = f"{records}, {consumers}, {format_count(copy.files, 'file')}, sha256 {copy.digest.value}"
     if to == "sqlite":
         left = "leave `engine` out of config.yaml, and start the gateway"
         return f"{copy.home.journal} is now what {copy.servers} held: {counted}; {left}"
@@ -127,6 +130,7 @@ async def take_to_servers(copy: JournalCopy, address: JournalServers, who: NodeH
         if path.exists() or mark != Mark(FILLED, copy.place):
             check_file(path)
             await copy_to_servers(copy, servers)
+            copy.files = await SharedFiles(engine.files, copy.home.files).put_all()
             await servers.set_mark(str(Mark(FILLED, copy.place)))
             copy.kept = set_aside(path, "migrated")
         await servers.set_mark("")
@@ -156,6 +160,7 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome
             raise EngineError(f"{path} is there already: move it away; what the servers hold is to stand in its place")
         part = path.with_name(f"{path.name}.part")
         await copy_to_file(copy, engine, part)
+        copy.files = await fetch_files(engine, copy.home.files)
         await servers.set_mark(str(moved))  # from here on no node begins
         if not lease.is_certain:  # one may have begun before
             await servers.set_mark("")

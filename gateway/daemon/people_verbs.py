@@ -77,7 +77,7 @@ async def _show(gateway: Gateway, params: PersonParams) -> Any:
     async for _, kept in traces.read_records(person):
         kind = type(kept).__struct_config__.tag
         kinds[str(kind)] = kinds.get(str(kind), 0) + 1
-    paths = await anyio.to_thread.run_sync(traces.list_files, person)
+    paths = await traces.fetch_files(person)
     return {
         "person": str(person),
         "role": _role_of(gateway, person),
@@ -125,7 +125,7 @@ async def export_person(gateway: Gateway, params: PersonParams, notify: Notify) 
         count += 1
         for at in range(0, max(len(text), 1), PIECE):
             await notify("piece", {"name": name, "text": text[at : at + PIECE]})
-    for path in await anyio.to_thread.run_sync(traces.list_files, person):
+    for path in await traces.fetch_files(person):
         count += 1
         name = f"files/{archive_name_of(path, traces.find_folders(person))}"
         await notify("file", {"name": name, "path": str(path)})

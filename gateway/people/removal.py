@@ -67,7 +67,7 @@ class PersonRemoval:
         pseudonym = await find_pseudonym(engine, person)
         was_let_in = await self._pairings.forget(*person)
         found = await traces.find_conversations(person)
-        files = await anyio.to_thread.run_sync(traces.list_files, person)  # some go with their conversations
+        files = await traces.fetch_files(person)  # some go with their conversations
         for key in found.own:
             await forget_sessions(engine, sessions, key)
         turns, busy = 0, list[str]()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, get_args
 
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from gateway.messages import ChatType
 from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
+from gateway.shared_files import SharedFiles
 from gateway.transcript import Entry
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
@@ -137,6 +139,18 @@ class PersonTraces:
                 for record in page:
                     if (kept := _decode(record.data)) and is_of(kept, person):
                         yield record, kept
+
+    async def fetch_files(self, person: Person) -> list[Path]:
+        """What lies in their own folders, with what came in at other gateways.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        store, files = self.engine.files, SharedFiles(self.engine.files, self._files)
+        for one in await store.list() if store.is_shared else ():
+            if self.is_folder_of(person, *one.key.split("/")[:2]):
+                await files.find(str(self._files / one.key))
+        return await anyio.to_thread.run_sync(self.list_files, person)
 
     def list_files(self, person: Person) -> list[Path]:
         """What lies in their own folders."""

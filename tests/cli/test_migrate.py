@@ -21,12 +21,14 @@ from gateway.engine.nats.engine import open_nats
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError
+from gateway.shared_files import SharedFiles
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
+PHOTO = "00112233445566778899aabb.jpg"
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 6, *({"user": "", "text": "I heard you."},) * 40)
 HOOK = """
 from pathlib import Path
@@ -114,7 +116,13 @@ def test_a_gateway_goes_on_with_its_journal_on_the_servers_and_back_in_the_home(
     assert gateway.say("good morning")["reply"] == "I heard you."
     home.be_cut_off()
     home.set_engine(home.engine)
+    photo = gateway.home.files / "net" / "7" / PHOTO
+    photo.parent.mkdir(parents=True)
+    photo.write_bytes(b"a photo")
+    (photo.parent / "notes.md").write_text("nobody's but the agent's")
     there = home.migrate("nats")
+    assert there["files"] == 1
+    photo.unlink()
     assert not gateway.home.journal.exists()
     assert Path(there["kept"]).exists()
     assert there["owed"] >= 1
@@ -128,6 +136,7 @@ def test_a_gateway_goes_on_with_its_journal_on_the_servers_and_back_in_the_home(
     (home.folder / "closed").touch()
     home.be_cut_off()
     back = home.migrate("sqlite")
+    assert (back["files"], photo.read_bytes()) == (1, b"a photo")
     assert back["records"] > there["records"]
     home.set_engine("")
     home.start()
@@ -207,6 +216,14 @@ async def test_what_is_not_whole_is_used_by_nobody(home: Home) -> None:
     assert "it was taken to elsewhere:/home" in refused.stderr
 
 
+async def put(url: str, photo: Path) -> None:
+    """It came in at another gateway."""
+    await anyio.Path(photo.parent).mkdir(parents=True)
+    await anyio.Path(photo).write_bytes(b"a photo")
+    async with await open_nats(url) as engine:
+        await SharedFiles(engine.files, photo.parents[2]).put(photo)
+
+
 def test_a_copy_of_a_home_has_the_journal_of_the_servers_and_goes_on_elsewhere(
     home: Home, server: NatsServer, tmp_path: Path
 ) -> None:
@@ -215,6 +232,8 @@ def test_a_copy_of_a_home_has_the_journal_of_the_servers_and_goes_on_elsewhere(
     home.start()
     assert gateway.say("good morning")["reply"] == "I heard you."
     gateway.until(lambda: len(home.count_told("agent:end")) == 1)
+    photo = tmp_path / "elsewhere" / "files" / "net" / "7" / PHOTO
+    anyio.run(put, home.url, photo)
     made = gateway.cli("backup", "create", str(copy), "--json")
     records = json.loads(made.stdout)["records"]
     assert records > 5
@@ -229,6 +248,7 @@ def test_a_copy_of_a_home_has_the_journal_of_the_servers_and_goes_on_elsewhere(
         again.set_engine(again.engine)
         done = other.cli("backup", "restore", str(copy), "--replace")
         assert done.returncode == 0, done.stderr
+        assert (other.home.files / "net" / "7" / PHOTO).read_bytes() == b"a photo"
         again.set_engine(again.engine)
         again.migrate("nats")
         again.start()
