@@ -75,6 +75,7 @@ SHORT = {
     "gateway/installer/package_installer.py": "a program, run by the Python that has pip",
     "gateway/testing/networks/plugin.py": "what pytest loads by its name",
     "gateway/testing/plugin.py": "what pytest loads by its name",
+    "gateway/own_turns.py": "traces and figures ask it, and neither knows the other",
     "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }

@@ -446,7 +446,7 @@ def build_traces(gateway: Gateway) -> TraceSender:
         known = (gateway.settings.model, *gateway.settings.models.values())
         return next((one.provider for one in known if one.name == model), "")
 
-    return TraceSender(gateway.engine, gateway.settings.traces.endpoint, find_provider)
+    return TraceSender(gateway.engine, gateway.settings.traces.endpoint, find_provider, gateway.nodes.name)
 
 
 def build_reply_hooks(gateway: Gateway) -> ReplyHooks:

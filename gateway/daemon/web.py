@@ -18,6 +18,7 @@ from gateway.config.loading import Configuration
 from gateway.control_socket.server import Notify, Verb
 from gateway.daemon.agents import Agents
 from gateway.daemon.metrics import MetricSources, collect_metrics
+from gateway.daemon.nodes import Nodes
 from gateway.daemon.parts import Part
 from gateway.daemon.verb_rights import cut_event
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_statuses, list_webhooks
@@ -61,6 +62,8 @@ class WebSources(MetricSources, Protocol):
     @property
     def activity(self) -> Activity: ...
     @property
+    def nodes(self) -> Nodes: ...
+    @property
     def parts(self) -> Sequence[Part]: ...
     @property
     def sessions(self) -> SessionRepository: ...
@@ -85,7 +88,7 @@ class GatewayWeb:
         web, redactor = gateway.configuration.settings.web, gateway.configuration.redactor
         rules = build_host_rules(web)
         self._engine = gateway.engine
-        self._times = TurnTimes()
+        self._times = TurnTimes(gateway.nodes.name)
         self._feed = EventStream(partial(tail_events, verbs), redactor.clean_all, cut_event)
         cookie = cookie_name_of(gateway.home)
         self._chat = ChatStream(gateway.engine, gateway.lanes, gateway.search)

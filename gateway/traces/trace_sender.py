@@ -28,10 +28,10 @@ EXTRA = "otel"
 class TraceSender:
     """A part of the gateway, where `traces.endpoint` names a collector."""
 
-    def __init__(self, engine: Engine, endpoint: str, find_provider: Callable[[str], str]) -> None:
+    def __init__(self, engine: Engine, endpoint: str, find_provider: Callable[[str], str], node: str = "") -> None:
         self._engine = engine
         self._endpoint = endpoint
-        self._spans = TurnSpans(find_provider)
+        self._spans = TurnSpans(find_provider, node)
         self._collector: Collector | None = None
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

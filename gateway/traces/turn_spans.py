@@ -3,7 +3,7 @@
 All but the calls of hooks is read from what the journal is given, so no turn does anything for the sake of being
 traced: a stage lasts from one record to the next, by the journal's own clock. A span is known by what it is of. So each
 can name the one that it is a part of, whichever of the two is told first, and a turn that goes on in another process
-stays one trace.
+stays one trace. Where several nodes share the journal, each tells of the turns that it runs.
 
 No word of anybody goes along: names, numbers, ids, and how it ended.
 """
@@ -17,6 +17,7 @@ import msgspec
 from gateway import record_subjects
 from gateway.engine import Record
 from gateway.hooks.folders.stats import HookCall
+from gateway.own_turns import OwnTurns
 from gateway.steps import turn_of
 from gateway.transcript import Usage
 
@@ -82,6 +83,7 @@ class TurnFact(msgspec.Struct, frozen=True):
     session_key: str = ""
     message: MessageFact | None = None
     turn_id: str = ""
+    by: str = ""
     attempt: int = 1
     hop: int = 0
     name: str = ""
@@ -113,7 +115,8 @@ _decode = msgspec.json.Decoder(TurnFact).decode
 class TurnSpans:
     """What has begun and is not over. `find_provider` knows whose a model is, by its name."""
 
-    def __init__(self, find_provider: Callable[[str], str]) -> None:
+    def __init__(self, find_provider: Callable[[str], str], node: str = "") -> None:
+        self._own = OwnTurns(node)
         self._find_provider = find_provider
         self._open: dict[tuple[str, str], OpenSpan] = {}  # by kind, and what it is of
 
@@ -123,6 +126,11 @@ class TurnSpans:
             fact = _decode(record.data)
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
+        reply_id = fact.reply.id if fact.reply else fact.reply_id
+        is_ours = self._own.has(record, fact.kind, fact.by, reply_id)
+        yield from (span for span in self._note(fact, record) if is_ours)
+
+    def _note(self, fact: TurnFact, record: Record) -> Iterator[Span]:
         chain, at = record_subjects.token_of_subject(record.subject), record.ts
         self._note_beginning(chain, fact, at)
         match fact.kind:

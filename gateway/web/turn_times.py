@@ -1,7 +1,7 @@
 """How long turns take, stage by stage, from what the journal is given while this process runs.
 
 The records tell it all, so no turn does anything for the sake of being measured. They are read with the journal's own
-clock: a stage lasts from one record to the next.
+clock: a stage lasts from one record to the next. What other nodes do they count themselves.
 """
 
 import anyio.abc
@@ -10,6 +10,7 @@ import msgspec
 from gateway import record_subjects
 from gateway.engine import Engine, Record
 from gateway.histogram import Histogram
+from gateway.own_turns import OwnTurns
 from gateway.web.metric_text import HistogramMetric, Metric
 
 STAGES = {
@@ -38,6 +39,7 @@ class JournalFact(msgspec.Struct, frozen=True):
     """What is of interest in a record, whatever else it holds."""
 
     kind: str
+    by: str = ""
     call_id: str = ""
     reply_id: str = ""
     reply: ReplyFact = ReplyFact()
@@ -52,7 +54,9 @@ _decode = msgspec.json.Decoder(JournalFact).decode
 class TurnTimes:
     """The sums since the start of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: str = "") -> None:
+        self._own = OwnTurns(node)
+        self._counts = True  # whether the record that is noted now tells of this node
         self.stages = {stage: Histogram() for stage in STAGES}
         self.turns: dict[tuple[str, ...], float] = {}  # by how they ended
         self.sends: dict[tuple[str, ...], float] = {}  # by network, and what came of it
@@ -71,6 +75,7 @@ class TurnTimes:
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
         chain, at = record_subjects.token_of_subject(record.subject), record.ts
+        self._counts = self._own.has(record, fact.kind, fact.by, fact.reply.id or fact.reply_id)
         match fact.kind:
             case "in":
                 self._begun.setdefault(("wait", chain), at)
@@ -96,16 +101,20 @@ class TurnTimes:
         self._begun.pop(("wait", chain), None)
         self._begun.pop(("model", chain), None)
         if self._end("turn", chain, at):
-            _add(self.turns, (fact.status,), 1)
+            self._add(self.turns, fact.status)
 
     def _end_send(self, subject: str, fact: JournalFact, at: float) -> None:
         network = subject.split(".")[2]
         if fact.kind == "failed":
-            _add(self.sends, (network, "given up" if fact.permanent else "failed"), 1)
+            self._add(self.sends, network, "given up" if fact.permanent else "failed")
         elif fact.last:
-            _add(self.sends, (network, "sent"), 1)
+            self._add(self.sends, network, "sent")
         if fact.last and fact.permanent:
             self._end("send", fact.reply_id, at)
+
+    def _add(self, sums: dict[tuple[str, ...], float], *key: str) -> None:
+        if self._counts:
+            sums[key] = sums.get(key, 0.0) + 1
 
     def _begin(self, stage: str, what: str, at: float) -> None:
         self._begun[stage, what] = at
@@ -114,7 +123,7 @@ class TurnTimes:
 
     def _end(self, stage: str, what: str, at: float) -> bool:
         began = self._begun.pop((stage, what), None)
-        if began is not None:
+        if began is not None and self._counts:
             self.stages[stage].observe(max(0.0, at - began))
         return began is not None
 
@@ -127,7 +136,3 @@ class TurnTimes:
                 "sends", "counter", "Replies, by network and what came of them.", self.sends, ("network", "outcome")
             ),
         )
-
-
-def _add(sums: dict[tuple[str, ...], float], key: tuple[str, ...], more: float) -> None:
-    sums[key] = sums.get(key, 0.0) + more

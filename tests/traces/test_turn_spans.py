@@ -8,10 +8,11 @@ from gateway import records
 from gateway.engine import Record
 from gateway.hooks.folders.stats import CallTrace, HookCall
 from gateway.messages import Address, Message, Reply
-from gateway.record_subjects import session_subject_of
+from gateway.record_subjects import place_of, reply_subject_of, send_subject_of, session_subject_of
 from gateway.steps import JournalRecord, LlmStep, ToolFinished, ToolStarted
 from gateway.traces.turn_spans import Span, TurnSpans
 from gateway.transcript import Entry, Usage
+from gateway.web.turn_times import TurnTimes
 
 KEY, TURN = "agent:main:terminal:dm:me", "t1"
 MESSAGE = Message("m1", Address("terminal", "me"), "me", "hello")
@@ -109,3 +110,31 @@ def test_the_call_of_a_hook_that_failed_says_so_and_not_how() -> None:
     span = TurnSpans(str).note_call(HookCall("guard", "tool:before", fields, trace))
     assert (span.turn, span.parent, span.begun, span.ended, span.error) == (TURN, f"{TURN}/c1", 48.0, 50.0, "timeout")
     assert "secret" not in str(span)
+
+
+def test_each_node_tells_of_the_turns_that_it_runs() -> None:
+    here, there = (TurnSpans(str, node) for node in ("here", "there"))
+    times = {node: TurnTimes(node) for node in ("here", "there")}
+    told = dict[str, list[str]](here=[], there=[])
+
+    def note(at: float, written: JournalRecord, subject: str = session_subject_of("turn", KEY)) -> None:
+        record = Record(1, subject, records.encode(written), at)
+        for node, spans in (("here", here), ("there", there)):
+            told[node] += [span.name for span in spans.note(record)]
+            times[node].note(record)
+
+    note(1, records.InboundMessage(session_key=KEY, message=MESSAGE))
+    note(2, records.Claim(turn_id=TURN, by="there", on=1))
+    note(3, answer(TURN))
+    note(4, records.Claim(turn_id=TURN, by="here", on=1, attempt=2))  # the other one was killed
+    note(5, answer(TURN))
+    reply = Reply("r1", MESSAGE.address, "hello")
+    note(6, records.OwedReply(reply=reply, session_key=KEY, turn_id=TURN, at=6), reply_subject_of(reply.address, KEY))
+    note(7, records.TurnEnded(upto=1, turn_id=TURN, usage=USED))
+    sent = records.SendSucceeded(out=1, reply_id="r1", message_ids=(("m",),), at=8)
+    note(8, sent, send_subject_of(place_of(reply.address)))
+    assert told == {"there": ["wait", "chat m"], "here": ["chat m", "invoke_agent", "send terminal"]}
+    assert [sum(one.turns.values()) for one in times.values()] == [1, 0]
+    assert [sum(one.sends.values()) for one in times.values()] == [1, 0]
+    assert times["here"].stages["turn"].count == 1
+    assert times["there"].stages["model"].count == 1
