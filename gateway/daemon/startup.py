@@ -145,7 +145,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in gateway.nodes.roles:
         yield Part("lanes", gateway.lanes.run)
         yield Part("signs of turns", gateway.dispatcher.signs.run)
-    yield Part("reminders", gateway.dispatcher.reminders.run)
+    yield LeasePart("reminders", gateway.dispatcher.reminders.run, gateway.nodes, TENDING)
     yield Part("events of others", gateway.event_relay.run)
     yield Part("hooks that wait", gateway.hook_requests.waiting.run)
     yield LeasePart("approvals", gateway.dispatcher.approvals.run, gateway.nodes, TENDING)

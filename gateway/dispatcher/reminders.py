@@ -66,7 +66,6 @@ class Reminders:
         self._accept = accept
         self._clock = clock
         self._ahead = ahead
-        self._news = anyio.Event()
 
     async def add(self, reminder: Reminder) -> None:
         """Write it down; setting the same one again changes nothing.
@@ -81,7 +80,6 @@ class Reminders:
         await self._engine.append(
             NewRecord(record_subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept))
         )
-        self._news.set()
 
     async def of(self, session_key: str) -> list[Reminder]:
         """Those of one session, the next one first."""
@@ -94,11 +92,12 @@ class Reminders:
         return bool(await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. One is set on whichever node, and comes on this one."""
+        added = await self._engine.tail(record_subjects.hook_store_subject_of(OWNER))
         task_status.started()
         while True:
-            self._news = anyio.Event()
             with anyio.move_on_after(min(await self.look(), LOOK_PAUSE)):
-                await self._news.wait()
+                await anext(added, None)
 
     async def look(self) -> float:
         """Send what is due; returns the seconds until the next one."""

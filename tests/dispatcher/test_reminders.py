@@ -1,5 +1,6 @@
 """What tools say in a conversation: before the turn is done, elsewhere, and later."""
 
+import time
 from typing import Any
 
 import anyio
@@ -75,6 +76,23 @@ async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:
         assert await room.hear(1) == "I will"
         assert await room.hear(2) == "your tea!"
         assert room.net.sent[1].address == ROOM
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reminder_comes_in_its_time_wherever_it_was_set() -> None:
+    came = anyio.Event()
+
+    async def accept(_message: Message, _key: str) -> int:
+        came.set()
+        return 1
+
+    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
+        await tasks.start(Reminders(engine, accept).run)
+        await anyio.sleep(0.1)
+        elsewhere = Reminders(engine, accept)
+        await elsewhere.add(Reminder("a", time.time() + 0.2, "the tea", KEY, ROOM, "7"))
+        with anyio.fail_after(5):
+            await came.wait()
         tasks.cancel_scope.cancel()
 
 
