@@ -49,6 +49,7 @@ REMEDIES = {  # by what git or ssh says
     "could not read Password": CREDENTIALS,
     "Authentication failed": CREDENTIALS,
     "Host key verification failed": "nobody is asked here: connect to that host with ssh once, and look at its key",
+    "dubious ownership": "it belongs to another user: clone it, or name it as safe.directory in your settings of git",
     "Permission denied (": "ssh needs a key that this host knows: without a passphrase, or in its agent (ssh-add)",
 }
 
@@ -199,6 +200,9 @@ def _raise_failure(verb: str, printed: str, limit: int) -> NoReturn:
     if TOO_LARGE in printed:
         raise HookError(f"the repository is larger than {limit >> 20} MB")
     lines = printed.strip().splitlines() or ["failed"]
-    said = lines[max(lines.index(NO_ACCESS) - 1, 0)] if NO_ACCESS in lines else lines[-1]
+    said = lines[-1]
+    if NO_ACCESS in lines[1:]:
+        before = lines[: lines.index(NO_ACCESS)]
+        said = next((line for line in before if line.startswith("fatal: ")), before[-1])
     remedy = next((f"\n{helps}" for words, helps in REMEDIES.items() if words in said), "")
     raise HookError(f"git {verb}: {to_one_line(said, 300)}{remedy}")

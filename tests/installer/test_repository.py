@@ -40,3 +40,10 @@ def test_a_tree_that_git_cannot_hold_is_not_asked_for(tmp_path: Path) -> None:
         tree = subprocess.run(["git", "mktree"], cwd=work, input=entries, capture_output=True, text=True).stdout.strip()
     with pytest.raises(HookError, match="holds more than 50000 files"):
         extract_commit(work / ".git", tree, "", tmp_path, os.environ)
+
+
+def test_whose_repository_it_is_is_said_by_git_and_what_helps_by_us(tmp_path: Path) -> None:
+    commit(tmp_path / "greet", GREET)
+    around = {**os.environ, "HOME": str(tmp_path), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+    with pytest.raises(HookError, match=r"dubious ownership in repository (.*\n)it belongs to another user"):
+        fetch_commit(f"file://{tmp_path}/greet", "", tmp_path / "work", around)
