@@ -162,9 +162,9 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
         folder, _, name = source.inner.rpartition("/")
         repository, files = work / "index", work / "index-files"
         files.mkdir()
-        commit = fetch_commit(source.place, source.ref, repository, environ)
-        extract_commit(repository, commit, folder, files, environ)
         file = files / (name or "index.json")
+        commit = fetch_commit(source.place, source.ref, repository, environ)
+        extract_commit(repository, commit, folder, files, environ, file.name)  # and its signature
     try:
         if file.stat().st_size > MAX_INDEX:
             raise HookError(f"{address} is larger than {MAX_INDEX:,} bytes")

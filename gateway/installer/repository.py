@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ PATIENCE = 300.0  # seconds that one call of git may take
 MAX_FETCHED = 512 << 20  # bytes of a file that git writes: a server may send without end
 TOO_LARGE = "File too large"  # as git says it
 NO_FOLDER = "not a valid object name"  # likewise
+NO_FILE = "did not match any files"  # likewise
 MAX_ENTRIES = 50_000  # of a tree: git has all of it in memory before it gives the first file
 CHUNK = 1 << 16
 BLOCK = 512  # bytes, in which the shell counts them
@@ -117,16 +119,16 @@ def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:
 
 
 def extract_commit(
-    work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str], name: str = ""
+    work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str], names: str = ""
 ) -> None:
-    """The files of a folder of it, or the one of this name.
+    """The files of a folder of it; `names`: those there whose names begin so.
 
     Raises:
         HookError: it has no such folder or file, or holds what no hook needs.
     """
     tree = f"{commit}:{subfolder}" if subfolder else commit
     _check_size(tree, work, environ)
-    words = ["archive", "--format=tar", tree, *([f":(literal){name}"] if name else [])]
+    words = ["archive", "--format=tar", tree, *([f":(glob){escape(names)}*"] if names else [])]
     with _start_reader(words, work, environ) as git:
         assert git.stdout
         assert git.stderr
@@ -137,6 +139,8 @@ def extract_commit(
             said = git.stderr.read(4000).decode("utf-8", "replace").strip()
             if NO_FOLDER in said:
                 raise HookError(f"the commit {commit[:12]} has no folder {to_one_line(subfolder)}") from None
+            if NO_FILE in said:
+                raise HookError(f"the commit {commit[:12]} has no file {to_one_line(names)} there") from None
             if said:
                 raise HookError(f"{to_one_line(subfolder or commit)}: {to_one_line(said, 300)}") from None
             raise

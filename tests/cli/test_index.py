@@ -150,6 +150,7 @@ def test_it_lies_in_a_repository_or_on_any_web_host(
     if kind == "git archive":
         publisher.publish("greet", None, "--archive")
     if kind != "web":
+        (publisher.folder / "LICENSE").symlink_to("greet/LICENSE")  # of all else in there nothing is looked at
         commit(publisher.folder, {})
         address = f"git+file://{publisher.folder}#index.json"
     else:
