@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit
 from tests.installer.archives import make_zip, put
@@ -238,6 +239,24 @@ def test_a_hook_and_a_skill_s_hook_of_one_name_are_told_before_a_yes(gateway: Ga
     assert f"the hook loud of the skill coffee does not run: {there} stands in for it" in listed
     told = gateway.cli("skills", "install", str(coffee))
     assert f"! its hook loud does not run: {there} stands in for it" in told.stdout
+
+
+def test_a_hook_of_ours_or_of_a_place_that_is_configured_stands_in_for_a_skills(
+    gateway: GatewayProcess, coffee: Path, tmp_path: Path
+) -> None:
+    gateway.configure(f"hooks: {{dirs: [{tmp_path}/further]}}\n")
+    further = put(tmp_path / "further" / "loud", {"HOOK.yaml": GUARD, "handler.py": LOUD})
+    told = gateway.cli("skills", "install", str(coffee), "--yes").stdout
+    assert f"! its hook loud does not run: {further} stands in for it" in told
+    tea = {
+        "SKILL.md": TEXT.replace("coffee", "tea"),
+        "hooks/boot-md/HOOK.yaml": GUARD,
+        "hooks/boot-md/handler.py": LOUD,
+    }
+    put(gateway.home.skills / "tea", tea)
+    listed = gateway.cli("skills", "list").stderr
+    assert f"the hook loud of the skill coffee does not run: {further} stands in for it" in listed
+    assert f"the hook boot-md of the skill tea does not run: {BUILT_IN_FOLDER / 'boot-md'} stands in for it" in listed
 
 
 def test_what_is_frozen_has_the_skills_too(gateway: GatewayProcess, coffee: Path, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ files for the agent. All of it works without the gateway; one that runs is told.
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.check import list_places
 from gateway.cli.hooks.index import run_publish, run_search
@@ -34,10 +35,13 @@ from gateway.cli.hooks.options import (
 )
 from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import read_configuration
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.hooks import list_sources
 from gateway.daemon.installed_skills import find_installed_skills, find_other, list_unused_hooks
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
@@ -171,7 +175,7 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
     placed, wrong = find_skills([home.skills])
     installed, left_out = find_installed_skills(home, placed)
     known = read_installed_skills(home)
-    findings = (*wrong, *left_out, *list_unused_hooks((*placed, *installed), list_places(home)))
+    findings = (*wrong, *left_out, *list_unused_hooks((*placed, *installed), list_hook_places(home)))
     found = [
         {"name": one.name, "version": one.version, "description": one.description, "folder": str(one.folder)}
         for one in sorted((*placed, *installed), key=lambda one: one.name)
@@ -202,8 +206,14 @@ def show_new_skill(skill: FetchedSkill, home: Home) -> None:
 
 def show_other_hook(name: str, home: Home) -> None:
     """What runs in place of a skill's hook of this name."""
-    if other := find_other(name, list_places(home)):
+    if other := find_other(name, list_hook_places(home)):
         print_data(to_one_line(f"! its hook {name} does not run: {other} stands in for it"), "", "yellow")
+
+
+def list_hook_places(home: Home) -> Sequence[Source]:
+    """Where hooks lie that may stand in for those of skills; also those that the configuration names, if it is read."""
+    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
+    return list_sources(home, configuration) if configuration else list_places(home)
 
 
 def show_skill(skill: FetchedSkill) -> None:
