@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from anyio import to_thread
 
@@ -144,19 +144,16 @@ class SharedFiles:
         """The same, where they lie here."""
         return tuple([replace(one, path=await self.find(one.path)) for one in attachments])
 
-    async def find_of_messages(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        """The messages with their files where they lie here."""
-        found = [(one, await self.find_all(one.attachments)) for one in messages]
-        return tuple(one if files == one.attachments else replace(one, attachments=files) for one, files in found)
-
     async def find_of_entries(self, entries: Sequence[Entry], folder: Path) -> tuple[Entry, ...]:
         """What was said in the conversation of this folder, with the files that it names where they lie here."""
-        places = make_path_pattern(folder)
-        return tuple([await self._find_of_entry(one, folder, places) for one in entries])
+        end = f"/{FOLDER}/{folder.parent.name}/{folder.name}/"
+        return tuple(
+            [await self._find_of_entry(one, folder) if one.parts or end in one.content else one for one in entries]
+        )
 
-    async def _find_of_entry(self, entry: Entry, folder: Path, places: re.Pattern[str]) -> Entry:
-        is_named = f"/{FOLDER}/{folder.parent.name}/{folder.name}/" in entry.content
-        named = {found["name"] for found in places.finditer(entry.content)} if is_named else set[str]()
+    async def _find_of_entry(self, entry: Entry, folder: Path) -> Entry:
+        places = make_path_pattern(folder)
+        named = {found["name"] for found in places.finditer(entry.content)}
         for name in named:
             await self._find_said(str(folder / name))
         parts = tuple([replace(one, path=await self._find_said(one.path)) for one in entry.parts])
@@ -192,6 +189,27 @@ class SharedFiles:
         except OSError:
             return one  # it has gone meanwhile: whoever sends it says so
         return replace(one, path=str(self._folder / key))
+
+
+async def find_reply_files(shared: SharedFiles, reply: Reply) -> Reply:
+    """The reply with its files where they lie here."""
+    return replace(reply, attachments=await shared.find_all(reply.attachments)) if reply.attachments else reply
+
+
+async def find_event_files(shared: SharedFiles, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event, with the files that they name where those lie here."""
+    found = dict(fields)
+    if files := fields.get("attachments"):
+        found["attachments"] = [one | {"path": await shared.find(str(one.get("path", "")))} for one in files]
+    if file := fields.get("file"):
+        found["file"] = file | {"path": await shared.find(str(file.get("path", "")))}
+    return found
+
+
+async def find_message_files(shared: SharedFiles, messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages with their files where they lie here."""
+    found = [(one, await shared.find_all(one.attachments)) for one in messages]
+    return tuple(one if files == one.attachments else replace(one, attachments=files) for one, files in found)
 
 
 class RemovalFollower:

@@ -23,7 +23,15 @@ from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces
 from gateway.sessions import SessionRepository
 from gateway.sessions.search import SessionSearch
-from gateway.shared_files import RemovalFollower, SharedFiles, digest_of, key_of, make_path_pattern, remove_files
+from gateway.shared_files import (
+    RemovalFollower,
+    SharedFiles,
+    digest_of,
+    find_message_files,
+    key_of,
+    make_path_pattern,
+    remove_files,
+)
 from gateway.transcript import Entry, Picture
 from gateway.usage import RunningTotals, UsageJournal
 from tests.engine.conftest import nats_server
@@ -67,11 +75,11 @@ async def test_what_one_has_another_one_finds_and_it_is_as_old(homes: tuple[Home
     path = one.write(b"a photo")
     await one.files.put(path)
     message = Message("1", Address("net", "7"), "7", "look", attachments=(Attachment("image", str(path)),))
-    (there,) = await other.files.find_of_messages([message])
+    (there,) = await find_message_files(other.files, [message])
     assert there.attachments[0].path == str(other.folder / KEY)
     assert (other.folder / KEY).read_bytes() == b"a photo"
     assert (other.folder / KEY).stat().st_mtime == 1_000_000
-    assert await one.files.find_of_messages([message]) == (message,)
+    assert await find_message_files(one.files, [message]) == (message,)
 
 
 async def test_what_is_nobody_s_any_more_is_said_to_lie_where_it_lay(homes: tuple[Home, Home]) -> None:

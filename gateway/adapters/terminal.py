@@ -12,6 +12,7 @@ from unicodedata import combining, east_asian_width
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.adapters.shared.adapter import ReceiveMessage
@@ -23,6 +24,7 @@ from gateway.engine import Engine, Record
 from gateway.errors import EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.sessions import session_key_of
+from gateway.shared_files import SharedFiles, find_reply_files
 
 PLATFORM = "terminal"
 OWNER = "owner"
@@ -65,8 +67,11 @@ class SayResult(msgspec.Struct, frozen=True):
 class Terminal:
     """Takes what people type, and shows them what is journalled for their session until they are answered."""
 
-    def __init__(self, engine: Engine, receive: ReceiveMessage, questions: TerminalQuestions) -> None:
+    def __init__(
+        self, engine: Engine, receive: ReceiveMessage, questions: TerminalQuestions, files: SharedFiles
+    ) -> None:
         self._engine = engine
+        self._files = files
         self._receive = receive
         self._questions = questions
         self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
@@ -104,7 +109,7 @@ class Terminal:
             self._shown.add(reply.id)
 
     def _make_watcher(self, receipt: Receipt, message: Message, notify: Notify) -> "TerminalWatcher":
-        return TerminalWatcher(self._engine, receipt, message, notify, self._note_shown)
+        return TerminalWatcher(self._engine, receipt, message, notify, self._note_shown, self._files)
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
@@ -164,7 +169,9 @@ class TerminalWatcher:
         message: Message,
         notify: Notify,
         note_shown: Callable[[Reply], None],
+        files: SharedFiles,
     ) -> None:
+        self._files = files
         self._note_shown = note_shown
         self._engine = engine
         self._receipt = receipt
@@ -208,7 +215,7 @@ class TerminalWatcher:
     async def _show(self, out: records.OwedReply) -> None:
         is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
         if out.reply.id not in self._shown and not is_anothers:
-            self._shown[out.reply.id] = out
+            self._shown[out.reply.id] = out = replace(out, reply=await find_reply_files(self._files, out.reply))
             self._note_shown(out.reply)
             told = {"id": out.reply.id, "turn_id": out.turn_id, "text": show_reply(out.reply)}
             await self._notify("reply", told)

@@ -109,7 +109,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
-from gateway.shared_files import SharedFiles
+from gateway.shared_files import SharedFiles, find_event_files
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
@@ -192,7 +192,7 @@ class Gateway:
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
         self.lanes = self.dispatcher.lanes
         self.hook_requests, self.event_relay = HookRequests(self.context, self.lanes), build_event_relay(self)
-        self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context))
+        self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context), self.shared_files)
         self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context, self.nodes)
         self.steering = PlatformSteering(engine, self.nodes, self.platforms)
@@ -321,6 +321,7 @@ class Gateway:
             match=self.parser.match,
             find_places=self._find_hooks,
             follow_call=self.traces.note_call if self.traces else None,
+            find_files=partial(find_event_files, self.shared_files),
         )
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
 

@@ -23,7 +23,7 @@ from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment, MatchPattern
+from gateway.hooks.folders.services import FileWriter, FileWriters, FindFiles, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import NEEDS_ATTENTION, OFF_STATES, HookCall, HookState, HookStatus
 from gateway.messages import ChatType
@@ -73,6 +73,7 @@ def build_hook_environment(
     match: MatchPattern | None = None,
     find_places: Callable[[], Coroutine[Any, Any, None]] | None = None,
     follow_call: Callable[[HookCall], None] | None = None,
+    find_files: FindFiles | None = None,
 ) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -89,6 +90,7 @@ def build_hook_environment(
         match=match,
         find_places=find_places,
         follow_call=follow_call,
+        find_files=find_files,
     )
 
 

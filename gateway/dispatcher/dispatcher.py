@@ -58,6 +58,7 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
+from gateway.shared_files import find_message_files
 from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
@@ -91,7 +92,7 @@ class Dispatcher:
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
-        found = await self._context.shared_files.find_of_messages(turn.messages)
+        found = await find_message_files(self._context.shared_files, turn.messages)
         with use_cause(cause_of(turn.messages)):
             return await self._work(dataclasses.replace(turn, messages=found))
 
@@ -103,7 +104,7 @@ class Dispatcher:
         What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
         record.
         """
-        found = await self._context.shared_files.find_of_messages(claimed.messages)
+        found = await find_message_files(self._context.shared_files, claimed.messages)
         claimed = dataclasses.replace(claimed, messages=found)
         message = message_events.join_messages(claimed.messages)
         role = self._context.access.find_role(message)

@@ -29,6 +29,7 @@ from gateway.outbox.interface import DeliveryCallbacks
 from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
 from gateway.sessions.session import SENDING
+from gateway.shared_files import find_reply_files
 from gateway.steps import TurnStatus
 from gateway.transcript import Usage
 
@@ -240,8 +241,7 @@ class ReplyHooks(DeliveryCallbacks):
         """
         if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
-        found = await self._files.shared.find_all(outbound.reply.attachments)
-        outbound = msgspec.structs.replace(outbound, reply=dataclasses.replace(outbound.reply, attachments=found))
+        outbound = msgspec.structs.replace(outbound, reply=await find_reply_files(self._files.shared, outbound.reply))
         if outbound.reply.is_empty or not self._registry.wants(SENDING):
             return outbound.reply
         event = await self._ask(outbound)

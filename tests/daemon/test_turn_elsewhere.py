@@ -37,7 +37,12 @@ pytestmark = [pytest.mark.timeout(180)]
 ROLES = {"network": "[ingress, web]", "turns": "[lanes, hooks]"}
 KEEPS = {
     "HOOK.yaml": "events: [agent:end, message:sent]\ndelivery: durable\n",
-    "handler.py": "def handle(event_type, context): pass\n",
+    "handler.py": """import os, pathlib
+
+def handle(event_type, context):
+    for one in context.get("attachments", ()):
+        (pathlib.Path(os.environ["HERMES_HOME"]) / "seen").write_bytes(pathlib.Path(one["path"]).read_bytes())
+""",
 }
 RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran"}}]}
 SHOW: dict[str, Any] = {"tool_calls": [{"name": "read_file", "args": {"path": "barn.png"}}]}
@@ -170,6 +175,11 @@ async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: P
         assert "word19" in said.reply
         assert len(pieces) > 3
         await until(lambda: [one["node"] for one in seen] == ["turns"], "the event")
+        await anyio.Path(pair.turns.home.own_folder / "workspace" / "barn.png").write_bytes(PICTURE)
+        shown = (await pair.network.terminal.say(SayRequest("what is in the barn", "other"), hear)).reply
+        (path,) = re.findall(r"\[file barn\.png: (.*)\]", shown)
+        assert Path(path).is_relative_to(pair.network.home.files)
+        assert await anyio.Path(path).read_bytes() == PICTURE
         tasks.cancel_scope.cancel()
 
 
@@ -211,6 +221,8 @@ async def test_files_come_and_go_between_them(pair: Pair) -> None:
     assert [one.file for one in wire.shown if one.file] == [PICTURE]
     assert [data for _, data in shown_files(pair, pair.turns)] == [photo, PICTURE]
 
+    seen = pair.turns.home.root / "seen"
+    await until(lambda: seen.exists() and seen.read_bytes() == PICTURE, "a hook being told of it")
     copies = [path for path, _ in shown_files(pair, pair.turns)]
     copies += [path for path in pair.network.home.files.rglob("*") if path.is_file()]
     assert [path.read_bytes() for path in copies].count(PICTURE) == 2, "what a tool gave, and what was sent"

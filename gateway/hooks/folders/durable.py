@@ -284,6 +284,8 @@ class DurableConsumer:
             self._breaker.left()
             await delivery.ack()
             return
+        if find_files := self._shared.services.environment.find_files:
+            event = Event(name, await find_files(event))
         try:
             with use_cause((str(event.get("id", "")), depth)):
                 await self._call_hook(name, event)

@@ -86,6 +86,10 @@ def is_public_variable(name: str) -> bool:
     return name in _ALWAYS_VISIBLE or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
 
 
+FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""The fields of an event, with the files that they name where those lie here."""
+
+
 @dataclass(frozen=True, slots=True)
 class HookEnvironment:
     """What hooks find around them.
@@ -98,7 +102,8 @@ class HookEnvironment:
     `known_values`: what of ours can stand in the fields of events. `match` tries patterns that are not ours, whether
     one of some names is meant; where there is none, nobody waits.
     `mark` is that of the home, by which processes are found that hooks leave behind.
-    `follow_call` is told of each call of a hook when it is over.
+    `follow_call` is told of each call of a hook when it is over. `find_files` names the files of an event where they
+    lie here: what a durable hook is told may have happened at another gateway.
     `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
     that may hold hooks of its own: who knows all places then names them anew.
     """
@@ -120,6 +125,7 @@ class HookEnvironment:
     match: MatchPattern | None = None
     find_places: Callable[[], Coroutine[Any, Any, None]] | None = None
     follow_call: Callable[[HookCall], None] | None = None
+    find_files: FindFiles | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.
