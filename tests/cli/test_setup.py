@@ -58,7 +58,7 @@ def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
     with Typist(gateway, "setup", "model") as person:
         person.sees("1  openai: OPENAI_API_KEY is set")
         person.answers("which model answers (Enter:", "\r")
-        person.sees("it answers, and has 2 models")
+        person.sees("it answers, and has 2 models: large-one, small-one")
         person.answers("the model's name:", "small\r")
         person.answers("there is none of this name there", "-one\r")  # what was typed stays
         person.sees("it answers from the next start on")

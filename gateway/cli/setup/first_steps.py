@@ -57,7 +57,7 @@ def list_steps(home: Home) -> list[SetupStep]:
         SetupStep(
             "A service",
             "hermes-gateway setup service",
-            lambda _known: "it starts at boot",
+            lambda _known: "whether the gateway starts at boot",
             partial(install_service, home),
         ),
         SetupStep(

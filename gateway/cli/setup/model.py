@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.model_probe import fetch_model_names
+from gateway.cli.model_probe import MAX_NAMES_SHOWN, fetch_model_names
 from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import check_value
 from gateway.cli.setup.network import write_variables
@@ -181,10 +181,9 @@ def settle_choice(choice: ModelChoice) -> ModelChoice:
             address = ask_line(
                 "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
             )
-    print_text(
-        f"{apply_style('ok', 'green')}  it answers"
-        + (f", and has {format_count(len(names), 'model')}" if names else "")
-    )
+    shown = f": {', '.join(map(to_one_line, names))}" if len(names) <= MAX_NAMES_SHOWN else ""
+    has = f", and has {format_count(len(names), 'model')}{shown}" if names else ""
+    print_text(f"{apply_style('ok', 'green')}  it answers{has}")
     default = choice.name or (names[0] if len(names) == 1 else "")
 
     def find_fault(text: str) -> str:
