@@ -114,6 +114,16 @@ def is_public_commit(address: str, commit: str, work: Path, environ: Mapping[str
         return False  # it did not come with them
 
 
+def list_left_out(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
+    """What git keeps out of the repository in which a folder lies, by its name from there; nothing without git."""
+    words = ["git", *QUIET, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"]
+    try:
+        done = subprocess.run(words, cwd=folder, env={**environ, **PRIVATE}, capture_output=True, check=False)
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(map(os.fsdecode, filter(None, done.stdout.split(b"\0"))))
+
+
 def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:
     return _run(["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, environ).stdout.decode().strip()
 

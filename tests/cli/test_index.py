@@ -444,6 +444,19 @@ def test_what_is_not_fit_for_others_is_not_published(
     assert not (tmp_path / "index.json").exists()
 
 
+def test_what_a_repository_leaves_out_is_not_published_by_it(gateway: GatewayProcess, publisher: Publisher) -> None:
+    """Others would get another folder than the one that was hashed."""
+    put(publisher.folder, {".gitignore": ".env\n__pycache__\n", "greet/.env": "KEY=1", "greet/new.py": "x = 1\n"})
+    put(publisher.folder / "greet", {"__pycache__/x.pyc": "none of the hook"})
+    commit(publisher.folder, {})
+    words = ("hooks", "publish", str(publisher.folder / "greet"), str(publisher.file))
+    refused = gateway.cli(*words)
+    assert (refused.returncode, refused.stderr.count("git leaves out")) == (1, 1), refused.stderr
+    assert "git leaves out .env, which is a part of it here" in refused.stderr
+    (publisher.folder / "greet" / ".env").unlink()
+    assert gateway.cli(*words).returncode == 0
+
+
 def test_what_is_published_is_signed_anew_each_time(gateway: GatewayProcess, publisher: Publisher) -> None:
     put(publisher.folder / "greet", {"handler.py": HANDLER.replace("hello", "hullo")})
     words = ("hooks", "publish", str(publisher.folder / "greet"), str(publisher.file))

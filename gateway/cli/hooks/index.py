@@ -25,6 +25,7 @@ from gateway.installer.indexes import (
     set_indexes,
 )
 from gateway.installer.lock_file import open_workspace
+from gateway.installer.repository import list_left_out
 from gateway.installer.signature import NAMESPACE, read_key
 from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
@@ -113,11 +114,12 @@ def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> No
     """Write it into an index, which then has to be signed. HookError: it is not as others want it."""
     folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
     check_login(args.source or "")
+    is_by_git = args.source.startswith(GIT_PREFIX) if args.source else not args.archive
     mode = 0o666 & ~args.umask  # it is for others, whatever else we write is not
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
         found = fetch_one(parse_source(str(folder)), work, get_process_environment())
-        if wrong := [*list_needs(found)]:
+        if wrong := [*list_needs(found), *(list_lost_files(found, folder) if is_by_git else ())]:
             raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
         place = args.source or (write_archive(found, file, mode) if args.archive else make_place(folder, file))
         index = add_listed(file, found, place, mode)
@@ -146,6 +148,13 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
     if not (found.manifest.description and found.manifest.version):
         yield "its HOOK.yaml says no description or no version"
     yield from (str(finding) for finding in found.version.findings)
+
+
+def list_lost_files(found: FetchedHook | FetchedSkill, folder: Path) -> Iterator[str]:
+    """What belongs to its digest, and others would not get by way of a repository."""
+    left_out = list_left_out(folder, get_process_environment())
+    for name in sorted(left_out & read_whole_folder(found.folder).files.keys()):
+        yield f"git leaves out {to_one_line(name)}, which is a part of it here: remove it, or have git keep it"
 
 
 def write_archive(found: FetchedHook | FetchedSkill, file: Path, mode: int) -> str:
