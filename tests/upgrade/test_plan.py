@@ -17,15 +17,16 @@ from gateway.backup.archive import write_archive
 from gateway.backup.shared_journal import JournalServers
 from gateway.cli.upgrade import create_copy
 from gateway.config.home import Home
-from gateway.engine import NewRecord
+from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
 from gateway.engine.nats.engine import open_nats
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import connect
+from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.notify import Notifier
 from gateway.upgrade.environment import exchange_folders, run_installer
 from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, read_plan, write_mark, write_plan
 from gateway.upgrade.program_users import check_other_upgrades
-from gateway.upgrade.start import LoadedProgram, try_upgrade
+from gateway.upgrade.start import LoadedProgram, find_new_records, try_upgrade
 from gateway.upgrade.undo import undo_upgrade
 from tests.engine.nats_servers import run_servers
 
@@ -115,6 +116,20 @@ def test_the_way_back_touches_our_own_folder_alone(home: Home, tmp_path: Path) -
     assert (home.own_folder / "kept.txt").read_text() == "before"
     assert (home.hooks / "mine").readlink() == tmp_path / "src"
     assert Path(plan.prefix, "program").read_text() == "old"
+
+
+def test_what_a_start_notes_of_durable_hooks_is_nothing_that_the_way_back_would_lose(
+    home: Home, tmp_path: Path
+) -> None:
+    async def note() -> None:
+        async with await open_sqlite(home.journal) as engine:
+            await engine.consumer(ConsumerSpec("hook-keeps", ("my.x",)))
+            assert [token async for token in HookExpiry(engine).follow(tuple)] == []
+            assert len(await engine.read(">")) == 1
+
+    anyio.run(note)
+    plan = make_plan(home, tmp_path)
+    assert find_new_records(home, plan) == ""
 
 
 def test_of_the_journal_of_servers_there_is_a_copy_beside_that_of_the_home(tmp_path: Path) -> None:
