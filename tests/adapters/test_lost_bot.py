@@ -1,0 +1,32 @@
+"""A bot that another gateway may serve by now: no reply goes out from here on any network, and none is lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway import record_subjects, records
+from gateway.messages import Reply, address_of
+from gateway.testing.networks.house import House, housed
+from tests.adapters.wires import ROOMS, WIRES
+from tests.spine import until
+
+
+@pytest.mark.parametrize("network", ROOMS)
+async def test_a_reply_is_sent_only_as_long_as_the_bot_is_ours_for_certain(network: str, tmp_path: Path) -> None:
+    wire: Any = WIRES[network](tmp_path)
+    async with wire.serving(), housed(wire, tmp_path / "home") as house:
+        (platform,) = house.gateway.platforms
+        certain, seconds = platform.presence.certain_for, 0.0
+        assert certain() > 0
+        platform.presence.certain_for = lambda: seconds
+        await house.gateway.outbox.post(Reply("r", address_of(network, ROOMS[network]), "hello there"))
+        await until(lambda: list_refusals(house), "that it is not sent")
+        assert not house.with_text("hello there")
+        seconds = 1.0
+        await house.shows("hello there")
+
+
+async def list_refusals(house: House) -> list[str]:
+    found = records.read_all(house.gateway.engine, record_subjects.SEND_SUBJECTS, records.SendFailed)
+    return [kept.error async for _, kept in found if f"another gateway may serve {house.name}" in kept.error]
