@@ -134,8 +134,8 @@ def _load(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]
         _check_age(known, index, digest)
     seen = msgspec.structs.replace(known, number=index.number, digest=digest, base=base, at=time.time())
     if known.key and seen.digest != known.digest:
-        others = (one for one in list_indexes(home) if one.address != known.address)
-        set_indexes(home, (*others, seen))
+        records = {one.address: one for one in list_indexes(home)}  # in the order in which they were added
+        set_indexes(home, {**records, known.address: seen}.values())
     return seen, index
 
 
@@ -235,7 +235,8 @@ def find_listed(indexes: IndexReader, kind: Kind, name: str, work: Path, address
     if len({entry.digest for _, entry in found}) > 1:
         places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
         raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
-    return ListedEntry(*found[0], unread)
+    # Updates come by the one that is chosen: ours, or that which was added first, whoever lists the same, too.
+    return ListedEntry(*min(found, key=lambda one: bool(one[0].key)), unread)
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:

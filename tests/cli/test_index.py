@@ -321,6 +321,23 @@ def test_of_two_that_differ_neither_is_chosen(gateway: GatewayProcess, publisher
         assert f"hermes-gateway hooks install {one.folder / 'greet'}" in done.stderr
 
 
+@pytest.mark.row("T25")
+def test_whoever_lists_the_same_does_not_come_before_those_that_were_there(
+    gateway: GatewayProcess, publisher: Publisher, tmp_path: Path
+) -> None:
+    """Updates come by the index that gave it: one that lists what others offer would give their next version."""
+    own = json.loads(OWN_INDEX.read_text())["hooks"]["tool-approval"]
+    shutil.copytree(OWN_INDEX.parent / "tool-approval", publisher.folder / "tool-approval")
+    other = Publisher(shutil.copytree(publisher.folder, tmp_path / "other"), gateway)
+    other.rewrite(hooks={**json.loads(other.file.read_text())["hooks"], "tool-approval": own})
+    first, _ = add(gateway, publisher), add(gateway, other)
+    publisher.publish("wave")
+    assert gateway.cli("hooks", "search", "wave").returncode == 0  # a new number of the first one was seen
+    for name in ("greet", "tool-approval"):
+        assert gateway.cli("hooks", "install", name, "--yes").returncode == 0
+    assert [lock_of(gateway)[name]["index"] for name in ("greet", "tool-approval")] == [first, str(OWN_INDEX)]
+
+
 YESTERDAY = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)).date().isoformat()
 
 
