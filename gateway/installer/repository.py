@@ -7,7 +7,6 @@ are none of a hook's files.
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from glob import escape
@@ -36,6 +35,8 @@ QUIET = (
     *("-c", "http.followRedirects=initial"),
 )
 PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# ssh would ask on the terminal, below a bar that moves. Who has a program that asks in a window is asked there.
+NO_QUESTIONS = {"SSH_ASKPASS": "false", "SSH_ASKPASS_REQUIRE": "force"}
 # git sets these for its own hooks, from which we may be called: ours is another repository.
 OF_OTHER_REPOSITORY = frozenset(
     {
@@ -184,29 +185,24 @@ def _start_reader(words: Sequence[str], work: Path, environ: Mapping[str, str]) 
 def _run(
     words: Sequence[str], work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
 ) -> subprocess.CompletedProcess[bytes]:
-    # What git starts is bounded too, and says that a file became too large. It has no terminal, on which ssh would ask
-    # below a bar that moves.
+    # What git starts is bounded too, and says that a file became too large.
     bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
     around = {name: value for name, value in environ.items() if name not in OF_OTHER_REPOSITORY}
-    with subprocess.Popen(
-        [*bounded, *QUIET, *words],
-        cwd=work.parent,
-        env={**around, **PRIVATE, "GIT_DIR": str(work)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as git:
-        try:
-            out, err = git.communicate(timeout=PATIENCE)
-        except BaseException as error:
-            os.killpg(git.pid, signal.SIGKILL)  # it may wait for ssh, which no Ctrl-C reaches
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
-            raise
-    if git.returncode:
-        _raise_failure(words[0], err.decode("utf-8", "replace"), limit)
-    return subprocess.CompletedProcess(git.args, git.returncode, out, err)
+    try:
+        done = subprocess.run(
+            [*bounded, *QUIET, *words],
+            cwd=work.parent,
+            env={**NO_QUESTIONS, **around, **PRIVATE, "GIT_DIR": str(work)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise HookError(f"git did not answer within {PATIENCE:.0f} s") from None
+    if done.returncode:
+        _raise_failure(words[0], done.stderr.decode("utf-8", "replace"), limit)
+    return done
 
 
 def _raise_failure(verb: str, printed: str, limit: int) -> NoReturn:
