@@ -532,8 +532,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     engine: Annotated[
         str,
         describe(
-            "the NATS servers that keep the journal instead of a file in the home, as `nats://one:4222,two:4222`; of "
-            "the gateways that name them one works, the others stand by; see docs/cluster.md",
+            "the NATS servers that keep the journal instead of a file in the home, as `nats://one:4222,two:4222`; "
+            "all gateways that name them work on it; see docs/cluster.md",
             pattern=NATS_PATTERN,
         ),
     ] = ""

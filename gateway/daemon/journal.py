@@ -1,8 +1,4 @@
-"""The journal of a gateway: the file in its home, or one that NATS servers keep for several gateways.
-
-Of those, one works on it at a time: the one that holds its lease. The others stand by, and the first of them to find it
-free goes on with what is owed. Whoever lost the lease writes nothing more and ends at once: another one goes on.
-"""
+"""The journal of a gateway: the file in its home, or one that NATS servers keep for all gateways that name them."""
 
 import json
 import logging
@@ -12,31 +8,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import anyio
-
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.backup.shared_journal import find_servers, open_servers
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.daemon.journal_lock import (
-    GLANCE,
-    JournalLease,
-    NodeHome,
-    ReportWaiting,
-    WaitReport,
-    describe_place,
-    join_journal,
-    keep_lease,
-    try_lease,
-)
+from gateway.daemon.journal_lock import NODES, NodeHome, ReportWaiting, describe_place, join_journal
 from gateway.engine import Engine, open_sqlite
-from gateway.errors import EngineError
 from gateway.hooks.folders.switches import write_atomically
 from gateway.yaml_source import Finding, SourceLocation
 
 CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-LEASE = "gateway"
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +27,7 @@ log = logging.getLogger(__name__)
 async def open_journal(
     home: Home, configuration: Configuration, report_waiting: ReportWaiting | None
 ) -> AsyncIterator[Engine]:
-    """The journal, for us to work on; `report_waiting` is told who does, again and again while somebody else does.
+    """The journal, for us to work on; `report_waiting` is told again and again what is waited for.
 
     Raises:
         ConfigError: the client of NATS is not installed, or another home has a node of this name.
@@ -62,12 +44,10 @@ async def open_journal(
         await open_servers(servers, takes_marked=True) as nats,
         join_journal(nats, node, report_waiting),
     ):
-        lease = await take_lease(nats, node.name, report_waiting)
-        nats.write_under(lease)
-        async with keep_lease(lease):
-            await nats.take_back()
-            log.info("%s works on the journal at %s", node.name, settings.engine)
-            yield nats
+        if len(await nats.holders(NODES)) == 1:
+            await nats.take_back()  # what one had in hands that was killed, and nobody else is there to be disturbed
+        log.info("%s works on the journal at %s", node.name, settings.engine)
+        yield nats
 
 
 def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
@@ -75,22 +55,6 @@ def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
     if configuration.settings.engine and not is_installed(CLIENT):
         place = configuration.origins.get("engine") or SourceLocation("engine")
         yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
-
-
-async def take_lease(engine: Engine, name: str, report_waiting: ReportWaiting | None) -> JournalLease:
-    """Stand by until nobody else works on the journal; servers that are away are waited for."""
-    report = WaitReport(report_waiting)
-    while True:
-        why = ""
-        try:
-            if lease := await try_lease(engine, LEASE, name):
-                return lease
-            if holder := await engine.holder(LEASE):
-                why = f"stands by: {holder} works on the journal"
-        except EngineError as error:
-            why = f"stands by: {error}"
-        report.tell(why)
-        await anyio.sleep(GLANCE)
 
 
 def find_home(home: Home, configuration: Configuration) -> NodeHome:

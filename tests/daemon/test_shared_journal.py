@@ -1,10 +1,10 @@
-"""Two gateways on the journal that a real NATS server keeps: one works, the other stands by and takes it all over."""
+"""Two gateways work on the journal that a real NATS server keeps, and each goes on with what the other one leaves."""
 
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ import pytest
 from gateway.daemon.journal import find_node_name
 from gateway.engine import NewRecord
 from gateway.engine.nats.engine import open_nats
-from gateway.errors import ExitCode, GatewayError
+from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from tests.engine.nats_requests import count_requests, count_trips
 from tests.engine.nats_servers import NatsServer, run_servers
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
-TAKE_OVER = 12.0
+TAKE_OVER, SLOW_SECONDS = 12.0, 3.0
 TURNS, MOST_TRIPS = 15, 8
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 4, *({"user": "", "text": "I heard you."},) * 40)
@@ -38,21 +38,10 @@ def two(tmp_path: Path, server: NatsServer) -> Iterator[tuple[GatewayProcess, Ga
     with GatewayProcess(tmp_path / "a" / "home") as one, GatewayProcess(tmp_path / "b" / "home") as other:
         for name, gateway in (("one", one), ("other", other)):
             gateway.script(*SCRIPT, settings=f"engine: {server.url}\nnode: {{name: {name}}}\n")
-        one.start()
+            gateway.process = gateway.spawn("run")
+        for gateway in (one, other):
+            gateway.until(gateway._is_ready, 60)
         yield one, other
-
-
-def stand_by(gateway: GatewayProcess) -> None:
-    gateway.process = gateway.spawn("run")
-    log = gateway.home.log
-    gateway.until(lambda: log.exists() and "stands by" in log.read_text(), 60)
-
-
-def wait_for(gateway: GatewayProcess) -> float:
-    """Until it works; how long that took."""
-    begun = time.monotonic()
-    gateway.until(gateway._is_ready, 60)
-    return time.monotonic() - begun
 
 
 def list_said(gateway: GatewayProcess) -> list[tuple[str, str]]:
@@ -60,23 +49,20 @@ def list_said(gateway: GatewayProcess) -> list[tuple[str, str]]:
     return [(one["role"], one["content"]) for one in gateway.call("sessions.show", {"session": session})["entries"]]
 
 
-def test_one_that_is_killed_is_followed_by_the_other(two: tuple[GatewayProcess, GatewayProcess]) -> None:
-    one, other = two
-    stand_by(other)
-    assert "stands by: one works on the journal" in other.cli("status").stdout
-    assert "process: fine" in other.cli("doctor").stdout
-    assert one.say("good morning")["reply"] == "I heard you."
-    asked = threading.Thread(target=lambda: ask_in_vain(one, "slow"))
+@contextmanager
+def slow_turn(two: tuple[GatewayProcess, GatewayProcess]) -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
+    """Yields the one that runs it, and the other one; whoever asked for it may get no answer."""
+    asked = threading.Thread(target=lambda: ask_in_vain(two[0], "slow"))
     asked.start()
-    time.sleep(1.0)  # the answer is being written
-    one.kill()
+    found = list[GatewayProcess]()
+
+    def is_found() -> bool:
+        found.extend(one for one in two if one.call("status")["turns"]["running"])
+        return bool(found)
+
+    two[0].until(is_found)
+    yield found[0], two[1] if found[0] is two[0] else two[0]
     asked.join()
-    assert wait_for(other) < TAKE_OVER
-    other.until(lambda: any("word19" in text for _role, text in list_said(other)), 15)
-    said = [text for role, text in list_said(other) if role == "user"]
-    assert said == ["good morning", "slow"]
-    stand_by(one)
-    assert other.say("are you there?")["reply"] == "I heard you."
 
 
 def ask_in_vain(gateway: GatewayProcess, text: str) -> None:
@@ -84,35 +70,71 @@ def ask_in_vain(gateway: GatewayProcess, text: str) -> None:
         gateway.say(text)
 
 
-def test_one_that_ends_hands_over_at_once(two: tuple[GatewayProcess, GatewayProcess]) -> None:
-    one, other = two
-    stand_by(other)
-    assert one.stop()[0] == 0
-    assert wait_for(other) < 6
-    assert other.say("hello")["reply"] == "I heard you."
+def wait_for_slow_answer(gateway: GatewayProcess) -> float:
+    """How long that took."""
+    begun = time.monotonic()
+    gateway.until(lambda: any("word19" in text for _role, text in list_said(gateway)), 60)
+    return time.monotonic() - begun
 
 
-def test_one_that_was_held_up_ends_and_writes_nothing(two: tuple[GatewayProcess, GatewayProcess]) -> None:
+def check_each_is_answered_once(gateway: GatewayProcess, *said: str) -> None:
+    entries = list_said(gateway)
+    assert [text for role, text in entries if role == "user"] == [*said]
+    assert len([text for role, text in entries if role == "assistant"]) == len(said)
+
+
+def test_all_work_at_a_time_and_what_is_known_on_one_is_known_on_all(
+    two: tuple[GatewayProcess, GatewayProcess],
+) -> None:
     one, other = two
-    stand_by(other)
-    assert one.process
-    one.process.send_signal(signal.SIGSTOP)
-    assert wait_for(other) < TAKE_OVER
-    assert other.say("hello")["reply"] == "I heard you."
-    one.process.send_signal(signal.SIGCONT)
-    assert one.process.wait(timeout=30) == ExitCode.RESTART
-    assert other.say("still here?")["reply"] == "I heard you."
-    assert len(list_said(other)) == 4
+    assert one.say("good morning")["reply"] == other.say("and to you")["reply"] == "I heard you."
+    check_each_is_answered_once(other, "good morning", "and to you")
+    for gateway, beside in ((one, "other"), (other, "one")):
+        assert {node["name"] for node in gateway.call("status")["nodes"]} == {"one", "other"}
+        said = f"the configuration of {beside} is another one than here"
+        gateway.until(lambda: said in gateway.cli("doctor").stdout)  # noqa: B023 - it is waited for at once
+
+
+def test_a_turn_of_one_that_is_killed_is_ended_by_the_other(two: tuple[GatewayProcess, GatewayProcess]) -> None:
+    with slow_turn(two) as (runner, survivor):
+        time.sleep(1.0)  # the answer is being written
+        runner.kill()
+        assert wait_for_slow_answer(survivor) < TAKE_OVER + SLOW_SECONDS
+    runner.start()
+    assert runner.say("are you there?")["reply"] == "I heard you."
+    check_each_is_answered_once(survivor, "slow", "are you there?")
+
+
+def test_one_that_ends_leaves_nothing_undone(two: tuple[GatewayProcess, GatewayProcess]) -> None:
+    with slow_turn(two) as (runner, survivor):
+        assert runner.stop()[0] == 0
+        wait_for_slow_answer(survivor)
+    assert survivor.say("hello")["reply"] == "I heard you."
+    check_each_is_answered_once(survivor, "slow", "hello")
+
+
+def test_one_that_stands_still_loses_its_turn_and_works_again_when_it_wakes(
+    two: tuple[GatewayProcess, GatewayProcess],
+) -> None:
+    with slow_turn(two) as (runner, survivor):
+        assert runner.process
+        runner.process.send_signal(signal.SIGSTOP)
+        assert wait_for_slow_answer(survivor) < TAKE_OVER + SLOW_SECONDS
+        assert survivor.say("hello")["reply"] == "I heard you."
+        runner.process.send_signal(signal.SIGCONT)
+    assert runner.say("still here?")["reply"] == "I heard you."
+    check_each_is_answered_once(survivor, "slow", "hello", "still here?")
 
 
 def test_servers_that_were_away_are_waited_for(two: tuple[GatewayProcess, GatewayProcess], server: NatsServer) -> None:
-    one, _other = two
+    one, other = two
     assert one.say("before")["reply"] == "I heard you."
     server.kill()
     time.sleep(12)  # longer than the lease
     server.start()
-    one.until(lambda: one.call("status")["journal"]["ok"], 60)
-    assert one.say("after")["reply"] == "I heard you."
+    for gateway in two:
+        gateway.until(lambda: gateway.call("status")["journal"]["ok"], 60)  # noqa: B023 - it is waited for at once
+    assert one.say("after")["reply"] == other.say("and after that")["reply"] == "I heard you."
 
 
 async def test_a_turn_waits_few_times_for_the_servers(
