@@ -57,10 +57,11 @@ async def move_received_files(engine: Engine, files: Path) -> None:
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:
-    """Files right in the folder of a network, or in that of all; a folder of a conversation lies a step below."""
+    """Files right in the folder of a network, or in that of all; a folder of a conversation lies a step below. What
+    begins with a dot is no network's."""
     for path in (*files.glob("*"), *files.glob("*/*")):
         with suppress(OSError):
-            if path.is_file() and not path.is_symlink() and path.parent != files / UNCLAIMED:
+            if path.is_file() and not path.is_symlink() and not path.parent.name.startswith("."):
                 yield path
 
 

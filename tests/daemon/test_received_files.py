@@ -16,6 +16,7 @@ from gateway.config.home import Home
 from gateway.daemon.notices import OTHER_FOLDERS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.record_subjects import token_of
+from gateway.shared_files import FETCHED
 from gateway.testing.networks.house import housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire
@@ -71,6 +72,9 @@ async def test_each_goes_to_whoever_sent_it_and_the_old_path_still_serves_them(h
     nobodys = await send(home, "of nobody")
     loose = home.files / "context-1.txt"
     loose.write_text("of a plugin")
+    part = home.files / FETCHED / "1f0c"
+    part.parent.mkdir()
+    part.write_text("cut off on its way from another gateway")
     wire = TelegramWire()
     with serving_obedient_model() as model:
         settings = SETTINGS.format(port=model.server_address[1], network="telegram", owner=ANN)
@@ -79,6 +83,8 @@ async def test_each_goes_to_whoever_sent_it_and_the_old_path_still_serves_them(h
             party = Party(house, wire)
             for path, folder in ((anns, ANN), (bens, BEN), (both, ANN), (groups, f"chat.{GROUP}")):
                 assert path.resolve() == home.files / "telegram" / folder / path.name
+            assert part.is_file()
+            assert not part.is_symlink()
             assert nobodys.resolve() == home.files / ".unclaimed" / "telegram" / nobodys.name
             for path in (anns, both, nobodys, loose):
                 assert await party.order(ANN, "read_file", path=str(path)) == path.read_text()
