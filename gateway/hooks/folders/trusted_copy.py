@@ -12,12 +12,13 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from gateway.errors import HookError
+from gateway.file_folders import OPEN_FILE, OPEN_FOLDER
 from gateway.hooks.folders.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
 from gateway.hooks.folders.sources import HookVersion
 
@@ -101,28 +102,50 @@ def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> 
     links: dict[str, str] = {}
     left = limit
     try:
-        for name, entry in list_hook_files(folder, is_ignored):
-            if entry.is_symlink():
-                links[name] = _read_link(folder, name)
-                continue
-            descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
+        with _open_folder(folder) as root:
+            for name, entry in list_hook_files(folder, is_ignored):
+                if entry.is_symlink():
+                    links[name] = _read_link(folder, name)
+                    continue
+                with os.fdopen(_open_below(root, name), "rb") as file:
+                    found = os.fstat(file.fileno())
+                    if not stat.S_ISREG(found.st_mode):
+                        raise HookError(
+                            f"{folder.name}/{name} is no file; a hook that is trusted as a whole has files alone"
+                        )
+                    data = file.read(left + 1)
+                left -= len(data)
+                files[name] = (found.st_mode & 0o777, data)
+                if left < 0 or len(files) > MAX_FILES:
                     raise HookError(
-                        f"{folder.name}/{name} is no file; a hook that is trusted as a whole has files alone"
+                        f"{folder.name} has more than {limit >> 20} MB or {MAX_FILES} files, too much to be trusted as "
+                        "a whole; put what is no part of the hook elsewhere"
                     )
-                data = file.read(left + 1)
-            left -= len(data)
-            files[name] = (found.st_mode & 0o777, data)
-            if left < 0 or len(files) > MAX_FILES:
-                raise HookError(
-                    f"{folder.name} has more than {limit >> 20} MB or {MAX_FILES} files, too much to be trusted as "
-                    "a whole; put what is no part of the hook elsewhere"
-                )
     except OSError as error:
         raise HookError(f"{folder.name} cannot be read: {error.strerror}: {error.filename}") from None
     return TrustedFolder(_hash(files, links), files, links)
+
+
+@contextmanager
+def _open_folder(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_below(root: int, name: str) -> int:
+    """A file of a folder that somebody may be changing: no link on the way is followed."""
+    folder, (*above, last) = os.dup(root), name.split("/")
+    try:
+        for part in above:
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        return os.open(last, OPEN_FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _read_link(folder: Path, name: str) -> str:

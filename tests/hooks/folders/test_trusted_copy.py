@@ -3,6 +3,9 @@
 import json
 import os
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,28 @@ def test_every_change_of_the_folder_is_another_hash(folder: Path, change: object
     assert read_whole_folder(folder).digest == before
     change(folder)  # type: ignore[operator]
     assert read_whole_folder(folder).digest != before
+
+
+@pytest.mark.row("T25")
+def test_a_link_that_takes_a_folders_place_while_it_is_read_leads_nowhere(folder: Path, tmp_path: Path) -> None:
+    """Whoever may write there would have what somebody else keeps installed with the hook, which then reads it."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "data.bin").write_text("precious")
+    link, away, inner, end = tmp_path / "link", tmp_path / "away", folder / "lib", time.monotonic() + 1.5
+    link.symlink_to(tmp_path / "there")
+
+    def exchange() -> None:
+        while time.monotonic() < end:
+            inner.rename(away)
+            link.rename(inner)
+            inner.rename(link)
+            away.rename(inner)
+
+    with ThreadPoolExecutor(1) as others:
+        done = others.submit(exchange)
+        while not done.done():
+            with suppress(HookError):
+                assert b"precious" not in [data for _, data in read_whole_folder(folder).files.values()]
 
 
 WORK = ("__pycache__/x.pyc", ".git/config", ".venv/bin/python", ".pytest_cache/README.md", "node_modules/ts/index.js")
