@@ -197,13 +197,18 @@ async def find_reply_files(shared: SharedFiles, reply: Reply) -> Reply:
 
 
 async def find_event_files(shared: SharedFiles, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an event, with the files that they name where those lie here."""
+    """The fields of an event, with the files that they name where those lie here; other fields may have these names."""
     found = dict(fields)
-    if files := fields.get("attachments"):
-        found["attachments"] = [one | {"path": await shared.find(str(one.get("path", "")))} for one in files]
+    if isinstance(files := fields.get("attachments"), list | tuple):
+        found["attachments"] = [await _find_event_file(shared, one) for one in files]
     if file := fields.get("file"):
-        found["file"] = file | {"path": await shared.find(str(file.get("path", "")))}
+        found["file"] = await _find_event_file(shared, file)
     return found
+
+
+async def _find_event_file(shared: SharedFiles, file: Any) -> Any:
+    is_file = isinstance(file, Mapping) and isinstance(file.get("path"), str)
+    return {**file, "path": await shared.find(file["path"])} if is_file else file
 
 
 async def find_message_files(shared: SharedFiles, messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -27,6 +27,7 @@ from gateway.shared_files import (
     RemovalFollower,
     SharedFiles,
     digest_of,
+    find_event_files,
     find_message_files,
     key_of,
     make_path_pattern,
@@ -80,6 +81,21 @@ async def test_what_one_has_another_one_finds_and_it_is_as_old(homes: tuple[Home
     assert (other.folder / KEY).read_bytes() == b"a photo"
     assert (other.folder / KEY).stat().st_mtime == 1_000_000
     assert await find_message_files(one.files, [message]) == (message,)
+
+
+async def test_a_hook_is_told_where_a_file_lies_here(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"a photo")
+    await one.files.put(path)
+    file = {"kind": "audio", "path": str(path)}
+    there = {"kind": "audio", "path": str(other.folder / KEY)}
+    assert await find_event_files(other.files, {"attachments": [file], "file": file, "text": "look"}) == {
+        "attachments": [there],
+        "file": there,
+        "text": "look",
+    }
+    kept = {"file": "/home/ann/unreadable/telegram-7.json", "attachments": "none"}
+    assert await find_event_files(other.files, kept) == kept, "events have other fields of these names"
 
 
 async def test_what_is_nobody_s_any_more_is_said_to_lie_where_it_lay(homes: tuple[Home, Home]) -> None:
