@@ -3,7 +3,6 @@
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,6 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 NAMES = ("one", "two", "three")
 NUMBER = re.compile(r"number (\d+);")
-PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT = (SLOW, *({"user": "", "text": "I heard you."},) * 200)
 SETTINGS = "platforms: {telegram: {streaming: edit}}\n"
@@ -34,22 +32,21 @@ class Cluster:
     """A bot's network, and the gateways."""
 
     def __init__(self, folder: Path, wire: TelegramWire, url: str) -> None:
-        self.wire, self.url = wire, url
+        self.wire = wire
         self.gateways = {name: GatewayProcess(folder / name / "home") for name in NAMES}
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.answering = set(NAMES)  # those that are not held up
         self.asked = 0
         for name, gateway in self.gateways.items():
-            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": f"{ANN},{BEN}"}
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": f"{ANN},{BEN}", "GATEWAY_ENGINE": url}
             gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n{SETTINGS}")
 
     def begin(self, name: str) -> None:
         gateway = self.gateways[name]
-        gateway.process = self.processes[name] = subprocess.Popen([*PROGRAM, self.url], env=gateway.environ, text=True)
+        gateway.process = self.processes[name] = gateway.spawn("run")
 
     def kill(self, name: str) -> None:
-        self.processes[name].kill()
-        self.processes[name].wait()
+        self.gateways[name].kill()
 
     async def find(self, wanted: str) -> str:
         """Which node `serves` the bot, or runs `turns`."""

@@ -3,8 +3,6 @@
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -25,7 +23,6 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 NOW = -LEASE_SECONDS  # no patience at all
 ONE, OTHER, TWIN = NodeHome("one", "a:/home"), NodeHome("other", "b:/home"), NodeHome("one", "b:/copy")
-PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
 
 
 @pytest.fixture
@@ -81,7 +78,8 @@ async def test_a_home_is_refused_whose_node_is_called_as_another_one(engines: li
 
 
 def begin(gateway: GatewayProcess, url: str) -> None:
-    gateway.process = subprocess.Popen([*PROGRAM, url], env=gateway.environ, text=True)
+    gateway.environ["GATEWAY_ENGINE"] = url
+    gateway.process = gateway.spawn("run")
 
 
 async def migrate(gateway: GatewayProcess) -> dict[str, object]:
@@ -120,6 +118,4 @@ async def test_who_was_killed_or_stood_still_holds_nobody_up_and_writes_nothing(
             assert await engine.get_journal().read_last_seq() == end
     finally:
         for gateway in running:
-            if gateway.process:
-                gateway.process.kill()
-                gateway.process.wait()
+            gateway.kill()

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
@@ -26,7 +25,6 @@ BUSY_SECONDS = 8.0  # that this machine may do something else
 PIECES = [f"piece {number} " + "x" * 3980 for number in range(9)]
 SCRIPT = ({"user": "long", "text": "\n\n".join(PIECES)}, *({"user": "", "text": "I heard you."},) * 100)
 SETTINGS = "platforms: {telegram: {streaming: off, max_parts: 20}}\n"
-PROGRAM = [sys.executable, "-m", "tests.daemon.node_program"]
 
 
 class SharedBot:
@@ -36,13 +34,12 @@ class SharedBot:
         self.wire, self.gateways = wire, dict[str, GatewayProcess]()
         for name in ("one", "other"):
             gateway = self.gateways[name] = GatewayProcess(folder / name / "home")
-            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN}
+            gateway.environ |= {**wire.environ, "TELEGRAM_ALLOWED_USERS": ANN, "GATEWAY_ENGINE": url}
             gateway.script(*SCRIPT, settings=f"node: {{name: {name}}}\n{SETTINGS}")
-        self.url = url
 
     def begin(self, name: str) -> subprocess.Popen[str]:
         gateway = self.gateways[name]
-        gateway.process = subprocess.Popen([*PROGRAM, self.url], env=gateway.environ, text=True)
+        gateway.process = gateway.spawn("run")
         return gateway.process
 
     async def asks(self, text: str, limit: float = 20.0) -> None:
@@ -82,9 +79,7 @@ async def bot(tmp_path: Path, server: NatsServer) -> AsyncIterator[SharedBot]:
             yield bot
         finally:
             for gateway in bot.gateways.values():
-                if gateway.process:
-                    gateway.process.kill()
-                    gateway.process.wait()
+                gateway.kill()
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP])
