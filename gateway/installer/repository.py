@@ -115,7 +115,7 @@ def is_public_commit(address: str, commit: str, work: Path, environ: Mapping[str
         return False  # it did not come with them
 
 
-def list_left_out(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
+def list_ignored_files(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
     """What git keeps out of the repository in which a folder lies, by its name from there; nothing without git."""
     words = ["git", *QUIET, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"]
     try:

@@ -25,7 +25,7 @@ from gateway.installer.indexes import (
     set_indexes,
 )
 from gateway.installer.lock_file import open_workspace
-from gateway.installer.repository import list_left_out
+from gateway.installer.repository import list_ignored_files
 from gateway.installer.signature import NAMESPACE, read_key
 from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
@@ -119,7 +119,7 @@ def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> No
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
         found = fetch_one(parse_source(str(folder)), work, get_process_environment())
-        if wrong := [*list_needs(found), *(list_lost_files(found, folder) if is_by_git else ())]:
+        if wrong := [*list_needs(found), *(list_missing_files(found, folder) if is_by_git else ())]:
             raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
         place = args.source or (write_archive(found, file, mode) if args.archive else make_place(folder, file))
         index = add_listed(file, found, place, mode)
@@ -150,9 +150,9 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
     yield from (str(finding) for finding in found.version.findings)
 
 
-def list_lost_files(found: FetchedHook | FetchedSkill, folder: Path) -> Iterator[str]:
+def list_missing_files(found: FetchedHook | FetchedSkill, folder: Path) -> Iterator[str]:
     """What belongs to its digest, and others would not get by way of a repository."""
-    left_out = list_left_out(folder, get_process_environment())
+    left_out = list_ignored_files(folder, get_process_environment())
     for name in sorted(left_out & read_whole_folder(found.folder).files.keys()):
         yield f"git leaves out {to_one_line(name)}, which is a part of it here: remove it, or have git keep it"
 
