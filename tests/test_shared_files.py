@@ -106,6 +106,14 @@ async def test_what_is_nobody_s_any_more_is_said_to_lie_where_it_lay(homes: tupl
     assert await other.files.find(str(path)) == str(other.folder / KEY), "it came again"
 
 
+async def test_a_bound_counts_what_came_in_at_any_gateway(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    await one.files.put(one.write(b"a photo"))
+    await other.files.put(other.write(b"of another chat", "net/8/00112233445566778899aabb"))
+    other.write(b"the agent's own", "net/7/notes.md")
+    assert [(found.key, found.size) for found in await other.files.list_received(other.folder / "net/7")] == [(KEY, 7)]
+
+
 async def test_what_is_damaged_at_the_servers_is_nobody_s(homes: tuple[Home, Home]) -> None:
     one, other = homes
     path = one.write(b"p" * 600_000)
