@@ -10,6 +10,7 @@ import pytest
 
 from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
+from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.shared.adapter import Presence
 from gateway.daemon.platforms import steer_platform
 from gateway.errors import AdapterError
@@ -441,3 +442,11 @@ async def test_in_a_quiet_chat_only_words_are_remembered_as_long_as_they_stand(
         await remembers(house, "the word is mellon")
         await wire.edit(shown, "", by=BEN)
         await remembers(house)
+
+
+async def test_nothing_is_told_any_more_when_nobody_serves_it() -> None:
+    line, heard, skipped = DiscordClient(), list[int](), list[str]()
+    with line.telling({"ready": heard.append}, lambda event, _data, _error: skipped.append(event)):
+        line.dispatch("ready", 1)
+    line.dispatch("ready", 2)
+    assert (heard, skipped) == ([1], [])

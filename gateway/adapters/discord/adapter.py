@@ -102,21 +102,21 @@ class DiscordAdapter:
         async with anyio.create_task_group() as tasks:
             receiver = DiscordReceiver(line, tasks, presses, self._settings, context, presence, recent)
             await receiver.load()
-            line.listen(receiver.listeners, presence.skip)
-            tasks.start_soon(listen, line)
-            with anyio.fail_after(self._times.ready):
-                await receiver.is_ready.wait()
-            presence.probe = partial(probe, line)
-            presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
-            presence.up(detail_of(line))
-            await tasks.start(parts.outbox.serve_platform, carrier)
-            sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.chats.find_display)
-            tasks.start_soon(sign.run, parts.engine)
-            tasks.start_soon(reactions.run, parts.engine)
-            show = partial(menu.send_menu, line, parts.commands)
-            tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show)
-            tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
-            await self._watch(line, presence)
+            with line.telling(receiver.listeners, presence.skip):
+                tasks.start_soon(listen, line)
+                with anyio.fail_after(self._times.ready):
+                    await receiver.is_ready.wait()
+                presence.probe = partial(probe, line)
+                presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
+                presence.up(detail_of(line))
+                await tasks.start(parts.outbox.serve_platform, carrier)
+                sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.chats.find_display)
+                tasks.start_soon(sign.run, parts.engine)
+                tasks.start_soon(reactions.run, parts.engine)
+                show = partial(menu.send_menu, line, parts.commands)
+                tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show)
+                tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
+                await self._watch(line, presence)
 
     async def _watch(self, line: DiscordClient, presence: Presence) -> None:
         """A heartbeat that was answered has a new latency; a line without a new one is not alive, whatever it says."""

@@ -46,10 +46,15 @@ class DiscordClient(discord.Client):
         self.http = DiscordHttp(self.loop)
         return super()._get_state(**options)
 
-    def listen(self, listeners: Mapping[str, EventListener], skip: SkipEvent) -> None:
-        """Tell `listeners` from now on, and `skip` what cannot be read."""
+    @contextmanager
+    def telling(self, listeners: Mapping[str, EventListener], skip: SkipEvent) -> Iterator[None]:
+        """Tell `listeners` while inside, and `skip` what cannot be read."""
         self._hear = listeners
         self._connection.parsers = self._readers = EventParsers(self._connection.parsers, skip)
+        try:
+            yield
+        finally:
+            self._hear = {}  # who would take it up is no more
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         super().dispatch(event, *args, **kwargs)
