@@ -235,6 +235,20 @@ async def test_what_was_begun_before_its_right_ended_is_not_written_after_it(tmp
             assert await engine.last("b.x") is not None
 
 
+async def test_who_is_stopped_as_he_begins_to_serve_can_begin_again(tmp_path: Path) -> None:
+    async def answer(data: bytes) -> bytes:
+        return data
+
+    with run_servers(tmp_path, 1) as (server,):
+        async with await open_nats(server.url) as engine:
+            server.pause()
+            with anyio.move_on_after(0.5):
+                await engine.serve("node.one", answer)
+            server.resume()
+            await engine.serve("node.one", answer)
+            assert await engine.request("node.one", b"hello", 5) == b"hello"
+
+
 async def test_nobody_there_is_an_error_that_names_the_address() -> None:
     (port,) = find_free_ports(1)
     with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):

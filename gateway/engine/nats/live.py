@@ -231,13 +231,18 @@ class LiveSubjects:
 
         subscription = await self._connection.listen(self._names.live(subject), hear)
         self._served.add(subject)
-        await self._reader.read_end()  # the server has it when it answers
 
         async def unserve() -> None:
             if subject in self._served:
                 self._served.discard(subject)
                 await _end_all([subscription])
 
+        try:
+            await self._reader.read_end()  # the server has it when it answers
+        except BaseException:
+            self._served.discard(subject)
+            self._begin(_end_all([subscription]))
+            raise
         return unserve
 
     async def _answer(self, subject: str, answer: RequestHandler, message: Msg) -> None:
