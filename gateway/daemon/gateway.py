@@ -153,7 +153,7 @@ class Gateway:
     ) -> None:
         self.home, self.configuration, self.shutdown = home, configuration, shutdown
         self.engine, self.activity = engine, Activity(engine)
-        self.nodes = Nodes(engine, find_node(home, configuration), roles=configuration.settings.node.roles)
+        self.nodes = Nodes(engine, find_node(home, configuration), configuration.settings.node.roles)
         self.registry = registry
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""

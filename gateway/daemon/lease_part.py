@@ -4,10 +4,11 @@ It keeps the lease while it is paused, and while it is started again after a fau
 and another node waits for it, that one may try.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.parts import Part, ServeFunction
@@ -16,7 +17,10 @@ ILL_SECONDS = 60.0  # then another node may try
 
 
 class LeasePart(Part):
-    """`key` names the lease; parts may share one. `rest` hears why it stands by, each time that it begins to."""
+    """`key` names the lease; parts may share one. `rest` hears why it stands by, each time that it begins to.
+
+    `prepare` does beforehand what takes long, so that it works as soon as it has the lease.
+    """
 
     def __init__(
         self,
@@ -25,9 +29,10 @@ class LeasePart(Part):
         nodes: Nodes,
         key: str,
         rest: Callable[[str], None] = lambda _why: None,
+        prepare: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         super().__init__(name, self._serve_alone)
-        self._rest = rest
+        self._rest, self._prepare = rest, prepare
         self._work = serve
         self._nodes = nodes
         self._key = key
@@ -46,6 +51,7 @@ class LeasePart(Part):
             await self._nodes.release(self._key)
 
     async def _serve_alone(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        await self._prepare()
         while True:
             await self._nodes.take(self._key, self._note_holder)
             try:

@@ -25,7 +25,7 @@ import anyio.abc
 import msgspec
 
 from gateway import record_subjects
-from gateway.config.node_settings import NODE_ROLES, NodeRole
+from gateway.config.node_settings import NodeRole
 from gateway.daemon.other_nodes import BOT, NodeFacts, OtherNodes
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
@@ -67,9 +67,7 @@ class OwnLease:
 class Nodes:
     """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
 
-    def __init__(
-        self, engine: Engine, name: str, seconds: float = LEASE_SECONDS, roles: tuple[NodeRole, ...] = NODE_ROLES
-    ) -> None:
+    def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = LEASE_SECONDS) -> None:
         self.name, self.roles = name, roles
         self._engine = engine
         self._seconds, self._pause = seconds, seconds / RENEWALS

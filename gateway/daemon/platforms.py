@@ -7,6 +7,7 @@ A network's library is imported when it is needed, in a thread, so that the rest
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -37,7 +38,7 @@ class PlatformPart:
     def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
         self._nodes, self.key = nodes, f"{BOT}{self.name}"
-        self.part: Part = LeasePart(self.name, self._serve, nodes, self.key, self._rest)
+        self.part: Part = LeasePart(self.name, self._serve, nodes, self.key, self._rest, self._load)
         parts, told = context.parts, (served.account, place.origin)
         self.presence = Presence(served.platform, parts.registry, self.part.up, parts.redact, context.unreadable, *told)
         self.home_channel = served.settings.home_channel
@@ -96,6 +97,12 @@ class PlatformPart:
 
     def _rest(self, reason: str) -> None:
         self.presence.rest(reason)
+
+    async def _load(self) -> None:
+        """Libraries take seconds to load: who stands by has them. What is wrong with them is said when they serve."""
+        if not self._place.origin:
+            with suppress(ImportError):
+                await to_thread.run_sync(load_part, self._place, "adapter")
 
     async def _serve_own(self) -> None:
         module = await to_thread.run_sync(load_part, self._place, "adapter")

@@ -10,7 +10,7 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
-from gateway.config.node_settings import NodeSettings
+from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
 from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import (
@@ -39,7 +39,7 @@ class Node:
     """One of them, with parts that say when they work."""
 
     def __init__(self, engine: Engine, name: str, at_work: list[str]) -> None:
-        self.nodes = Nodes(engine, name, LEASE_SECONDS)
+        self.nodes = Nodes(engine, name, NODE_ROLES, LEASE_SECONDS)
         self.at_work = at_work
         self.parts: dict[str, LeasePart] = {}
         self.is_ill = False
