@@ -60,7 +60,7 @@ class TelegramWire:
     _numbers: Any = field(default_factory=lambda: itertools.count(100))
     overlaps: int = 0  # polls that began while another one was waiting
     _polls: set[asyncio.Transport] = field(default_factory=set)
-    _poll: int = 0
+    polls: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -274,7 +274,7 @@ class TelegramWire:
     async def _on_getupdates(self, asked: dict[str, Any]) -> Any:
         if self.webhook:
             raise Refused(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook first")
-        self._poll = mine = self._poll + 1
+        self.polls = mine = self.polls + 1
         self._wake()
         offset, until = int(asked.get("offset") or 0), time.monotonic() + float(asked.get("timeout") or 0)
         self.updates = [one for one in self.updates if one.get("update_id", offset) >= offset]
@@ -283,7 +283,7 @@ class TelegramWire:
                 await asyncio.wait_for(self._news.wait(), until - time.monotonic())
             except TimeoutError:
                 break
-            if self._poll != mine:
+            if self.polls != mine:
                 raise Refused(409, "Conflict: terminated by other getUpdates request")
         if self.updates:
             self._served = self.updates[: int(asked.get("limit") or 100)]

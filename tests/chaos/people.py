@@ -1,4 +1,4 @@
-"""The people of a besieged gateway: those on the terminal say a thing again until it is answered, by the same id."""
+"""The people of besieged gateways: those on the terminal say a thing again until it is answered, by the same id."""
 
 import json
 from collections import Counter
@@ -9,14 +9,19 @@ from typing import Any
 import anyio
 
 GLANCE = 0.05
+PATIENCE = 30.0  # with one that takes the message and says nothing
 
 
 @dataclass
 class Typist:
-    """Somebody at the control socket, in a session of their own: one thing after the other."""
+    """Somebody at the control socket, in a session of their own: one thing after the other.
+
+    Where there are `others`, it is said to the next one when the first does not answer.
+    """
 
     number: int
     socket: Path
+    others: tuple[Path, ...] = ()
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     tries: Counter[str] = field(default_factory=Counter)
 
@@ -31,21 +36,26 @@ class Typist:
 
     async def say(self, name: str, text: str) -> None:
         while name not in self.answers:
-            await self._try(name, text)
+            with anyio.move_on_after(PATIENCE):
+                await self._try(name, text)
 
     async def _try(self, name: str, text: str) -> None:
+        sockets = (self.socket, *self.others)
+        socket = sockets[(self.number + self.tries[name]) % len(sockets)]
+        self.tries[name] += 1
         try:
-            async with await anyio.connect_unix(str(self.socket)) as line:
+            async with await anyio.connect_unix(str(socket)) as line:
                 said = {"id": 1, "method": "chat.say", "params": {"text": text, "session": self.session, "id": name}}
                 await line.send(json.dumps(said).encode() + b"\n")
-                self.tries[name] += 1
-                self._hear(name, await _answer(line))
+                await self._hear(name, await _answer(line))
         except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
             await anyio.sleep(GLANCE)
 
-    def _hear(self, name: str, answer: dict[str, Any]) -> None:
+    async def _hear(self, name: str, answer: dict[str, Any]) -> None:
         if "result" in answer:
             self.answers[name] = answer["result"]
+            return
+        await anyio.sleep(GLANCE)
 
 
 async def _answer(line: anyio.abc.SocketStream) -> dict[str, Any]:

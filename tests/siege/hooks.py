@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gateway.testing import GatewayProcess
@@ -50,13 +50,17 @@ def handle(name, context):
 
 
 class Notes:
-    """The files beside the home into which hooks and the shell write; `sleeps` is the word of what they detach."""
+    """The files beside the homes into which hooks and the shell write; `sleeps` is the word of what they detach."""
 
-    def __init__(self, gateway: GatewayProcess, folder: Path, sleeps: str) -> None:
+    def __init__(self, gateways: Sequence[GatewayProcess], folder: Path, sleeps: str) -> None:
         self.folder = folder
-        self._home = gateway.home.own_folder
+        self._homes = [gateway.home.own_folder for gateway in gateways]
         self.sleeps = sleeps
         folder.mkdir(exist_ok=True)
+        for gateway in gateways:
+            self._add_all(gateway)
+
+    def _add_all(self, gateway: GatewayProcess) -> None:
         for name, events in (("ends", "agent:end"), ("everything", "*")):
             manifest = f"events: {json.dumps([events])}\ndelivery: durable\n"
             self._add(gateway, name, manifest, NOTE)
@@ -80,7 +84,8 @@ class Notes:
 
     def tool_runs(self) -> list[str]:
         """What the shell wrote down, by the model's wish."""
-        lines = [line for path in self._home.rglob(WRITTEN) for line in path.read_text().splitlines()]
+        files = [path for home in self._homes for path in home.rglob(WRITTEN)]
+        lines = [line for path in files for line in path.read_text().splitlines()]
         return [line for line in lines if NUMBER.fullmatch(line)]
 
     def size(self) -> int:

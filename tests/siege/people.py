@@ -52,10 +52,15 @@ class Person:
 
 @dataclass
 class Crowd:
-    """All of them; `seen` is when a message was first shown, by its network and its id."""
+    """All of them; `seen` is when a message was first shown, by its network and its id.
+
+    Where several gateways serve them, the terminals of the `others` are used too.
+    """
 
     socket: Path
     seed: int
+    others: tuple[Path, ...] = ()
+    each: int = EACH
     is_over: bool = False
     answered: set[str] = field(default_factory=set)
     apologies: set[tuple[str, str]] = field(default_factory=set)
@@ -63,8 +68,8 @@ class Crowd:
 
     def __post_init__(self) -> None:
         self.wires: list[Any] = [TelegramWire(), DiscordWire(), SlackWire()]
-        self.people = [Person(wire, str(1001 + number)) for wire in self.wires for number in range(EACH)]
-        self.typists = [Typist(number, self.socket) for number in range(EACH)]
+        self.people = [Person(wire, str(1001 + number)) for wire in self.wires for number in range(self.each)]
+        self.typists = [Typist(number, self.socket, self.others) for number in range(self.each)]
         self.typed: list[str] = []
         self.begun = anyio.Event()  # what Discord has of chats of which a bot never knew is not asked for
         self._numbers = (f"n{number:06}" for number in itertools.count(1))
@@ -75,7 +80,7 @@ class Crowd:
 
     @property
     def owners(self) -> dict[str, list[str]]:
-        return {wire.network: [wire.known_as(str(1001 + number)) for number in range(EACH)] for wire in self.wires}
+        return {wire.network: [wire.known_as(str(1001 + number)) for number in range(self.each)] for wire in self.wires}
 
     def all_said(self) -> Iterator[str]:
         return itertools.chain(self.typed, *(person.said for person in self.people))

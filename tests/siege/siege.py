@@ -54,7 +54,7 @@ async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, li
         for server in (model, *crowd.wires):
             await stack.enter_async_context(server.serving())
         gateway.configure(settings(model, crowd))
-        notes = Notes(gateway, folder / "notes", f"1200.{os.getpid():07}")
+        notes = Notes([gateway], folder / "notes", f"1200.{os.getpid():07}")
         stack.callback(clear, gateway, notes)
         environ = {**crowd.environ, "OPENAI_API_KEY": "loopback"}
         victim = Victim(gateway, environ, random.Random(stage.name), disk / "ballast")

@@ -27,7 +27,7 @@ class Aftermath:
         gateway = GatewayProcess(folder / "home")
         self.tool = gateway.home.own_folder / "workspace" / WRITTEN
         self.tool.parent.mkdir(parents=True)
-        self.notes = Notes(gateway, folder / "notes", "1200.0000000")
+        self.notes = Notes([gateway], folder / "notes", "1200.0000000")
         self.model = Model()
         self.cuts: list[float] = []
 

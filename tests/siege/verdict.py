@@ -88,7 +88,8 @@ def judge_chat(found: Verdict, crowd: Crowd, person: Person, doubt: Doubt) -> No
             if person.wire.network in MAY_REPEAT and doubt.excuses(first, again):
                 found.in_doubt += 1
             else:
-                found.twice.append(f"{number} on {where}, again after {again - first:.1f} s")
+                cut = next((f", {first - cut:+.1f} s from a cut" for cut in reversed(doubt.cuts) if cut <= again), "")
+                found.twice.append(f"{number} on {where}, again after {again - first:.1f} s{cut}")
     shown_first = sorted(times, key=lambda number: times[number][0])
     found.order += [f"{b} before {a} on {where}" for b, a in pairwise(shown_first) if a < b]
 

@@ -1,0 +1,80 @@
+"""Three gateways share a journal of three NATS servers: kills of either lose nothing and do nothing twice.
+
+People on Telegram, Discord, Slack and the terminals of all gateways say numbers, all the time; a model on loopback
+answers with them, and has a guarded tool write some down. Gateways are killed, also the one that has the bot of
+Telegram, or stand still for longer than any lease and then wake; the servers through which all records go are killed.
+Whoever spoke, the networks, the files and the kernel are asked what came of it, never the journal.
+
+*in doubt*: Telegram can neither be asked nor told that a message is the same, so what a kill cut off in the very call
+that sends may be there twice.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import anyio
+
+from tests.proof_table import Row, Trial
+from tests.siege.cluster import (
+    Aftermath,
+    Deed,
+    besiege,
+    kill_any,
+    kill_the_leader,
+    kill_the_polling_one,
+    pause_the_polling_one,
+)
+
+COLUMNS = ("what", "goal", "came")
+WIDEST = 50
+MOST_TOLD = 5
+TAKE_OVER, BUSY = 12.0, 8.0  # the machine may do something else meanwhile
+
+
+def prove(trial: Trial) -> Iterator[Row]:
+    deeds = list_deeds(trial)
+    yield from rows(deeds, anyio.run(besiege, trial, trial.folder, deeds, trial.amount(12, 2)))
+
+
+def list_deeds(trial: Trial) -> list[Deed]:
+    """Mixed, so that each meets what another has left."""
+    many = [kill_any] * trial.amount(80, 2) + [kill_the_polling_one] * trial.amount(20, 1)
+    few = [kill_the_leader] * trial.amount(20, 1) + [pause_the_polling_one] * trial.amount(5, 1)
+    step = max(1, len(many) // len(few))
+    mixed = list[Deed]()
+    while many or few:
+        mixed += many[:step]
+        del many[:step]
+        mixed += [few.pop()] if few else []
+    return mixed
+
+
+def rows(deeds: Sequence[Deed], found: Aftermath) -> Iterator[Row]:
+    cluster, verdict = found.cluster, found.verdict
+    kills, leaders = sum(one in (kill_any, kill_the_polling_one) for one in deeds), deeds.count(kill_the_leader)
+    rate = verdict.said / found.seconds
+    yield Row(("kills -9 of gateways", str(kills), str(kills)))
+    yield Row(("kills -9 of the leading server", str(leaders), str(leaders)))
+    yield Row(("messages, and how many a second", "> 0", f"{verdict.said}, {rate:.1f}/s"))
+    for name, what in NAMED.items():
+        listed = getattr(verdict, name)
+        told = [*listed[:MOST_TOLD], *([f"and {len(listed) - MOST_TOLD} more"] if len(listed) > MOST_TOLD else [])]
+        yield Row((what, "0", str(len(listed))), tuple(f"{what}: {one}" for one in told))
+    remarks = tuple(f"people {text}" for text in sorted(verdict.strange))
+    yield Row(("shown twice on Telegram, in doubt", "-", str(verdict.in_doubt)), remarks=remarks)
+    at_once = cluster.crowd.wires[0].overlaps
+    faults = (f"Telegram was asked by two at once, {at_once} times",) if at_once else ()
+    yield Row(("two polls at once of one bot", "0", str(at_once)), faults)
+    longest = max(cluster.gaps, default=0.0)
+    faults = () if longest <= TAKE_OVER + BUSY else (f"nobody asked Telegram for {longest:.1f} s",)
+    yield Row(("a lost bot is taken over within", f"<= {TAKE_OVER:.0f} s", f"{longest:.1f} s"), faults)
+    yield Row(("what else broke", "0", str(len(cluster.faults))), tuple(cluster.faults))
+
+
+NAMED = {
+    "lost": "lost",
+    "twice": "answered twice, or a tool that ran twice",
+    "order": "out of order",
+    "given_up": "given up with an apology",
+    "untold": "owed to a durable hook and never told",
+    "skipped": "tools that ran unguarded",
+}

@@ -1,0 +1,202 @@
+"""Three gateways on three NATS servers, people on every network, and harm to gateways and servers while they talk."""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+import anyio
+from anyio import to_thread
+
+from gateway.engine.nats.engine import open_nats
+from gateway.errors import EngineError, GatewayError
+from gateway.testing import GatewayProcess
+from tests.chaos.daemon import Besieged
+from tests.engine.nats_servers import NatsServer, run_servers
+from tests.proof_table import Trial
+from tests.siege.hooks import Notes
+from tests.siege.model import Model
+from tests.siege.people import Crowd, until
+from tests.siege.processes import end, left_behind
+from tests.siege.siege import count_unanswered, settle
+from tests.siege.siege import settings as alone
+from tests.siege.verdict import Doubt, Verdict, judge, untold
+
+NAMES = ("one", "two", "three")
+LONGEST = 180.0
+PAUSE = 13.0  # longer than any lease
+ELECTION = 4.0
+GLANCE = 0.1
+
+
+@dataclass
+class Cluster:
+    """What is harmed; `gaps` are the seconds in which nobody asked Telegram after its gateway was lost."""
+
+    gateways: Sequence[GatewayProcess]
+    servers: Sequence[NatsServer]
+    crowd: Crowd
+    chance: random.Random
+    cuts: list[float] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def spawn(self, gateway: GatewayProcess) -> None:
+        gateway.process = gateway.spawn("run")
+
+    @property
+    def url(self) -> str:
+        return ",".join(one.url for one in self.servers)
+
+    async def find_polling(self) -> GatewayProcess:
+        """The one that reads on Telegram, as soon as one does."""
+        with anyio.fail_after(LONGEST):
+            while True:
+                for gateway in self.gateways:
+                    if await to_thread.run_sync(is_up, gateway, "telegram"):
+                        return gateway
+                await anyio.sleep(GLANCE)
+
+    async def measure_gap(self) -> None:
+        """Until somebody else asks Telegram."""
+        telegram, begun = self.crowd.wires[0], time.monotonic()
+        before = telegram.polls
+        with anyio.fail_after(LONGEST):
+            await until(lambda: telegram.polls > before)
+        self.gaps.append(time.monotonic() - begun)
+
+
+@dataclass
+class Aftermath:
+    """What came of it."""
+
+    cluster: Cluster
+    verdict: Verdict
+    seconds: float
+
+
+Deed = Callable[[Cluster], Awaitable[None]]
+
+
+def is_up(gateway: GatewayProcess, network: str) -> bool:
+    try:
+        return bool(gateway.call("status")["platforms"].get(network, {}).get("up"))
+    except (GatewayError, OSError):
+        return False
+
+
+async def kill_any(cluster: Cluster) -> None:
+    """In the middle of whatever it does."""
+    await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
+    await kill(cluster, cluster.chance.choice(cluster.gateways))
+
+
+async def kill_the_polling_one(cluster: Cluster) -> None:
+    """It has the bot's token; another takes it."""
+    await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
+    await kill(cluster, await cluster.find_polling(), is_polling=True)
+
+
+async def kill(cluster: Cluster, gateway: GatewayProcess, *, is_polling: bool = False) -> None:
+    cluster.cuts.append(time.monotonic())
+    await to_thread.run_sync(gateway.kill)
+    if is_polling:
+        await cluster.measure_gap()
+    cluster.spawn(gateway)
+
+
+async def pause_the_polling_one(cluster: Cluster) -> None:
+    """It wakes when everything is somebody else's, and writes nothing more of what it had begun."""
+    gateway = await cluster.find_polling()
+    process = gateway.process
+    assert process
+    cluster.cuts.append(time.monotonic())
+    process.send_signal(signal.SIGSTOP)
+    await cluster.measure_gap()
+    await anyio.sleep(PAUSE - min(cluster.gaps[-1], PAUSE))
+    cluster.cuts.append(time.monotonic())
+    process.send_signal(signal.SIGCONT)
+
+
+async def kill_the_leader(cluster: Cluster) -> None:
+    """The server through which all records go."""
+    await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
+    async with await open_nats(cluster.url) as engine:
+        leader = str((await engine.inspect()).stream["cluster"]["leader"])
+    server = next(one for one in cluster.servers if one.folder.name == leader)
+    cluster.cuts.append(time.monotonic())
+    server.kill()
+    await anyio.sleep(ELECTION)
+    server.start()
+    with anyio.fail_after(LONGEST):
+        await until(server.is_ready)
+
+
+async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) -> Aftermath:
+    """All of these deeds, one after the other, while everybody talks; then it may finish."""
+    begun = time.monotonic()
+    homes = [folder / name / "home" for name in NAMES]
+    for home in homes:
+        home.parent.mkdir()
+    sockets = [home / "hermes-gateway" / "control.sock" for home in homes]
+    crowd, model = Crowd(sockets[0], 1, tuple(sockets[1:]), each), Model()
+    async with AsyncExitStack() as stack:
+        servers = stack.enter_context(run_servers(folder / "nats", len(NAMES)))
+        for server in (model, *crowd.wires):
+            await stack.enter_async_context(server.serving())
+        gateways = [stack.enter_context(Besieged(home, home.parent / "clock", trial.tree)) for home in homes]
+        cluster = Cluster(gateways, servers, crowd, random.Random(1))
+        for name, gateway in zip(NAMES, gateways, strict=True):
+            gateway.environ |= {**crowd.environ, "OPENAI_API_KEY": "loopback"}
+            gateway.configure(settings(model, cluster, name))
+        notes = Notes(gateways, folder / "notes", f"1200.{os.getpid():07}")
+        stack.callback(clear, gateways, notes)
+        for gateway in gateways:
+            cluster.spawn(gateway)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(crowd.talk)
+            with anyio.fail_after(LONGEST):
+                await crowd.is_heard()
+            for number, deed in enumerate(deeds):
+                trial.tell(f"{number + 1} of {len(deeds)}: {deed.__name__}, {len(crowd.answered)} answered")
+                try:
+                    await deed(cluster)
+                except (TimeoutError, EngineError) as error:
+                    cluster.faults.append(f"{deed.__name__}: {error or 'nothing came of it in time'}")
+            crowd.is_over = True
+        trial.tell("what is still owed")
+        await settle(partial(count_unanswered, crowd), lambda: len(crowd.answered))
+        await settle(lambda: len(untold(crowd, notes, model)), notes.size)
+        for gateway in gateways:
+            await stop(cluster, gateway)
+        crowd.look()
+        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), time.monotonic() - begun)
+
+
+def settings(model: Model, cluster: Cluster, name: str) -> str:
+    return json.dumps(json.loads(alone(model, cluster.crowd)) | {"engine": cluster.url, "node": {"name": name}})
+
+
+async def stop(cluster: Cluster, gateway: GatewayProcess) -> None:
+    try:
+        code, _, _ = await to_thread.run_sync(gateway.stop)
+    except TimeoutExpired:
+        cluster.faults.append("SIGTERM did not end a gateway in time")
+    else:
+        if code:
+            cluster.faults.append(f"SIGTERM ended a gateway with {code}")
+
+
+def clear(gateways: Sequence[GatewayProcess], notes: Notes) -> None:
+    """Nothing of it outlives this."""
+    for gateway in gateways:
+        gateway.kill()
+        for pid in left_behind(gateway.home.root, notes.sleeps):
+            end(pid)
