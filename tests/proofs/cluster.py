@@ -1,4 +1,4 @@
-"""Three gateways share a journal of three NATS servers: kills of either lose nothing and do nothing twice.
+"""Three gateways on three servers, kills of both: all is answered, once.
 
 People on Telegram, Discord, Slack and the terminals of all gateways say numbers, all the time; a model on loopback
 answers with them, and has a guarded tool write some down. Gateways are killed, also the one that has the bot of

@@ -11,6 +11,7 @@ from gateway.adapters.shared.inbox import KeyedLock, add_files
 from gateway.adapters.shared.incoming import IncomingMessage
 from gateway.engine import open_sqlite
 from gateway.messages import Attachment
+from gateway.shared_files import SharedFiles
 from tests.engine.conftest import JUMPS
 from tests.engine.test_journal_clock import BEGUN, Machine
 from tests.spine import message, until
@@ -60,6 +61,7 @@ async def test_a_file_is_as_old_as_its_message_whatever_the_wall_clock_says(tmp_
     async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
         machine.wall += jump
         told = IncomingMessage(message("look"), ("a",))
-        context: Any = SimpleNamespace(files=tmp_path / "files", parts=SimpleNamespace(engine=engine))
+        parts = SimpleNamespace(engine=engine, shared_files=SharedFiles(engine.files, tmp_path / "files"))
+        context: Any = SimpleNamespace(files=tmp_path / "files", parts=parts)
         (file,) = (await add_files(told.message, told, fetch, context)).attachments
         assert (await anyio.Path(file.path).stat()).st_mtime == BEGUN
