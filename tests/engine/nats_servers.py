@@ -1,6 +1,7 @@
 """Real servers of NATS on loopback: one alone, or three that keep everything together."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -63,8 +64,10 @@ class NatsServer:
             self.process.wait()
 
     def pause(self) -> None:
+        """When this returns it stands still."""
         assert self.process
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         assert self.process

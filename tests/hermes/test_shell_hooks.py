@@ -108,7 +108,7 @@ def test_nothing_runs_before_somebody_has_said_that_it_may(trusted: GatewayProce
 
 def test_what_a_command_names_and_is_not_there_is_said(trusted: GatewayProcess) -> None:
     found = shell_hooks(trusted)
-    assert "bin/gone.py is not there; a relative path begins in " in found[ABSENT_SCRIPT]["reason"]
+    assert "is not there; a relative path begins in " in found[ABSENT_SCRIPT]["reason"]
     assert "the program no-such-program is not on the PATH" in found[ABSENT_PROGRAM]["reason"]
     assert "broken" in trusted.cli("hooks", "trust", ABSENT_SCRIPT).stdout
 

@@ -189,8 +189,10 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
 
     async def note_fault(error: Exception) -> None:
         nonlocal fault
-        fault = str(error) or type(error).__name__
-        log.debug("the connection to NATS: %s", fault)
+        said = str(error) or type(error).__name__
+        if not _find_remedy(fault):  # who refuses us may end the line before his word has come: one try tells why
+            fault = said
+        log.debug("the connection to NATS: %s", said)
 
     try:
         async with asyncio.timeout(PATIENCE):  # the server may come up beside us
@@ -207,17 +209,20 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
             )
     except (NatsError, OSError, TimeoutError) as error:
         await client.close()
-        why = str(error) or fault or f"not within {PATIENCE:g} s"
-        raise EngineError(f"no NATS server answers at {url}: {why}; {_find_remedy(why)}") from error
+        why = str(error)
+        if not why or _find_remedy(fault):
+            why = fault or f"not within {PATIENCE:g} s"
+        raise EngineError(f"no NATS server answers at {url}: {why}; {_find_remedy(why) or 'is it running?'}") from error
     return connection
 
 
 def _find_remedy(why: str) -> str:
+    """Empty where nothing is known that helps."""
     if "authorization" in why.lower():
         return "it wants the user and password that it knows, as NATS_USER and NATS_PASSWORD"
     if "certificate" in why.lower():
         return "it wants an authority that this machine knows, or one that SSL_CERT_FILE names"
-    return "is it running?"
+    return ""
 
 
 def decode_headers(text: str) -> dict[str, str]:
