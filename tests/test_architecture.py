@@ -39,7 +39,7 @@ KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES, *SENDERS_OF_WEBHOOKS)
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/agent/libraries.py", "gateway/hooks/remote.py"),
     "anthropic": ("gateway/agent/libraries.py",),
-    "httpx": (),
+    "httpx": ("gateway/agent/libraries.py",),
     "mcp": ("gateway/agent/libraries.py",),
     "nats": ("gateway/engine/nats/", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),

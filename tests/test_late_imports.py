@@ -1,5 +1,6 @@
 """What is loaded late is whole, also where two threads begin with modules that import each other."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,3 +39,21 @@ def test_two_threads_each_have_a_module_that_is_through() -> None:
     begin = Barrier(2)
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(lambda name: find_in(begin, name), (ONE, OTHER))) == [1, 1]
+
+
+ASKED = """
+import threading
+from gateway.agent.libraries import load_library
+from gateway.late_imports import load_modules
+load_library("openai")
+from openai._httpx2 import normalize_httpx_timeout
+other = threading.Thread(target=load_modules, args=("telegram",))
+other.start()
+while other.is_alive():
+    normalize_httpx_timeout(3.0)
+"""
+
+
+def test_a_model_can_be_asked_while_a_network_is_loaded() -> None:
+    done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -15,7 +15,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
     "nats": ("nats.aio.client",),
-    "openai": ("openai", "httpx2"),
+    # openai looks whether httpx is loaded, be it half: Telegram's library may load it in another thread meanwhile.
+    "openai": ("openai", "httpx2", "httpx"),
     "otel": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),
     "web": ("aiohttp", "yarl"),
 }

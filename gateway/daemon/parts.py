@@ -52,7 +52,7 @@ class Part(anyio.abc.TaskStatus[None]):
         self._serve = serve
         self.facts = PartStatus(name, "starting", "", 0, time.time())
         self.is_paused = False
-        self._first = anyio.Event()
+        self._first, self._ended = anyio.Event(), anyio.Event()
         self._is_wanted = True
         self._news = anyio.Event()
         self._serving: anyio.CancelScope | None = None
@@ -72,6 +72,10 @@ class Part(anyio.abc.TaskStatus[None]):
     async def wait_first_try(self) -> None:
         """Until it works, stands by, or has failed once: the start of others does not wait longer."""
         await self._first.wait()
+
+    async def wait_until_ended(self) -> None:
+        """Of one that was cancelled: until what it could not break off is over."""
+        await self._ended.wait()
 
     def stop_restarting(self) -> None:
         """Its next end is the last one."""
@@ -111,6 +115,7 @@ class Part(anyio.abc.TaskStatus[None]):
                 self.facts = replace(self.facts, restarts=self.facts.restarts + 1)
         finally:
             self._enter("stopped", self.facts.detail)
+            self._ended.set()
 
     async def _wait(self, seconds: float) -> None:
         """The pause before the next try; somebody may want it sooner, or not before they say so."""

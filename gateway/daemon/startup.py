@@ -113,7 +113,8 @@ async def open_gateway_on(
             finally:
                 with anyio.CancelScope(shield=True):
                     await gateway.drain()
-                tasks.cancel_scope.cancel()
+                    tasks.cancel_scope.cancel()
+                    await wait_for_parts(gateway)
 
 
 def has_port(gateway: Gateway) -> bool:
@@ -129,6 +130,13 @@ def begin_platforms(gateway: Gateway) -> None:
         else:
             platform.leave()
             gateway.parts.append(platform.part)
+
+
+async def wait_for_parts(gateway: Gateway) -> None:
+    """Of what was begun at the very end, such as a call that sends, hooks are told too, so they end after it."""
+    with anyio.move_on_after(gateway.shutdown.limit):
+        for part in gateway.parts:
+            await part.wait_until_ended()
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:

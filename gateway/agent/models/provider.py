@@ -158,8 +158,8 @@ class HttpModel(ABC):
     async def _post(self, body: bytes) -> Any:
         if self._client is None:
             # A second for the first model of a process: not on the loop, where others wait.
-            modules = await anyio.to_thread.run_sync(load_library, self.library)
-            self._client = self._client or self._connect(*modules)
+            sdk, http, *_ = await anyio.to_thread.run_sync(load_library, self.library)
+            self._client = self._client or self._connect(sdk, http)
         return await self._client.post(
             self.path,
             cast_to=self._response,  # the bare response: the library then leaves the body to us
