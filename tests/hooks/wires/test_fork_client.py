@@ -60,7 +60,7 @@ async def serve_nothing(_verb: str, _params: dict[str, Any], _during: str) -> No
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between open and read
         return False
 
 
