@@ -17,7 +17,7 @@ from gateway.config.home import Home
 from gateway.config.platform_settings import PlatformPlace, PlatformSettings, PlatformSpec, UnknownSettings
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
-from gateway.yaml_source import Finding, YamlNode
+from gateway.yaml_source import Finding, YamlNode, inspect_type
 
 KeyPath: TypeAlias = tuple[str, ...]
 Shape: TypeAlias = Literal["text", "list", "flag"]
@@ -73,7 +73,7 @@ class SettingsSchema:
     @cached_property
     def own_variables(self) -> tuple[SettingVariable, ...]:
         """Ours: one for each setting that one text can hold. Where Hermes has a name for it too, ours counts more."""
-        root = inspect.type_info(self.settings)
+        root = inspect_type(self.settings)
         assert isinstance(root, inspect.StructType)
         return tuple(_list_variables(root, ()))
 
@@ -91,6 +91,11 @@ class SettingsSchema:
             }
         shapes = {".".join(name.path): name for name in self.own_variables}
         return tuple(shapes[dotted]._replace(variable=variable) for variable, dotted in named.items())
+
+    @cached_property
+    def _variables(self) -> Mapping[KeyPath, str]:
+        """By its path, the variable of each setting; Hermes's name where there is one."""
+        return {name.path: name.variable for name in (*self.own_variables, *self.hermes_variables)}
 
     @cached_property
     def allow_all_variables(self) -> Mapping[str, tuple[str, ...]]:
@@ -128,10 +133,9 @@ class SettingsSchema:
 
     def list_platform_secrets(self, platform: str, account: str = "") -> Iterator[tuple[KeyPath, str]]:
         """Where a network's secrets stand, each with the variable that it should be in."""
-        names = (
-            self.list_account_variables(platform, account) if account else (*self.own_variables, *self.hermes_variables)
-        )
-        variables = {name.path: name.variable for name in names}
+        variables = self._variables
+        if account:
+            variables = {name.path: name.variable for name in self.list_account_variables(platform, account)}
         above = ("platforms", platform, *(("accounts", account) if account else ()))
         for secret in self.platforms[platform].secrets:
             yield (*above, secret), variables[*above, secret]

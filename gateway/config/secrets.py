@@ -19,6 +19,7 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
+from gateway.yaml_source import inspect_type
 
 MIN_LENGTH = 8  # of what nobody declared to be a secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
@@ -95,7 +96,7 @@ def _list_settings(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _secret_paths(schema: SettingsSchema) -> frozenset[KeyPath]:
-    root = inspect.type_info(schema.settings)
+    root = inspect_type(schema.settings)
     assert isinstance(root, inspect.StructType)
     return frozenset(_walk_secrets(root, ()))
 

@@ -8,7 +8,7 @@ dates keep their text. No value is ever repeated in a finding: it may be a secre
     manifest, findings = bind(tree, Manifest)
 """
 
-from gateway.yaml_source.binder import ONE_OR_MORE, bind
+from gateway.yaml_source.binder import ONE_OR_MORE, bind, inspect_type
 from gateway.yaml_source.parser import parse_yaml, read_yaml
 from gateway.yaml_source.tree import (
     Finding,
@@ -36,6 +36,7 @@ __all__ = [
     "YamlScalar",
     "YamlSequence",
     "bind",
+    "inspect_type",
     "parse_yaml",
     "read_yaml",
     "to_plain",

@@ -55,7 +55,7 @@ def bind(
     findings = list(tree.findings) if isinstance(tree, YamlDocument) else []
     root = tree.root if isinstance(tree, YamlDocument) else tree
     is_unread = _has_errors(findings) and isinstance(root, YamlMapping) and not root.pairs
-    value = _INVALID if is_unread else _Binder(findings, unknown).value(root, _type_info_of(wanted), None)
+    value = _INVALID if is_unread else _Binder(findings, unknown).value(root, inspect_type(wanted), None)
     findings.sort(key=lambda found: (found.place.source, found.place.line, found.place.column))
     return (None if value is _INVALID or _has_errors(findings) else value), findings
 
@@ -73,7 +73,7 @@ def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
     return next(iter(difflib.get_close_matches(key[:64].lower(), sorted(fields), n=1)), "")
 
 
-_type_info_of = cache(inspect.type_info)
+inspect_type = cache(inspect.type_info)  # that of all settings takes a while, and is asked for several times
 
 
 class _Binder:

@@ -25,11 +25,12 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def check_effects(place: str, tree: ast.Module, manifest: Manifest) -> Iterator[Finding]:
     """What the code of this hook decides, changes, asks for or waits for without effect."""
+    nodes = [*ast.walk(tree)]  # one walk for all: every start in a new home looks at each hook that comes with us
     found = [
-        *_check_marks(tree, manifest),
-        *_check_decisions(tree, manifest),
+        *_check_marks(nodes, manifest),
+        *_check_decisions(nodes, manifest),
         *_check_changes(tree, manifest),
-        *_check_requests(tree, manifest),
+        *_check_requests(nodes, manifest),
     ]
     for node, what, remedy in sorted(found, key=lambda one: (one[0].lineno, one[0].col_offset)):
         where = SourceLocation(place, node.lineno, node.col_offset + 1)
@@ -39,10 +40,10 @@ def check_effects(place: str, tree: ast.Module, manifest: Manifest) -> Iterator[
 _Told = tuple[ast.expr | ast.stmt, str, str]
 
 
-def _check_marks(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
+def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
     """Names in `@on(...)` that the manifest does not have."""
     named = EventSelector(manifest.subscriptions)
-    for call in (one for node in ast.walk(tree) if isinstance(node, _Function) for one in node.decorator_list):
+    for call in (one for node in nodes if isinstance(node, _Function) for one in node.decorator_list):
         if not isinstance(call, ast.Call) or _name_of(call.func) != "on":
             continue
         for name in call.args:
@@ -54,7 +55,7 @@ def _check_marks(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
             yield name, f"@on({text!r}) is called for nothing: HOOK.yaml does not name it", remedy
 
 
-def _check_decisions(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
+def _check_decisions(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
     """Outcomes that nothing honours which this hook hears of."""
     points = [get_event_spec(name) for name in manifest.intercepts]
     if None in points:
@@ -63,12 +64,12 @@ def _check_decisions(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
     at = ", ".join(manifest.intercepts)
     own = {
         alias.asname or alias.name: alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == _HOME
         for alias in node.names
         if alias.name in _OUTCOMES
     }
-    for node in ast.walk(tree):
+    for node in nodes if own else ():
         given = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Return) else None
         called = given.func if isinstance(given, ast.Call) else given
         outcome = own.get(called.id, "") if isinstance(called, ast.Name) else ""
@@ -121,10 +122,11 @@ def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
     return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _check_requests(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
+def _check_requests(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
     """`context.gateway.send(...)` without the right to it."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Attribute) or node.attr not in get_args(HookRight):
+    rights = get_args(HookRight)
+    for node in nodes:
+        if not isinstance(node, ast.Attribute) or node.attr not in rights:
             continue
         if isinstance(node.value, ast.Attribute) and node.value.attr == "gateway" and node.attr not in manifest.uses:
             yield node, f"the hook may not {node.attr}", f"add `uses: [{node.attr}]` to its HOOK.yaml"
