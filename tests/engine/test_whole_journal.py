@@ -9,7 +9,8 @@ import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
 from gateway.engine.interface import PART_BYTES
-from gateway.engine.nats.engine import open_nats
+from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.streams import list_subjects
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
 from gateway.engine.stored_journal import StoredRecord, check_same
 from gateway.errors import Duplicate, EngineError
@@ -124,3 +125,16 @@ async def test_it_goes_on_where_it_was_on_either_engine(
     async with await open_nats(url) as engine:
         await engine.take_back()
         assert all(one.ts < begun for one in await engine.read("in.*"))
+        await check_nothing_is_left_of_what_is_purged(engine)
+
+
+async def check_nothing_is_left_of_what_is_purged(engine: NatsEngine) -> None:
+    """What is large is not one message, and what was taken along lies elsewhere than what is written now."""
+    (large,) = await engine.read("ev.>")
+    (later,) = await engine.append(NewRecord("ev.large.two", LARGE))
+    assert await engine.purge("ev.>", large.seq - 1) == 0
+    assert [one.data == LARGE for one in await engine.read("ev.>")] == [True, True]
+    assert await engine.purge("ev.>", large.seq) == 1
+    assert [(one.seq, one.data == LARGE) for one in await engine.read("ev.>")] == [(later, True)]
+    left = await list_subjects(engine._connection, engine._names.stream, engine._names.piece_filter(">"))
+    assert {where.split(".")[4] for where in left} == {"two"}

@@ -35,6 +35,7 @@ from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
+from gateway.engine.nats.purges import Purges
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter, WriteRight
 from gateway.engine.nats.removals import Removals
@@ -112,9 +113,10 @@ class NatsEngine:
         self._known = KnownRecords(names)
         self._reader = RecordReader(connection, names, self._known)
         self._writer = RecordWriter(connection, names, self._reader)
+        self._purges = Purges(connection, names, self._reader, self._writer.rights)
         self._leases = Leases(connection, names)
         self._live = LiveSubjects(connection, names, self._reader, time.time)
-        self._removals = Removals(connection, names, self._writer, self._leases, repeats)
+        self._removals = Removals(connection, names, self._purges, self._leases, repeats)
         self._consumers: dict[str, NatsConsumer] = {}
         self._writing: set[asyncio.Task[Any]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -193,7 +195,7 @@ class NatsEngine:
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        return await self._finish(partial(self._writer.purge, pattern, upto, after))
+        return await self._finish(partial(self._purges.purge, pattern, upto, after))
 
     async def consumer(self, spec: ConsumerSpec) -> NatsConsumer:
         check_consumer_spec(spec)

@@ -10,16 +10,17 @@ import logging
 import math
 import os
 import uuid
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from anyio import to_thread
 
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
-from gateway.engine.nats.connection import NO_MESSAGE, Connection, ServerRefusal
+from gateway.engine.nats.connection import Connection, ServerRefusal
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.stored_messages import LIFETIME, ROOM
+from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
 PIECE_BYTES = 256_000
@@ -79,12 +80,7 @@ class NatsFiles:
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
         where = f"{self._names.file(check_key(prefix))}.>" if prefix else self._names.all_files
-        subjects = list[str]()
-        while True:
-            answer = await self._call("INFO", subjects_filter=where, offset=len(subjects))
-            subjects += answer["state"].get("subjects") or ()
-            if len(subjects) >= answer.get("total", 0):
-                break
+        subjects = await list_subjects(self._connection, self._names.files, where)
         found = [KeyedFile(key, size, changed) for key, size, changed in map(self._names.file_of_stored, subjects)]
         return sorted({one.key: one for one in found}.values(), key=lambda one: one.key)
 
@@ -93,7 +89,8 @@ class NatsFiles:
         return min(PIECE_BYTES, self._connection.client.max_payload // 2 - ROOM)
 
     async def _find(self, key: str) -> tuple[KeyedFile, _FilePieces] | None:
-        message = await self._read_message(last_by_subj=f"{self._names.file(check_key(key))}.*.*")
+        where = f"{self._names.file(check_key(key))}.*.*"
+        message = await read_message(self._connection, self._names.files, last_by_subj=where)
         if message is None:
             return None
         _, size, changed = self._names.file_of_stored(message["subject"])
@@ -105,7 +102,7 @@ class NatsFiles:
         await to_thread.run_sync(file.truncate)
         digest = hashlib.sha256()
         for seq in pieces.sequences:
-            message = await self._read_message(seq=seq)
+            message = await read_message(self._connection, self._names.files, seq=seq)
             if message is None:
                 return False
             piece = base64.b64decode(message.get("data", ""))
@@ -121,22 +118,8 @@ class NatsFiles:
             raise EngineError(f"the NATS server does not take a file: {refusal}") from refusal
         return int(answer["seq"])
 
-    async def _read_message(self, **asked: Any) -> dict[str, Any] | None:
-        try:
-            message: dict[str, Any] = (await self._connection.call(f"STREAM.MSG.GET.{self._names.files}", **asked))[
-                "message"
-            ]
-        except ServerRefusal as refusal:
-            if refusal.number == NO_MESSAGE:
-                return None
-            raise EngineError(f"the NATS server cannot read a file: {refusal}") from refusal
-        return message
-
     async def _purge(self, where: str, **upto: int) -> None:
-        await self._call("PURGE", filter=where, **upto)
-
-    async def _call(self, verb: str, **body: Any) -> dict[str, Any]:
         try:
-            return await self._connection.call(f"STREAM.{verb}.{self._names.files}", **body)
+            await self._connection.call(f"STREAM.PURGE.{self._names.files}", filter=where, **upto)
         except ServerRefusal as refusal:
-            raise EngineError(f"the NATS server refuses {verb.lower()} of files: {refusal}") from refusal
+            raise EngineError(f"the NATS server does not remove a file: {refusal}") from refusal

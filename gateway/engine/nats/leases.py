@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.engine.nats.connection import NO_MESSAGE, Connection, ServerRefusal
+from gateway.engine.nats.connection import Connection, ServerRefusal
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.record_writer import WRONG_SEQUENCE
 from gateway.engine.nats.stored_messages import EXPECTED, LIFETIME
+from gateway.engine.nats.streams import read_message
 from gateway.errors import EngineError
 
 
@@ -84,14 +85,11 @@ class Leases:
         return (found.seq, found.holder) if found else None
 
     async def _get(self, **which: Any) -> "_StoredLease | None":
-        try:
-            answer = await self._connection.call(f"STREAM.MSG.GET.{self._names.keys}", **which)
-        except ServerRefusal as refusal:
-            if refusal.number == NO_MESSAGE:
-                return None
-            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-        said = json.loads(base64.b64decode(answer["message"]["data"]))
-        return _StoredLease(int(answer["message"]["seq"]), said["key"], said["holder"])
+        message = await read_message(self._connection, self._names.keys, **which)
+        if message is None:
+            return None
+        said = json.loads(base64.b64decode(message["data"]))
+        return _StoredLease(int(message["seq"]), said["key"], said["holder"])
 
     async def write(self, lease: NatsLease, expected: int) -> int | None:
         """Returns the new sequence; None where the key is not as expected any more."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 NO_ID = "-"
+TAKEN = "taken-"  # begins the name of the pieces of a record that was taken along from another journal
 STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -120,6 +121,12 @@ def _widen(pattern: str) -> str:
     if pattern == ">":
         return "*.>"
     return f"{pattern[:-2]}.*.>" if pattern.endswith(".>") else f"{pattern}.*"
+
+
+def sequence_of_piece(name: str) -> int:
+    """The sequence of the record whose piece this is, where that was taken along; else 0."""
+    piece_id = name.split(".")[-2]
+    return int(piece_id.removeprefix(TAKEN)) if piece_id.startswith(TAKEN) else 0
 
 
 def digest_of(text: str) -> str:

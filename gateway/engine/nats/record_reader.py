@@ -21,7 +21,6 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import Record
 from gateway.engine.nats.connection import (
     ANSWER_SECONDS,
-    NO_MESSAGE,
     PATIENCE,
     UNAVAILABLE,
     Connection,
@@ -33,6 +32,7 @@ from gateway.engine.nats.connection import (
 from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.stored_messages import BODY, read_time
+from gateway.engine.nats.streams import read_message
 from gateway.errors import EngineError
 
 BEHIND = Backoff(0.002, 0.1)
@@ -76,15 +76,9 @@ class RecordReader:
 
     async def get(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """One message, from the leader."""
-        try:
-            message: dict[str, Any] = (await self._connection.call(f"STREAM.MSG.GET.{self._names.stream}", **asked))[
-                "message"
-            ]
-        except ServerRefusal as refusal:
-            if refusal.number == NO_MESSAGE:
-                return None
-            raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-        self.known.note(int(message["seq"]))
+        message = await read_message(self._connection, self._names.stream, **asked)
+        if message:
+            self.known.note(int(message["seq"]))
         return message
 
     async def read_end(self) -> int:

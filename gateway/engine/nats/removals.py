@@ -18,10 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.engine.interface import SettledRecords
-from gateway.engine.nats.connection import NO_MESSAGE, Connection, NoAnswer, ServerRefusal
+from gateway.engine.nats.connection import Connection, NoAnswer, ServerRefusal
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.names import Names
-from gateway.engine.nats.record_writer import RecordWriter
+from gateway.engine.nats.purges import Purges
+from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
 STEPS = 14  # in which the time of a note is counted
@@ -45,12 +46,10 @@ class _Notes:
 class Removals:
     """Those of one journal. `longest`: for how many seconds what is settled is kept at most."""
 
-    def __init__(
-        self, connection: Connection, names: Names, writer: RecordWriter, leases: Leases, longest: float
-    ) -> None:
+    def __init__(self, connection: Connection, names: Names, purges: Purges, leases: Leases, longest: float) -> None:
         self._connection = connection
         self._names = names
-        self._writer = writer
+        self._purges = purges
         self._leases = leases
         self._longest = longest
         self._id = uuid.uuid4().hex
@@ -137,7 +136,7 @@ class Removals:
             return
         seq, notes = found
         for subject, upto in notes.items():
-            await self._writer.purge(subject, upto, 0)
+            await self._purges.purge(subject, upto, 0)
         with suppress(ServerRefusal):
             await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
 
@@ -153,20 +152,12 @@ async def list_removals(connection: Connection, names: Names) -> dict[str, list[
 
 
 async def _list_notes(connection: Connection, names: Names) -> list[str]:
-    try:
-        answer = await connection.call(f"STREAM.INFO.{names.keys}", subjects_filter=names.removal("*", "*"))
-    except ServerRefusal as refusal:
-        raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-    return list(answer["state"].get("subjects") or ())
+    return await list_subjects(connection, names.keys, names.removal("*", "*"))
 
 
 async def _read_notes(connection: Connection, names: Names, where: str) -> tuple[int, dict[str, int]] | None:
-    try:
-        answer = await connection.call(f"STREAM.MSG.GET.{names.keys}", last_by_subj=where)
-    except ServerRefusal as refusal:
-        if refusal.number == NO_MESSAGE:
-            return None  # somebody else was faster
-        raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
-    message = answer["message"]
+    message = await read_message(connection, names.keys, last_by_subj=where)
+    if message is None:
+        return None  # somebody else was faster
     notes: dict[str, int] = json.loads(base64.b64decode(message["data"]))
     return int(message["seq"]), notes

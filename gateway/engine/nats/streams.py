@@ -1,4 +1,4 @@
-"""The streams of a journal on the server: made where they are not there, and looked at where they are.
+"""The streams of a journal on the server: made where they are not there, looked at where they are, and asked.
 
 A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
 so it is refused at the start, and not found out about when something is missing.
@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.engine.nats.connection import NO_STREAM, Connection, ServerRefusal
+from gateway.engine.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
 from gateway.engine.nats.names import Names
 from gateway.errors import EngineError
 
@@ -69,6 +69,38 @@ async def set_mark(connection: Connection, names: Names, mark: str) -> None:
     metadata = {key: value for key, value in config.get("metadata", {}).items() if key != MARK}
     config["metadata"] = metadata | ({MARK: mark} if mark else {})
     await connection.call(f"STREAM.UPDATE.{names.stream}", **config)
+
+
+async def read_message(connection: Connection, stream: str, **which: Any) -> dict[str, Any] | None:
+    """One that a stream holds, from the leader of the servers that keep it; None: it holds none.
+
+    Raises:
+        EngineError: nobody answers, or the answer is no.
+    """
+    try:
+        message: dict[str, Any] = (await connection.call(f"STREAM.MSG.GET.{stream}", **which))["message"]
+    except ServerRefusal as refusal:
+        if refusal.number == NO_MESSAGE:
+            return None
+        raise EngineError(f"the NATS server cannot read from the stream {stream!r}: {refusal}") from refusal
+    return message
+
+
+async def list_subjects(connection: Connection, stream: str, where: str) -> list[str]:
+    """Those of this pattern under which a stream holds something.
+
+    Raises:
+        EngineError: nobody answers, or the answer is no.
+    """
+    found = list[str]()
+    while True:
+        try:
+            answer = await connection.call(f"STREAM.INFO.{stream}", subjects_filter=where, offset=len(found))
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server cannot list the stream {stream!r}: {refusal}") from refusal
+        found += answer["state"].get("subjects") or ()
+        if len(found) >= answer.get("total", 0):
+            return found
 
 
 def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], ...]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from gateway.engine.interface import ConsumerSpec
 from gateway.engine.nats.connection import Connection, ServerRefusal, time_of
 from gateway.engine.nats.consumer import NatsConsumer, describe_consumer
-from gateway.engine.nats.names import Names, consumer_name_of, digest_of
+from gateway.engine.nats.names import TAKEN, Names, consumer_name_of, digest_of
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import MOST, RecordWriter
 from gateway.engine.nats.removals import list_removals
@@ -234,7 +234,7 @@ class _StreamFiller:
         stored = self._names.stored(one.subject, one.msg_id)
         if len(one.data) <= self._room:
             return StoredMessage(stored, one.data, headers | limit)
-        piece_id = f"taken-{one.seq}"
+        piece_id = f"{TAKEN}{one.seq}"
         self._large.append(_Pieces(self._names.piece(stored, piece_id), one.data, limit))
         count = math.ceil(len(one.data) / self._room)
         return StoredMessage(stored, b"", headers | limit | {BODY: f"{piece_id} {count}"})

@@ -1,0 +1,100 @@
+"""Removing records from a stream of the server, with the pieces of those that are too large for a message.
+
+Everybody who knows records without asking is told of it.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from gateway.engine.nats.connection import Connection, NoAnswer, ServerRefusal, decode_headers
+from gateway.engine.nats.known_records import Purge
+from gateway.engine.nats.names import Names, sequence_of_piece
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.record_writer import WriteRights
+from gateway.engine.nats.stored_messages import BODY
+from gateway.engine.nats.streams import list_subjects
+from gateway.errors import EngineError
+
+
+class Purges:
+    """Those of one journal, by who has these `rights`."""
+
+    def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
+        self._connection = connection
+        self._names = names
+        self._reader = reader
+        self._known = reader.known
+        self._rights = rights
+        self._has_taken: bool | None = None  # what a migration took along, in pieces; None: nobody has looked
+
+    async def purge(self, pattern: str, upto: int | None, after: int) -> int:
+        await self._rights.wait()
+        sure = self._known.seen
+        try:
+            return await self._purge(pattern, upto, after)
+        finally:  # be it that only some of it is gone
+            end = upto if upto is not None and upto <= sure else await self._reader.read_end()
+            purge = Purge(pattern, upto, after, sure, end, self._known.node)
+            self._known.remove(purge)
+            with suppress(NoAnswer):  # then all forget what they know when they are there again
+                await self._connection.publish(self._names.purged, msgspec.json.encode(purge))
+
+    async def _purge(self, pattern: str, upto: int | None, after: int) -> int:
+        if after > 0:
+            return await self._purge_each(pattern, upto, after)
+        if upto is not None and upto < 1:
+            return 0
+        limit = {} if upto is None else {"seq": upto + 1}
+        verb = f"STREAM.PURGE.{self._names.stream}"
+        purged = int((await self._call(verb, filter=self._names.stored_filter(pattern), **limit))["purged"])
+        await self._call(verb, filter=self._names.piece_filter(pattern), **limit)
+        if upto is not None:
+            await self._purge_taken(pattern, upto)
+        return purged
+
+    async def _purge_taken(self, pattern: str, upto: int) -> None:
+        """Pieces of what a migration took along lie behind all its records, where no sequence of theirs reaches."""
+        if self._has_taken is None:
+            self._has_taken = bool(await self._list_taken(">"))
+        if self._has_taken:
+            for where, seq in (await self._list_taken(pattern)).items():
+                if seq <= upto:
+                    await self._call(f"STREAM.PURGE.{self._names.stream}", filter=f"{where}.*")
+
+    async def _list_taken(self, pattern: str) -> dict[str, int]:
+        """Where such pieces lie, with the sequences of their records."""
+        pieces = await list_subjects(self._connection, self._names.stream, self._names.piece_filter(pattern))
+        return {one.rpartition(".")[0]: seq for one in pieces if (seq := sequence_of_piece(one))}
+
+    async def _purge_each(self, pattern: str, upto: int | None, after: int) -> int:
+        """The server removes what is before a sequence; what lies between two goes one by one."""
+        count = 0
+        while page := await self._reader.read(pattern, after, 100, fresh=True):
+            for record in page:
+                if upto is not None and record.seq > upto:
+                    return count
+                count += await self._delete(record.seq)
+            after = page[-1].seq
+        return count
+
+    async def _delete(self, seq: int) -> bool:
+        """Its pieces first: what is left of a record whose removal is cut off still leads to it."""
+        found = await self._reader.get({"seq": seq})
+        if found is None:
+            return False
+        if body := decode_headers(found.get("hdrs", "")).get(BODY):
+            pieces = self._names.piece(found["subject"], body.partition(" ")[0])
+            await self._call(f"STREAM.PURGE.{self._names.stream}", filter=f"{pieces}.*")
+        try:
+            await self._connection.call(f"STREAM.MSG.DELETE.{self._names.stream}", seq=seq, no_erase=True)
+        except ServerRefusal:
+            return False  # it is gone
+        return True
+
+    async def _call(self, verb: str, **body: Any) -> dict[str, Any]:
+        try:
+            return await self._connection.call(verb, **body)
+        except ServerRefusal as refusal:
+            raise EngineError(f"the NATS server refuses {verb.partition('.')[0].lower()}: {refusal}") from refusal
