@@ -30,7 +30,7 @@ from gateway import record_subjects, records
 from gateway.dispatcher.context import SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
-from gateway.engine.interface import append_until_written
+from gateway.engine.interface import HELD_SECONDS, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
 from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
@@ -45,7 +45,6 @@ from gateway.voice import AnswerSpeaker, extract_words
 MOST_TRIES = 2
 MOST_AT_ONCE = 4
 RELEASE = 1.0  # seconds that an orderly stop has to give back a try
-ACK_WAIT = 30.0
 FAULT_PAUSE = 5.0
 ENDS = ("done", "failed")
 TOO_LONG = "it took more than {:.0f} s"
@@ -113,14 +112,14 @@ class VoiceAnswers:
             await self._begun.wait()
         if speaker := self._context.speaker:
             await anyio.to_thread.run_sync(speaker.clear)
-        consumer = await self.engine.consumer(ConsumerSpec("voice", (record_subjects.VOICE_SUBJECTS,), ACK_WAIT))
+        consumer = await self.engine.consumer(ConsumerSpec("voice", (record_subjects.VOICE_SUBJECTS,), HELD_SECONDS))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             await self._workers.serve(consumer, tasks)
 
     async def _report_progress(self) -> None:
         while True:
-            await anyio.sleep(ACK_WAIT / 3)
+            await anyio.sleep(HELD_SECONDS / 3)
             with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
                 await self._workers.progress()
 

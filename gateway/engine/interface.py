@@ -23,6 +23,7 @@ from gateway.errors import Conflict, Duplicate, EngineError
 ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
 MOST_AT_ONCE = 1000  # parts of an append
 PART_BYTES = 1_000_000  # a larger record has several parts
+HELD_SECONDS = 8.5  # `ack_wait`: what a gateway that died had in hands comes to another one when its leases are over
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from gateway import record_subjects, records
-from gateway.engine.interface import NewRecord
+from gateway.engine.interface import HELD_SECONDS, NewRecord
 from gateway.errors import GatewayError
 from gateway.messages import Address, Reply
 
@@ -163,7 +163,7 @@ class OutboxSettings:
     strikes: int = 3
     rarely: float = 3600.0
     senders: int = 8  # calls at a time, a platform
-    ack_wait: float = 8.5  # then what a node that died had in its hands comes to the one that took over its lease
+    ack_wait: float = HELD_SECONDS
     shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
     edit_pause: float = 0.8
     stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed

@@ -24,6 +24,7 @@ from gateway.daemon.nodes import GLANCE, Nodes
 from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.daemon.parts import ServeFunction
 from gateway.engine import Engine
+from gateway.engine.interface import HELD_SECONDS
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
 from gateway.outbox import OutboxSettings
@@ -118,8 +119,8 @@ async def test_one_works_the_other_stands_by_and_goes_on_at_once_when_it_ends(cl
     assert [facts.name for facts in other.nodes.others.list_living()] == []
 
 
-def test_what_a_dead_node_was_sending_comes_to_another_as_soon_as_that_serves_the_bot() -> None:
-    assert OutboxSettings().ack_wait <= SHIPPED_SECONDS + GLANCE
+def test_what_a_dead_node_had_in_hands_comes_to_another_as_soon_as_its_leases_are_over() -> None:
+    assert OutboxSettings().ack_wait == HELD_SECONDS <= SHIPPED_SECONDS + GLANCE
 
 
 async def test_several_bots_are_spread_over_the_nodes_and_stay(cluster: Cluster) -> None:

@@ -14,6 +14,8 @@ import pytest
 from gateway.daemon.journal import find_node_name
 from gateway.engine import NewRecord
 from gateway.engine.nats.engine import open_nats
+from gateway.engine.nats.names import consumer_name_of
+from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from tests.engine.nats_requests import count_requests, count_trips
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 TAKE_OVER, SLOW_SECONDS = 12.0, 3.0
 TURNS, MOST_TRIPS = 15, 8
+NOTHING = "def handle(event_type, context): pass\n"
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 4, *({"user": "", "text": "I heard you."},) * 40)
 
@@ -83,16 +86,27 @@ def check_each_is_answered_once(gateway: GatewayProcess, *said: str) -> None:
     assert len([text for role, text in entries if role == "assistant"]) == len(said)
 
 
+async def read_waits(url: str) -> dict[str, float]:
+    """After how many seconds that a gateway had in hands which is no more comes to others, by the consumer."""
+    async with await open_nats(url) as engine:
+        found = [await engine._read_consumer(consumer_name_of(name)) for name in await engine.consumers()]
+    return {one["name"]: one["config"]["ack_wait"] / NANOSECONDS for one in found if one}
+
+
 def test_all_work_at_a_time_and_what_is_known_on_one_is_known_on_all(
-    two: tuple[GatewayProcess, GatewayProcess],
+    two: tuple[GatewayProcess, GatewayProcess], server: NatsServer
 ) -> None:
     one, other = two
+    one.add_hook("keeps", {"HOOK.yaml": "events: [agent:end]\ndelivery: durable\n", "handler.py": NOTHING})
     assert one.say("good morning")["reply"] == other.say("and to you")["reply"] == "I heard you."
     check_each_is_answered_once(other, "good morning", "and to you")
     for gateway, beside in ((one, "other"), (other, "one")):
         assert {node["name"] for node in gateway.call("status")["nodes"]} == {"one", "other"}
         said = f"the configuration of {beside} is another one than here"
         gateway.until(lambda: said in gateway.cli("doctor").stdout)  # noqa: B023 - it is waited for at once
+    one.until(lambda: "hook-keeps" in anyio.run(read_waits, server.url))
+    waits = anyio.run(read_waits, server.url)
+    assert {name: wait for name, wait in waits.items() if wait > TAKE_OVER - 1} == {}, waits
 
 
 def test_a_turn_of_one_that_is_killed_is_ended_by_the_other(two: tuple[GatewayProcess, GatewayProcess]) -> None:

@@ -24,7 +24,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.backoff import Attempts
-from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
+from gateway.engine.interface import HELD_SECONDS, ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
 from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
@@ -54,7 +54,6 @@ from gateway.yaml_source.units import format_count
 RECORDER_KEY = "durable delivery"  # its name in the registry
 RETRY_JITTER = 0.2
 FETCH_WAIT = 60.0  # seconds that one fetch lasts
-ACK_WAIT = 30.0
 DRAIN_WAIT = 10.0  # seconds that the stop waits for a journal that takes nothing
 STANDING_WAIT = 5.0  # seconds that the start waits for the hooks' consumers
 JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
@@ -195,7 +194,7 @@ class DurableConsumer:
         self.names = manifest.events
         self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
         self.scope = anyio.CancelScope()
-        self._spec = ConsumerSpec(token, build_filters(token, self.names), ACK_WAIT, new_only=True)
+        self._spec = ConsumerSpec(token, build_filters(token, self.names), HELD_SECONDS, new_only=True)
         self._at_once = manifest.max
         self._observes = EventSelector(manifest.events)
         self._intercepts = EventSelector(manifest.intercepts)
@@ -372,7 +371,7 @@ def _pause_after(attempt: int, retries: Sequence[float]) -> float:
 async def _report_progress(delivery: Delivery) -> None:
     """Tell the journal now and then that the hook is still at work."""
     while True:
-        await anyio.sleep(ACK_WAIT / 3)
+        await anyio.sleep(HELD_SECONDS / 3)
         await delivery.progress()
 
 
