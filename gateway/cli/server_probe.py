@@ -6,7 +6,7 @@ else at the usual port of each server that is named; an answer there is no duty,
 
 import json
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -43,13 +43,9 @@ async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFa
         told = await engine.inspect()
     named = len(servers.url.split(","))
     return [
-        *_check_copies(told.stream, named),
+        *_check_cluster(told.streams, named),
         *_check_room("the account on the NATS servers", told.account.get("storage", 0), _limit_of(told.account)),
-        *_check_room(
-            f"the stream {told.stream['config']['name']!r}",
-            told.stream["state"]["bytes"],
-            told.stream["config"]["max_bytes"],
-        ),
+        *(fault for stream in told.streams for fault in _check_stream_room(stream)),
         *_check_payload(told.max_payload),
         *(
             fault
@@ -59,36 +55,47 @@ async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFa
     ]
 
 
-def _check_copies(stream: Mapping[str, Any], named: int) -> Iterator[ServerFault]:
-    """As many as are wanted, and all of them there."""
-    name, copies, cluster = stream["config"]["name"], stream["config"]["num_replicas"], stream.get("cluster", {})
-    if "name" not in cluster and named > 1:
+def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator[ServerFault]:
+    """As many copies as are wanted, and all of them there."""
+    clusters = [stream.get("cluster", {}) for stream in streams]
+    if "name" not in clusters[0] and named > 1:
         what = f"{named} servers are named, and the one that answers is in no cluster: it alone keeps the journal"
         yield ServerFault(what, "have them be one cluster: see docs/cluster.md")
-    if "name" not in cluster:
+    if "name" not in clusters[0]:
         return
-    if copies < SERVERS_WANTED:
-        what = (
-            f"{copies} of the servers keep the stream {name!r}: where one is lost, the journal is lost or stands still"
-        )
-        yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3; the same with {name}-keys")
+    yield from _check_copies({stream["config"]["name"]: stream["config"]["num_replicas"] for stream in streams})
     if named < SERVERS_WANTED:
         what = f"`engine` names {named} of the servers of a cluster: where that is away, no gateway can start"
         yield ServerFault(what, "name three: engine: nats://ONE:4222,TWO:4222,THREE:4222")
-    for one in cluster.get("replicas") or []:
-        if one.get("offline") or not one["current"]:
-            how = "is not there" if one.get("offline") else "is behind"
-            yield ServerFault(f"the server {one['name']} {how}: the journal has a copy less", "look at that server")
+    copies = [one for cluster in clusters for one in cluster.get("replicas") or ()]
+    ill = {one["name"] for one in copies if not one["current"]}
+    gone = {one["name"] for one in copies if one.get("offline")}
+    for name in sorted(ill | gone):
+        how = "is not there" if name in gone else "is behind"
+        yield ServerFault(f"the server {name} {how}: the journal has a copy less", "look at that server")
+
+
+def _check_copies(copies: Mapping[str, int]) -> Iterator[ServerFault]:
+    """Of each stream."""
+    for name in [name for name, count in copies.items() if count < SERVERS_WANTED]:
+        what = f"{copies[name]} of the servers keep the stream {name!r}: where one is lost, it is lost or stands still"
+        yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3")
 
 
 def _limit_of(account: Mapping[str, Any]) -> int:
     return int(account.get("limits", {}).get("max_storage", -1))
 
 
-def _check_room(what: str, used: int, limit: int) -> Iterator[ServerFault]:
+def _check_stream_room(stream: Mapping[str, Any]) -> Iterator[ServerFault]:
+    config = stream["config"]
+    name, what = config["name"], "file" if config["name"].endswith("-files") else "message"
+    yield from _check_room(f"the stream {name!r}", stream["state"]["bytes"], config["max_bytes"], what)
+
+
+def _check_room(where: str, used: int, limit: int, kept: str = "message") -> Iterator[ServerFault]:
     if limit > 0 and used > FULL_SHARE * limit:
-        remedy = "raise that limit, or have less kept: journal.retention"
-        yield ServerFault(f"{what} has {used} bytes of {limit}; full, no message is taken", remedy, is_grave=True)
+        remedy = "raise that limit" if kept == "file" else "raise that limit, or have less kept: journal.retention"
+        yield ServerFault(f"{where} has {used} bytes of {limit}; full, no {kept} is taken", remedy, is_grave=True)
 
 
 def _check_payload(largest: int) -> Iterator[ServerFault]:

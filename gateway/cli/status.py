@@ -88,7 +88,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
             ("page", describe_page(facts["web"]["url"])),
-            ("journal", f"{format_count(facts['journal']['records'], 'record')}; {facts['journal']['detail']}"),
+            ("journal", describe_journal(facts["journal"])),
             ("backup", describe_backup(facts["backup"])),
             ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
@@ -174,6 +174,11 @@ def describe_sandbox(sandbox: dict[str, Any]) -> str:
     """What restricted hooks and tools are held to here."""
     held = "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
     return f"{held}; {sandbox['exposed']}" if sandbox["exposed"] else held
+
+
+def describe_journal(journal: dict[str, Any]) -> str:
+    files = f", {size / 1e6:.1f} MB of files" if (size := journal.get("file_size", 0)) else ""
+    return f"{format_count(journal['records'], 'record')}{files}; {journal['detail']}"
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

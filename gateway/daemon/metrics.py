@@ -93,6 +93,7 @@ def _list_usage_metrics(models: Mapping[str, Usage]) -> Iterator[Metric]:
 def _list_journal_metrics(health: EngineHealth) -> Iterator[Metric]:
     yield _gauge("journal_up", "Whether the journal takes what is written.", health.ok)
     yield _gauge("journal_bytes", "What its records take on the disk.", health.size)
+    yield _gauge("journal_file_bytes", "What files take where NATS servers keep the journal.", health.file_size)
     yield _gauge("journal_records", "How many there are.", health.records)
     yield Metric("journal_commits", "counter", "Commits of the journal.", {(): health.commits})
     yield Metric("journal_commit_seconds", "counter", "How long they took in all.", {(): health.commit_seconds})

@@ -6,6 +6,7 @@ And what `config show` has from them.
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import anyio
 import pytest
@@ -60,6 +61,21 @@ def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
     return said.partition("journal:")[2].partition(" room:")[0].strip()
 
 
+async def limit_files(url: str) -> None:
+    """Those of conversations may take no more room than they do."""
+    async with await open_nats(url) as engine:
+        with TemporaryFile() as file:
+            file.write(b"x" * 200_000)
+            file.seek(0)
+            await engine.files.put("net/7/a", file, 3600)
+        health = await engine.health()
+        assert health.file_size > 200_000 > health.size
+        files = (await engine.inspect()).streams[2]
+        assert files["state"]["bytes"] == health.file_size
+        config = files["config"] | {"max_bytes": health.file_size}
+        await engine._connection.call(f"STREAM.UPDATE.{config['name']}", **config)
+
+
 async def put_rule(url: str) -> None:
     rule = records.ChatRuleRecord(chat="telegram:-5", values={"answer": "always"})
     async with await open_nats(url) as engine:
@@ -67,7 +83,7 @@ async def put_rule(url: str) -> None:
 
 
 def test_what_admins_set_in_chats_is_among_the_settings(gateway: GatewayProcess, three: list[NatsServer]) -> None:
-    url = f"{three[0].url}/rules"
+    url = f"{','.join(one.url for one in three)}/rules"  # who knows one may not have heard of the others yet
     anyio.run(put_rule, url)
     gateway.configure(f"engine: {url}\nmodel: {{provider: demo}}\n")
     assert "# chats.telegram:-5.answer: always (by" in gateway.cli("config", "show").stdout
@@ -79,8 +95,11 @@ def test_servers_that_are_well(gateway: GatewayProcess, three: list[NatsServer])
 
 
 def test_one_of_three_that_is_not_there(gateway: GatewayProcess, three: list[NatsServer]) -> None:
+    anyio.run(limit_files, f"{three[0].url}/part")
     said = say(gateway, f"{three[0].url}/part")
     assert "names 1 of the servers of a cluster" in said
+    assert "the stream 'part-files' has" in said
+    assert "no file is taken" in said
     assert "name three: engine:" in said
     three[2].kill()
     gateway.until(lambda: "the server n2 is" in say(gateway, f"{three[0].url}/part"), 60)

@@ -74,7 +74,7 @@ class Cluster:
         """The server through which all records go."""
         url = self.gateways["first"].environ["GATEWAY_ENGINE"]
         async with await open_nats(url, "gateway", PASSWORD) as engine:
-            return str((await engine.inspect()).stream["cluster"]["leader"])
+            return str((await engine.inspect()).streams[0]["cluster"]["leader"])
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ async def kill_the_leader(cluster: Cluster) -> None:
     """The server through which all records go."""
     await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
     async with await open_nats(cluster.url) as engine:
-        leader = str((await engine.inspect()).stream["cluster"]["leader"])
+        leader = str((await engine.inspect()).streams[0]["cluster"]["leader"])
     server = next(one for one in cluster.servers if one.folder.name == leader)
     cluster.cuts.append(time.monotonic())
     server.kill()

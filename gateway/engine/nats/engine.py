@@ -54,10 +54,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """As they say it: the largest message, and the stream of records, and the account."""
+    """As they say it: the largest message, the streams of records, of keys and of files, and the account."""
 
     max_payload: int
-    stream: Mapping[str, Any]
+    streams: Sequence[Mapping[str, Any]]
     account: Mapping[str, Any]
 
 
@@ -309,15 +309,16 @@ class NatsEngine:
             return EngineHealth(False, why)
         try:
             state = (await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]
+            files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
         except EngineError as error:
             return EngineHealth(False, str(error))
-        return EngineHealth(True, "well", int(state["messages"]), int(state["bytes"]))
+        return EngineHealth(True, "well", int(state["messages"]), int(state["bytes"]), file_size=int(files["bytes"]))
 
     async def inspect(self) -> ServerState:
         """What the servers say of themselves to a client."""
-        client = self._connection.client
-        stream, account = await self._call(f"STREAM.INFO.{self._names.stream}"), await self._call("INFO")
-        return ServerState(client.max_payload, stream, account)
+        names = (self._names.stream, self._names.keys, self._names.files)
+        streams = [await self._call(f"STREAM.INFO.{name}") for name in names]
+        return ServerState(self._connection.client.max_payload, streams, await self._call("INFO"))
 
     def failure(self) -> str:
         lost_at = self._connection.lost_at

@@ -20,7 +20,7 @@ export async function show(_rest, asked) {
     fact('messages', status.intake === 'open' ? 'taken' : 'not taken', status.backlog.sessions ? `${status.backlog.sessions} to answer` : 'all answered'),
     fact('replies owed', owed),
     fact('hook calls', calls, failures ? `${failures} failed` : 'none failed'),
-    fact('journal', bytes(status.journal.size), counted(status.journal.records, 'record')),
+    fact('journal', bytes(status.journal.size), counted(status.journal.records, 'record') + (status.journal.file_size ? `; files ${bytes(status.journal.file_size)}` : '')),
     fact('memory', bytes(status.memory_kb * 1024)),
     drawCosts(usage.total))
   const running = hooks.filter(hook => hook.state !== 'disabled')
