@@ -107,17 +107,23 @@ class SharedFiles:
             self._absent.clear()
         self._absent.add(key)
 
-    async def put_all(self) -> int:
-        """Let others have all that lies here and has not had its time; how many those are.
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have them from us."""
+        return self._store.is_shared
+
+    async def put_all(self, since: float = 0.0) -> int:
+        """Let others have all that lies here, came after `since` and has not had its time; how many they had not.
 
         Raises:
             EngineError: they are not stored.
         """
-        count = 0
+        there, count = {one.key for one in await self._store.list()}, 0
         for path in await to_thread.run_sync(lambda: sorted(self._folder.glob("*/*/*"))):
             with suppress(OSError):  # it is no plain file, or gone
-                left = records.TRAFFIC_TTL - (time.time() - path.lstat().st_mtime)
-                if key_of(path) and left > 0:
+                changed = path.lstat().st_mtime
+                left = records.TRAFFIC_TTL - (time.time() - changed)
+                if (key := key_of(path)) and key not in there and changed > since and left > 0:
                     await self.put(path, left)
                     count += 1
         return count

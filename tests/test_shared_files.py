@@ -14,6 +14,8 @@ import pytest
 from gateway.access import Pairings
 from gateway.activity import Activity
 from gateway.agent.toolbox.memory import FileMemory
+from gateway.config.home import Home as GatewayHome
+from gateway.daemon.received_files import put_received_files
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.journal_follower import JournalFollower
@@ -145,9 +147,9 @@ async def test_what_was_said_names_files_where_they_lie_here(homes: tuple[Home, 
 
 def test_a_text_that_is_made_to_be_slow_is_not() -> None:
     places = make_path_pattern(Path("/h/files/net/7"))
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert not places.findall("x" * 200_000 + "/files/net/7/")
-    assert time.monotonic() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 async def test_a_file_that_goes_out_is_sent_from_elsewhere(homes: tuple[Home, Home]) -> None:
@@ -189,6 +191,24 @@ async def test_where_nobody_else_works_nothing_is_copied(tmp_path: Path) -> None
         assert await home.files.share(reply, "k") is reply
         assert [path] == [one for one in home.folder.rglob("*") if one.is_file()]
         assert (path.stat().st_ino, path.stat().st_mtime) == (before.st_ino, before.st_mtime)
+
+
+async def test_what_a_home_has_from_before_comes_to_the_servers_once(homes: tuple[Home, Home], tmp_path: Path) -> None:
+    one, other = homes
+    home = GatewayHome(one.folder.parent.parent)
+    there, *mine, late = (one.write(b"a photo", KEY.replace("aabb", f"aa{number:02}")) for number in range(4))
+    await one.files.put(there)
+    now = time.time()
+    for age, path in zip((100, 86_400, 100 * 86_400), (there, *mine), strict=True):
+        os.utime(path, (now - age, now - age))
+    home.journal.touch()
+    os.utime(home.journal, (now - 3 * 86_400,) * 2)
+    await put_received_files(one.files, home)
+    assert [found.key for found in await one.engine.files.list()] == [str(key_of(path)) for path in (there, mine[0])]
+    os.utime(late, (now, now))
+    await put_received_files(one.files, home)
+    assert await other.files.find(str(late)) == str(late), "whoever takes it in puts it there now"
+    assert (await other.files.find(str(mine[0]))).startswith(str(other.folder))
 
 
 async def test_what_is_removed_goes_from_all_gateways_with_what_was_made_of_it(homes: tuple[Home, Home]) -> None:

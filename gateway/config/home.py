@@ -91,6 +91,7 @@ class Home:
         self.hook_indexes = ours / "indexes.json"  # where hooks are looked for by name, and whose keys sign that
         self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in
+        self.shared_files = ours / "files.shared"  # is there when all of them are with the servers, too
         self.memory = ours / "memory"  # what people had the agent remember
         self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
         self.context_copies = ours / "context"  # what context files said before commands ran

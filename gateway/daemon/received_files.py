@@ -1,9 +1,9 @@
-"""What came in before each conversation had a folder of its own: it lay in one folder, open to everybody's agent.
+"""What came in before there was a place for it: a folder of each conversation's own, and one for all gateways.
 
-At a start whatever still lies there is moved to the conversation that it came in by, which the journal knows; what is
-nobody's any more goes to a folder that is open to owners alone. In its old place a link stays, for hooks and commands
-that were told that path; an agent that names the path finds the file in its own folder. A file that came into several
-conversations is copied into each.
+It lay in one folder, open to everybody's agent. At a start whatever still lies there is moved to the conversation that
+it came in by, which the journal knows; what is nobody's any more goes to a folder that is open to owners alone. In its
+old place a link stays, for hooks and commands that were told that path; an agent that names the path finds the file in
+its own folder. A file that came into several conversations is copied into each.
 
 A file is moved in steps that can be done again: it gets its new name, then the link takes its old one. So a start that
 was killed in the midst of it is gone on with by the next.
@@ -19,8 +19,10 @@ from pathlib import Path
 from anyio import to_thread
 
 from gateway import record_subjects, records
+from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.file_folders import UNCLAIMED
+from gateway.shared_files import SharedFiles
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
@@ -54,6 +56,25 @@ async def move_received_files(engine: Engine, files: Path) -> None:
             files / UNCLAIMED,
             format_count(unclaimed, "file"),
         )
+
+
+async def put_received_files(files: SharedFiles, home: Home) -> None:
+    """Let other gateways have what lies here from before they could, once; where nobody shares files nothing is done.
+
+    What others have already is passed over, so the next start goes on with one that was cut off. A home whose own
+    journal was not taken along keeps what came in under that.
+
+    Raises:
+        EngineError: they are not all stored.
+    """
+    if not files.is_shared or await to_thread.run_sync(home.shared_files.exists):
+        return
+    since = 0.0
+    with suppress(OSError):
+        since = home.journal.stat().st_mtime
+    if count := await files.put_all(since):
+        log.info("other gateways can have what people had sent here before: %s", format_count(count, "file"))
+    await to_thread.run_sync(home.shared_files.touch)
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import find_digests
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
-from gateway.daemon.received_files import move_received_files
+from gateway.daemon.received_files import move_received_files, put_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
@@ -139,6 +139,13 @@ async def wait_for_parts(gateway: Gateway) -> None:
             await part.wait_until_ended()
 
 
+async def keep_files(gateway: Gateway, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    """Until cancelled: others get those that they cannot have yet, and what is too old goes."""
+    task_status.started()
+    await put_received_files(gateway.shared_files, gateway.home)
+    await FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run()
+
+
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     """What is known of the journal in memory, and follows it."""
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
@@ -173,7 +180,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in gateway.nodes.roles:
         yield Part("tool servers", gateway.tool_servers.run)
     yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
-    yield Part("files", FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run)
+    yield Part("files", partial(keep_files, gateway))
     yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
     yield LeasePart("usage", gateway.usage.run, gateway.nodes, TENDING)
     if gateway.traces:
