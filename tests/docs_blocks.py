@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,14 +26,16 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.config.home import Home
+from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.hooks.folders.manifest import read_manifest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 PATIENCE = 60.0
-PORT = "127.0.0.1:8730"  # as the pages have it; here each page has its own
+PORTS = ("127.0.0.1:8730", "127.0.0.1:4222")  # as the pages have the gateway's and NATS's; here each page has its own
+NODE = tuple(str(Path(found).parent) for found in (shutil.which("node"),) if found)
+RUN = re.compile(r"\brun &\s*$")  # a gateway, which says when it is ready
 END = re.compile(r"\x1e(\d+)\n\Z")
 # A command: with its here-document, or with the lines that a backslash adds.
 COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
@@ -45,8 +48,8 @@ class Shell:
     """One bash for one page: a home of its own, the program on its PATH, and `./x`, the samples and the docs where it
     stands.
 
-    A command that ends in `&` goes on until the page is done; the next one waits until it says that it is ready. What
-    it is shown to say may stand anywhere in what it says.
+    A command that ends in `&` goes on until the page is done; the next one waits for what it is shown to say, which may
+    stand anywhere in what it says, and until a gateway says that it is ready.
     """
 
     def __init__(self, place: Path, folder: Path | None = None, patience: float = PATIENCE, **variables: str) -> None:
@@ -54,9 +57,9 @@ class Shell:
         self._place = place
         self._patience = patience
         self._variables = variables
-        self._said, self._behind = place / "said", place / "behind"
+        self._said = self._behind = place / "said"
         desk = folder or make_desk(place)
-        self._port = f"127.0.0.1:{find_free_port()}"
+        self._ports = {port: f"127.0.0.1:{find_free_port()}" for port in PORTS}
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(place / "notify"))
         with self._said.open("wb") as said:
@@ -72,12 +75,14 @@ class Shell:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": ":".join((str(BIN), *NODE, "/usr/local/bin", "/usr/bin", "/bin")),
             "HOME": str(self._place),
             "HERMES_HOME": str(self._place / ".hermes"),
-            "GATEWAY_WEB_LISTEN": self._port,
+            "GATEWAY_WEB_LISTEN": self._ports[PORTS[0]],
             "NOTIFY_SOCKET": str(self._place / "notify"),
             "LANG": "C.UTF-8",
+            "NPM_CONFIG_USERCONFIG": str(Path.home() / ".npmrc"),  # how this machine reaches the packages of Node
+            "NODE_EXTRA_CA_CERTS": get_process_environment().get("NODE_EXTRA_CA_CERTS", ""),
             **(self._variables or {"NO_COLOR": "1"}),
         }
 
@@ -86,7 +91,10 @@ class Shell:
         assert self._bash.stdin
         is_behind = command.rstrip().endswith("&")
         before = len(self._text())
-        command = command.replace(PORT, self._port)
+        for port, own in self._ports.items():
+            command = command.replace(port, own)
+        if is_behind:
+            self._behind = self._place / f"behind-{len(list(self._place.glob('behind-*')))}"
         aside = f">{self._behind} 2>&1" if is_behind else ""
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null {aside}\nprintf '\\036%s\\n' $?\n".encode())
         self._bash.stdin.flush()
@@ -94,13 +102,13 @@ class Shell:
             lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end", self._patience
         )
         if is_behind:
-            return self._until_ready(shown), 0
+            return self._until_ready(command, shown), 0
         ended = END.search(self._text(), before)
         return self._at_home(END.sub("", self._text()[before:])), int(ended[1]) if ended else -1
 
-    def _until_ready(self, shown: str) -> str:
+    def _until_ready(self, command: str, shown: str) -> str:
         self._inbox.settimeout(self._patience)
-        while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
+        while RUN.search(command) and b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
             pass
         wanted = f"...{shown.strip()}..."
         wait_until(lambda: is_like(wanted, self.read_behind()), "")
@@ -112,7 +120,10 @@ class Shell:
         return self._at_home(self._behind.read_text())
 
     def _at_home(self, text: str) -> str:
-        return text.replace(str(self._place), "~").replace(self._port, PORT)
+        text = text.replace(str(self._place), "~")
+        for port, own in self._ports.items():
+            text = text.replace(own, port)
+        return text
 
     def _text(self) -> str:
         return self._said.read_text("utf-8", "replace")

@@ -75,6 +75,7 @@ def test_every_manifest_that_we_show_is_right() -> None:
         "schedule: every 15m\nuses: [send, store]\nenv: API_KEY\nnet: [443]\nreads: [~/notes]\nwrites: /srv\n",
         "webhook: {secret_env: SECRET, verify: github}\noptions:\nrequires:\n",
         "url: https://host/hook\nsecret_env: SECRET\nevents: [agent:end]\ndialect: sherma\n",
+        "url: nats://me@one:4222,two:4222/hooks.x\nsecret_env: SECRET\nevents: [agent:end]\n",
         "command: [node, hook.js]\nprotocol: oneshot\nevents: [agent:end]\nrequires: {bins: node, python: [httpx]}\n",
     ],
 )

@@ -1,99 +1,79 @@
-"""A hook behind a URL: JSON-RPC 2.0, one POST a call, over connections that are kept.
+"""A hook behind a URL: JSON-RPC 2.0, one request a call, over HTTP or over NATS.
 
 Whatever the other side answers, the only error is `HookFailed`; the caller's `on_error` decides what follows. A reply
 changes a field only when we sent it, the event lets a hook write it, and it is there in the reply with another value
 (a server that answers null for what it was not sent changes nothing).
-
-A URL that the operator wrote into a manifest of this machine may lead anywhere. Any other is only followed to public
-addresses: a name is resolved once, by us, and the connection goes to that very address. Redirects are never followed.
 """
 
-import functools
 import itertools
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Protocol
 
 import anyio
-import anyio.to_thread
 import msgspec
 
-from gateway.addresses import is_public
 from gateway.errors import HookError
 from gateway.events import Event, outcome_from
+from gateway.hooks.http_transport import HttpTransport
+from gateway.hooks.nats_transport import NatsTransport, is_nats_url
 from gateway.hooks.wires import sherma
 from gateway.hooks.wires.event_calls import intercept
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of, unused_part_of
-from gateway.late_imports import load_modules
 from gateway.worker.json_decoder import JsonDecoder
 from gateway.worker.protocol import CallMeta
-from gateway.yaml_source.tree import to_printable
 
 __all__ = ["Remote", "RemoteSpec", "interceptor"]
 
-# Imported when the first remote hook is opened: it costs some 100 ms and 12 MB that most homes never need.
-HTTP_LIBRARY = "aiohttp"
-MAX_ANSWER_BYTES = 4 << 20
 # What a model client is made with holds keys: they are sent to no other machine.
 NEVER_SENT = frozenset({"model:create"})
-MAX_CONNECTIONS = 32
 TIMEOUT = 30.0  # seconds for an answer, where no other is given
 
 _decode = JsonDecoder[Any]().decode
 
 
-@functools.cache
-def _load_aiohttp() -> ModuleType:
-    return load_modules(HTTP_LIBRARY)[0]
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteSpec:
-    """Where a remote hook is and how it is spoken to. `key` signs; `is_local`: the operator wrote the URL."""
+    """Where a remote hook is and how it is spoken to. `is_local`: the operator wrote the URL.
+
+    `key` signs what is sent; `password` is that of the user at NATS servers.
+    """
 
     name: str
     url: str
     dialect: str = "gateway"
     key: bytes | None = field(default=None, repr=False)
     is_local: bool = False
+    password: str = field(default="", repr=False)
 
 
-class PublicResolver:
-    """Names to addresses, public ones alone; the connection is made to what is returned here, so nothing can change."""
+class HookTransport(Protocol):
+    """Takes a request there and brings its answer."""
 
-    def __init__(self, resolve: Callable[..., Any]) -> None:
-        self._resolve = resolve
+    async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """The body of a good answer.
 
-    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, Any]]:
-        """Raises OSError when no address of this name may be used."""
-        infos = await self._resolve(host, port, family=family, type=socket.SOCK_STREAM)
-        found = [(kind, address) for kind, _, _, _, address in infos if is_public(str(address[0]))]
-        if not found:
-            raise OSError(None, f"{host} is not on the public internet")
-        flags = socket.AI_NUMERICHOST
-        return [
-            {"hostname": host, "host": address[0], "port": port, "family": kind, "proto": 0, "flags": flags}
-            for kind, address in found
-        ]
+        Raises:
+            HookFailed: it is no good one, or there is none.
+            TimeoutError: it took too long to reach the other side.
+        """
 
-    async def close(self) -> None:
-        """Nothing is kept open."""
+    async def close(self) -> None: ...
 
 
 class Remote:
     """The wire to one URL."""
 
-    def __init__(self, spec: RemoteSpec, clock: Callable[[], float], ids: Callable[[], str]) -> None:
+    def __init__(
+        self, spec: RemoteSpec, transport: HookTransport, clock: Callable[[], float], ids: Callable[[], str]
+    ) -> None:
         self._spec = spec
+        self._transport = transport
         self._clock = clock
         self._ids = ids
         self._calls = itertools.count(1)
-        self._session: Any = None
         self._in_flight = 0
         self._idle = anyio.Event()
         self.gone = Disconnection()
@@ -111,21 +91,14 @@ class Remote:
         Raises:
             HookError: the URL leads where it must not.
         """
-        host = urlsplit(spec.url).hostname or ""
-        is_ip_address = ":" in host or host.replace(".", "").isdigit()
-        if not spec.is_local and is_ip_address and not is_public(host):
-            raise HookError(f"{spec.name}: the url leads to {host}, which is not on the public internet")
-        remote = cls(spec, clock, ids)
-        http = await anyio.to_thread.run_sync(_load_aiohttp)
-        resolver = None if spec.is_local else PublicResolver(resolve)
-        remote._session = http.ClientSession(
-            connector=http.TCPConnector(limit=MAX_CONNECTIONS, resolver=resolver, use_dns_cache=spec.is_local),
-            cookie_jar=http.DummyCookieJar(),
-            auto_decompress=False,
-            timeout=http.ClientTimeout(total=None, sock_connect=10),
-            headers={"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"},
-        )
-        return remote
+        if not is_nats_url(spec.url):
+            transport = await HttpTransport.open(spec.name, spec.url, None if spec.is_local else resolve)
+            return cls(spec, transport, clock, ids)
+        if not spec.is_local:
+            raise HookError(
+                f"{spec.name}: the url leads to NATS servers, which only a manifest of this machine may name"
+            )
+        return cls(spec, NatsTransport(spec.name, spec.url, spec.password), clock, ids)
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         sent, odd = _to_sendable(fields)
@@ -158,8 +131,7 @@ class Remote:
             while self._in_flight:
                 self._idle = anyio.Event()
                 await self._idle.wait()
-        if self._session is not None:
-            await self._session.close()
+        await self._transport.close()
 
     async def post(self, body: bytes, headers: Mapping[str, str], timeout: float) -> bytes:
         """The body of a good answer. HookFailed for any other, and for none."""
@@ -168,32 +140,12 @@ class Remote:
         self._in_flight += 1
         try:
             with anyio.fail_after(timeout):
-                async with self._session.post(
-                    self._spec.url, data=body, headers=headers, allow_redirects=False
-                ) as response:
-                    return await self._body(response)
+                return await self._transport.exchange(body, headers)
         except TimeoutError:
             raise self._failed(f"no answer within {timeout:g} s", "timeout") from None
-        except (OSError, _load_aiohttp().ClientError) as error:
-            raise self._failed(f"{type(error).__name__}: {str(error)[:300]}", "died") from None
         finally:
             self._in_flight -= 1
             self._idle.set()
-
-    async def _body(self, response: Any) -> bytes:
-        if 300 <= response.status < 400:
-            to = to_printable(str(response.headers.get("Location", "another place")), 300)
-            raise self._failed(f"HTTP {response.status}: it sends us on to {to}; write that as the url", "died")
-        if response.status >= 400:
-            raise self._failed(f"HTTP {response.status} {(response.reason or '')[:100]}".rstrip(), "died")
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise self._failed("a compressed answer, which was not asked for", "garbled")
-        data = bytearray()
-        async for part in response.content.iter_any():
-            data += part
-            if len(data) > MAX_ANSWER_BYTES:
-                raise self._failed(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MB", "garbled")
-        return bytes(data)
 
     def _result(self, body: bytes, number: int, sent: Mapping[str, Any]) -> dict[str, Any] | None:
         try:

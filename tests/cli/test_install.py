@@ -291,10 +291,16 @@ def test_what_the_configuration_gives_a_hook_of_its_name_is_shown(gateway: Gatew
         assert "s3cret" not in shown
 
 
-def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path) -> None:
-    far = put(tmp_path / "far", {"HOOK.yaml": "events: [agent:end]\nurl: https://hooks.example.org:8443/told\n"})
+@pytest.mark.parametrize(
+    ("url", "posts"),
+    [
+        ("https://hooks.example.org:8443/told", "the gateway posts these events to hooks.example.org:8443"),
+        ("nats://one:4222/hooks.x", "the gateway sends these events to hooks.x at nats://one:4222"),
+    ],
+)
+def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path, url: str, posts: str) -> None:
+    far = put(tmp_path / "far", {"HOOK.yaml": f"events: [agent:end]\nurl: {url}\n"})
     done = gateway.cli("hooks", "install", str(far), "--yes")
-    posts = "the gateway posts these events to hooks.example.org:8443"
     assert f"network     {posts}" in done.stdout
     assert "none" not in done.stdout
     gateway.start()

@@ -41,6 +41,7 @@ from gateway.hooks.folders.reach import (
 )
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
+from gateway.hooks.nats_transport import is_nats_url
 from gateway.hooks.remote import Remote, RemoteSpec, can_send
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
@@ -315,10 +316,13 @@ def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> I
 
 
 async def _open_remote(manifest: Manifest, services: HookServices) -> Wire:
-    key = None
+    key, secret = None, services.environment.environ.get(manifest.secret_env, "")
+    if is_nats_url(manifest.url):
+        spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, password=secret, is_local=True)
+        return await Remote.open(spec, time.time, make_message_id)
     if manifest.secret_env:
         try:
-            key = key_of(services.environment.environ.get(manifest.secret_env, ""))
+            key = key_of(secret)
         except ValueError as error:
             raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
     spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local=True)

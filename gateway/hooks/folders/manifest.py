@@ -42,6 +42,7 @@ from gateway.hooks.folders.manifest_keys import (
     PluginRight,
 )
 from gateway.hooks.folders.requirement import parse_requirement
+from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
 from gateway.yaml_source import (
@@ -441,8 +442,7 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
         yield Finding(_place_of(root, "max"), what, "add `mode: parallel`, or remove it", "warning")
     yield from _check_command(root, keys)
     yield from _check_dialect(root, keys)
-    if keys.url and (wrong := _describe_url_error(keys.url)):
-        yield Finding(_place_of(root, "url"), wrong, "write http://host:port/path or https://...")
+    yield from _check_url(root, keys)
     if keys.schedule:
         try:
             parse_timetable(keys.schedule)
@@ -474,6 +474,29 @@ def _check_command(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
         return
     if not words or not words[0].strip() or any("\0" in word for word in words):
         yield Finding(node.place, "`command` names no program", 'write `command: ["./hook.sh"]`')
+
+
+def _check_url(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
+    if not keys.url:
+        return
+    if not is_nats_url(keys.url):
+        if wrong := _describe_url_error(keys.url):
+            remedy = "write http://host:port/path or https://..., or nats://user@host:port/subject"
+            yield Finding(_place_of(root, "url"), wrong, remedy)
+        return
+    try:
+        user = parse_nats_url(keys.url).user
+    except ValueError as error:
+        yield Finding(
+            _place_of(root, "url"), str(error), "write nats://user@host:port/subject, as nats://one:4222/hooks.x"
+        )
+        return
+    if user and not keys.secret_env:
+        what = f"`url` names the user {user}, and nothing its password"
+        yield Finding(_place_of(root, "url"), what, "name the variable that holds it: `secret_env: HOOK_PASSWORD`")
+    if keys.secret_env and not user:
+        what = "`secret_env` is the password of a NATS user, and `url` names none"
+        yield Finding(_place_of(root, "secret_env"), what, "write nats://USER@host:port/subject, or remove it")
 
 
 def _describe_url_error(url: str) -> str:

@@ -92,9 +92,13 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
         Literal["lines", "oneshot"],
         describe("`lines`: JSON-RPC, and it lasts; `oneshot`: started for each event"),
     ] = "lines"
-    url: Annotated[str, msgspec.Meta(max_length=2000), describe("a server instead of `handler.py`")] = ""
+    url: Annotated[
+        str, msgspec.Meta(max_length=2000), describe("a server, or a client of NATS, instead of `handler.py`")
+    ] = ""
     dialect: Annotated[Literal["gateway", "sherma"], describe("what the server speaks")] = "gateway"
-    secret_env: Annotated[str, describe("the variable with the secret that signs what the server is sent")] = ""
+    secret_env: Annotated[
+        str, describe("the variable with the secret that signs what is sent, or with the NATS user's password")
+    ] = ""
     enabled: Annotated[bool, describe("`false` switches it off")] = True
     written_for: Annotated[WrittenFor | None, describe("whose events it knows; by default it is seen in it")] = None
 

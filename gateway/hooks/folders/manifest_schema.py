@@ -32,7 +32,7 @@ def build_manifest_schema() -> dict[str, Any]:
     for listed in (keys["reads"], keys["writes"]):
         _narrow_items(listed, {"type": "string", "pattern": WHOLE_PATH_PATTERN})
     keys["secret_env"] |= {"type": "string", "pattern": VARIABLE_PATTERN}
-    keys["url"] |= {"type": "string", "pattern": "^https?://"}
+    keys["url"] |= {"type": "string", "pattern": "^(https?|nats|tls)://"}
     keys |= dict.fromkeys(sorted(IGNORED_KEYS), True)
     return schema | {
         "type": "object",

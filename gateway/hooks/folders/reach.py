@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
+from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -76,6 +77,9 @@ def find_missing_paths(manifest: Manifest) -> Iterator[str]:
 
 def describe_network(net: Net | None, url: str = "") -> str:
     """`url`: of a server that stands in for its code: nothing of it runs here, and what goes out, the gateway posts."""
+    if is_nats_url(url):
+        address = parse_nats_url(url)
+        return f"the gateway sends these events to {address.subject} at {','.join(address.servers)}"
     if url:
         return f"the gateway posts these events to {urlsplit(url).netloc}"
     if isinstance(net, bool) or not net:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -21,6 +22,8 @@ from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trusted_copy import has_packages, read_whole_folder
+from gateway.hooks.nats_transport import EXTRA, PACKAGE, has_nats_library, is_nats_url
+from gateway.installation import find_installation
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
@@ -235,6 +238,9 @@ def find_missing_needs(
     for name in dict.fromkeys(wanted):
         if not environ.get(name):
             yield f"the environment variable {name} is not set; put it into .env and start the gateway again"
+    if is_nats_url(manifest.url) and not has_nats_library():
+        line = find_installation(Path(sys.prefix), Path(sys.base_prefix)).describe_addition((PACKAGE,))
+        yield f"the extra `{EXTRA}` is not installed; run: {line}"
     for text in manifest.requires.python:
         if reason := _describe_missing_package(text, packages):
             yield f"the Python package {reason}; run: hermes-gateway hooks deps {called or manifest.folder}"

@@ -18,6 +18,8 @@ from gateway.worker.protocol import CallMeta
 # verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
+MAX_ANSWER_BYTES = 4 << 20  # of a hook that runs elsewhere
+
 # raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
 # killed: its process was, and not by us ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call

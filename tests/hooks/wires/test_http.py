@@ -13,7 +13,8 @@ import pytest
 
 from gateway.errors import HookError
 from gateway.events import Deny, Event
-from gateway.hooks.remote import PublicResolver, Remote, RemoteSpec
+from gateway.hooks.http_transport import PublicResolver
+from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.server import HookServer
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta

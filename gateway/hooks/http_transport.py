@@ -1,0 +1,113 @@
+"""The way to a hook behind a web address: one POST a call, over connections that are kept.
+
+A URL that the operator wrote into a manifest of this machine may lead anywhere. Any other is only followed to public
+addresses: a name is resolved once, by us, and the connection goes to that very address. Redirects are never followed.
+"""
+
+import functools
+import socket
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from gateway.addresses import is_public
+from gateway.errors import HookError
+from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
+from gateway.late_imports import load_modules
+from gateway.yaml_source.tree import to_printable
+
+# Imported when the first of them is opened: it costs some 100 ms and 12 MB that most homes never need.
+HTTP_LIBRARY = "aiohttp"
+MAX_CONNECTIONS = 32
+
+
+@functools.cache
+def _load_aiohttp() -> ModuleType:
+    return load_modules(HTTP_LIBRARY)[0]
+
+
+class PublicResolver:
+    """Names to addresses, public ones alone; the connection is made to what is returned here, so nothing can change."""
+
+    def __init__(self, resolve: Callable[..., Any]) -> None:
+        self._resolve = resolve
+
+    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, Any]]:
+        """Raises OSError when no address of this name may be used."""
+        infos = await self._resolve(host, port, family=family, type=socket.SOCK_STREAM)
+        found = [(kind, address) for kind, _, _, _, address in infos if is_public(str(address[0]))]
+        if not found:
+            raise OSError(None, f"{host} is not on the public internet")
+        flags = socket.AI_NUMERICHOST
+        return [
+            {"hostname": host, "host": address[0], "port": port, "family": kind, "proto": 0, "flags": flags}
+            for kind, address in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class HttpTransport:
+    """Posts to one URL. `who` begins the text of each failure."""
+
+    def __init__(self, who: str, url: str, session: Any) -> None:
+        self._who = who
+        self._url = url
+        self._session = session
+
+    @classmethod
+    async def open(cls, name: str, url: str, resolve: Callable[..., Any] | None) -> "HttpTransport":
+        """Make ready to post; the other side is not asked yet. Without `resolve` the URL may lead anywhere.
+
+        Raises:
+            HookError: the URL leads where it must not.
+        """
+        host = urlsplit(url).hostname or ""
+        is_ip_address = ":" in host or host.replace(".", "").isdigit()
+        if resolve and is_ip_address and not is_public(host):
+            raise HookError(f"{name}: the url leads to {host}, which is not on the public internet")
+        http = await anyio.to_thread.run_sync(_load_aiohttp)
+        resolver = PublicResolver(resolve) if resolve else None
+        session = http.ClientSession(
+            connector=http.TCPConnector(limit=MAX_CONNECTIONS, resolver=resolver, use_dns_cache=resolve is None),
+            cookie_jar=http.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=http.ClientTimeout(total=None, sock_connect=10),
+            headers={"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"},
+        )
+        return cls(f"{name} at {url}", url, session)
+
+    async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        try:
+            async with self._session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
+                return await self._body(response)
+        except TimeoutError:
+            raise
+        except (OSError, _load_aiohttp().ClientError) as error:
+            raise self._failed(f"{type(error).__name__}: {str(error)[:300]}", "died") from None
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _body(self, response: Any) -> bytes:
+        if 300 <= response.status < 400:
+            to = to_printable(str(response.headers.get("Location", "another place")), 300)
+            raise self._failed(f"HTTP {response.status}: it sends us on to {to}; write that as the url", "died")
+        if response.status >= 400:
+            raise self._failed(f"HTTP {response.status} {(response.reason or '')[:100]}".rstrip(), "died")
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise self._failed("a compressed answer, which was not asked for", "garbled")
+        data = bytearray()
+        async for part in response.content.iter_any():
+            data += part
+            if len(data) > MAX_ANSWER_BYTES:
+                raise self._failed(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MB", "garbled")
+        return bytes(data)
+
+    def _failed(self, what: str, kind: Any) -> HookFailed:
+        return HookFailed(f"{self._who}: {what}", kind=kind)

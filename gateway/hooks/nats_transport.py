@@ -1,0 +1,162 @@
+"""The way to a hook that is a client of NATS servers: one request a call, on the subject that the hook listens to.
+
+Each hook has a connection of its own, so that one that floods it disturbs neither the journal nor other hooks. It is
+made by the first call, and anew by the next one when it was lost: what waits for an event is better told at once that
+nobody is there.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
+from gateway.late_imports import load_modules
+
+SCHEMES = ("nats", "tls")
+EXTRA, PACKAGE = "nats", "nats-py"
+LIBRARY = ("nats.aio.client", "nats.errors")
+CONNECT_SECONDS = 2
+PING_SECONDS = 10  # a line that says nothing for two of these is lost
+LONGEST_SECONDS = 86_400.0  # a manifest's `timeout` is no longer, and ends the call before
+
+_ADDRESS = re.compile(r"(nats|tls)://(?:([^\s/@:,]+)@)?([^\s/@]+)/([^\s/]+)")
+_SUBJECT = re.compile(r"[^\s.*>$][^\s.*>]*(\.[^\s.*>]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class NatsAddress:
+    """`nats://USER@HOST:PORT,HOST:PORT/SUBJECT`, of which the user may be missing."""
+
+    servers: tuple[str, ...]
+    user: str
+    subject: str
+
+
+def is_nats_url(url: str) -> bool:
+    return url.partition("://")[0] in SCHEMES
+
+
+def parse_nats_url(url: str) -> NatsAddress:
+    """Raises ValueError, with what is wrong with it."""
+    if re.match(r"\w+://[^/@]*:[^/@]*@", url):
+        raise ValueError("`url` holds a password, which belongs into the variable that `secret_env` names")
+    if not (found := _ADDRESS.fullmatch(url)):
+        raise ValueError("`url` is no address of a hook on NATS")
+    scheme, user, servers, subject = found.groups()
+    if not _SUBJECT.fullmatch(subject):
+        raise ValueError("`url` ends with what is no subject: it has no `*` or `>`, and does not begin with `$`")
+    if not all(_is_server(one) for one in servers.split(",")):
+        raise ValueError("`url` names a server that is no HOST:PORT")
+    return NatsAddress(tuple(f"{scheme}://{one}" for one in servers.split(",")), user or "", subject)
+
+
+def _is_server(text: str) -> bool:
+    try:
+        parts = urlsplit(f"//{text}")
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def has_nats_library() -> bool:
+    return find_spec("nats") is not None
+
+
+class NatsTransport:
+    """Asks on one subject. `password` is that of the user in the URL."""
+
+    def __init__(self, name: str, url: str, password: str) -> None:
+        self._name = name
+        self._address = parse_nats_url(url)
+        self._where = f"{self._address.subject} at {','.join(self._address.servers)}"
+        self._password = password
+        self._client: Any = None
+        self._connecting = anyio.Lock()
+        self._asking: set[asyncio.Future[Any]] = set()
+        self._said = ""  # by the server, of what it does not let us do
+
+    async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        _, errors = await anyio.to_thread.run_sync(load_modules, *LIBRARY)
+        client = await self._connect(errors)
+        if len(body) > client.max_payload:
+            raise self._failed(f"the event has {len(body)} bytes, and the server takes {client.max_payload}", "refused")
+        asking = asyncio.ensure_future(
+            client.request(self._address.subject, body, LONGEST_SECONDS, headers=dict(headers) or None)
+        )
+        self._asking.add(asking)
+        try:
+            answer: bytes = (await asyncio.shield(asking)).data
+        except asyncio.CancelledError:
+            if asking.cancelled():  # by us or with the connection, and not the caller
+                raise self._failed(self._said or "the connection was lost before it answered", "died") from None
+            asking.cancel()
+            raise
+        except errors.NoRespondersError:
+            what = "nobody listens there; does the hook run, and may its user subscribe to that?"
+            raise self._failed(what, "died") from None
+        except (errors.Error, OSError) as error:
+            raise self._failed(str(error) or type(error).__name__, "died") from None
+        finally:
+            self._asking.discard(asking)
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise self._failed(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MB", "garbled")
+        return answer
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _connect(self, errors: Any) -> Any:
+        async with self._connecting:
+            if self._client is None or not self._client.is_connected:
+                await self.close()
+                self._client = await self._open(errors)
+            return self._client
+
+    async def _open(self, errors: Any) -> Any:
+        """A connection to the first server that takes us."""
+        why = ""
+        for server in self._address.servers:
+            self._said = ""
+            client = load_modules(*LIBRARY)[0].Client()
+            try:
+                await client.connect(
+                    server,
+                    name=f"hermes-gateway hook {self._name}",
+                    user=self._address.user or None,
+                    password=self._password or None,
+                    allow_reconnect=False,
+                    max_reconnect_attempts=1,  # it knows no fewer
+                    reconnect_time_wait=0,
+                    connect_timeout=CONNECT_SECONDS,
+                    ping_interval=PING_SECONDS,
+                    error_cb=self._note,
+                    closed_cb=self._give_up,
+                )
+            except (errors.Error, OSError, TimeoutError) as error:
+                await client.close()
+                why = self._said or str(error) or f"not within {CONNECT_SECONDS} s"
+            else:
+                return client
+        raise self._failed(f"no server takes us: {why}", "died")
+
+    async def _note(self, error: Exception) -> None:
+        """Whom the server does not let ask would wait for an answer until the time is over."""
+        self._said = str(error) or type(error).__name__
+        if "permissions violation" in self._said.lower():
+            await self._give_up()
+
+    async def _give_up(self) -> None:
+        """Nothing that was asked will be answered."""
+        for asking in self._asking:
+            asking.cancel()
+
+    def _failed(self, what: str, kind: Any) -> HookFailed:
+        return HookFailed(f"{self._name} on {self._where}: {what}", kind=kind)
