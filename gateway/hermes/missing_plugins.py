@@ -14,7 +14,7 @@ from gateway.errors import HookError
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import read_plugin_manifest
 from gateway.hermes.plugin_packages import PluginPackageSource, make_package_source
-from gateway.hermes.sources import list_plugin_folders, make_hermes_config
+from gateway.hermes.sources import list_entries, list_plugin_folders, make_hermes_config
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -80,8 +80,7 @@ class MissingPluginSource(Source):
 
 
 def _list_folders(place: Path, passed_over: bool = False) -> list[Path]:
-    found = place.iterdir() if place.is_dir() else ()
-    return [path for path in found if is_ignored_name(path.name) is passed_over and path.is_dir()]
+    return [path for path in list_entries(place) if is_ignored_name(path.name) is passed_over and path.is_dir()]
 
 
 def _name_of(folder: Path) -> str:

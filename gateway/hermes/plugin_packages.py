@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from gateway.config.home import Home
 from gateway.hermes.package_files import read_text
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
-from gateway.hermes.sources import PluginSource, make_hermes_config
+from gateway.hermes.sources import PluginSource, list_entries, make_hermes_config
 from gateway.hooks.folders.folder_source import find_code_files
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import REMOTE_TIMEOUT
@@ -144,8 +144,8 @@ class PluginPackageSource(PluginSource):
         return () if place in self.places else (place,)
 
     def _find_packages(self) -> dict[str, PluginPackage]:
-        own = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        return find_plugin_packages([*map(Path, self.places), *(path for path in own if path.name[0] != ".")])
+        own = (path for path in list_entries(self.path) if path.name[0] != ".")
+        return find_plugin_packages([*map(Path, self.places), *own])
 
     def _locate(self, version: HookVersion) -> tuple[PluginPackage, tuple[Path, str]]:
         """FileNotFoundError when it has gone."""

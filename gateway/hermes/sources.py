@@ -396,12 +396,24 @@ def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source,
 
 def list_plugin_folders(home: Home) -> list[Path]:
     """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
-    folders = sorted(home.plugins.iterdir()) if home.plugins.is_dir() else []
-    return [home.plugins, *filter(_is_category, folders)]
+    return [home.plugins, *filter(_is_category, list_entries(home.plugins))]
+
+
+def list_entries(folder: Path) -> list[Path]:
+    """What lies in it; nothing, where it is none or has just gone: people move and remove folders while we look."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _is_category(folder: Path) -> bool:
-    return any(folder.glob("*/plugin.y*ml")) and not any(folder.glob("plugin.y*ml"))
+    entries = list_entries(folder)
+    return not _has_manifest(entries) and any(_has_manifest(list_entries(entry)) for entry in entries)
+
+
+def _has_manifest(entries: Iterable[Path]) -> bool:
+    return any(entry.name in PLUGIN_MANIFEST_FILES for entry in entries)
 
 
 def add_hermes_variables(configuration: Configuration) -> dict[str, str]:

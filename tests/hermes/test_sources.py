@@ -1,11 +1,14 @@
 """Where hooks written for Hermes come from, what their source shows, and when its configuration is read again."""
 
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gateway.config.home import Home
-from gateway.hermes.sources import infer_hermes_manifest, list_hermes_sources
+from gateway.hermes.sources import infer_hermes_manifest, list_hermes_sources, list_plugin_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import Manifest
 from tests.hooks.folders import workshop
@@ -24,6 +27,27 @@ def test_a_source_of_the_configuration_has_the_hooks_that_stand_there_and_no_oth
     assert shell.find("shell-on_session_start-note") == next(iter(shell.list()))
     assert shell.find("audit-log") is None
     assert list(webhooks.list()) == []
+
+
+def test_a_category_that_goes_while_it_is_looked_at_is_no_fault(tmp_path: Path) -> None:
+    """It ended the gateway: whoever moved such a folder away could be that fast."""
+    home, plugin = Home(tmp_path), tmp_path / "plugins" / "security" / "guard"
+    is_over = threading.Event()
+
+    def come_and_go() -> None:
+        while not is_over.is_set():
+            plugin.mkdir(parents=True)
+            (plugin / "plugin.yaml").touch()
+            shutil.rmtree(plugin.parent)
+
+    with ThreadPoolExecutor(1) as other:
+        moving = other.submit(come_and_go)
+        try:
+            found = [len(list_plugin_folders(home)) for _ in range(2000)]
+        finally:
+            is_over.set()
+        moving.result()
+    assert {*found} <= {1, 2}
 
 
 @pytest.mark.process
