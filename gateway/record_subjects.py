@@ -42,7 +42,7 @@ KEYS_SUBJECT = "gw.keys"
 LOGIN_SUBJECT = "gw.logins"
 ACTIVITY_SUBJECT = "gw.activity"
 CHAT_SUBJECTS = "gw.chat.*"
-CALL_SUBJECTS = "gw.call.*"
+CALL_SUBJECTS = "gw.call.>"
 UPDATE_SUBJECTS = "gw.update.*.*"
 USAGE_SUBJECT = "gw.usage.calls"
 FOLDED_SUBJECT = "gw.usage.folded"
@@ -157,9 +157,15 @@ def note_subject_of(memory: str) -> str:
     return f"gw.notes.{memory}"
 
 
-def call_subject_of(key_name: str, call_id: str) -> str:
-    """Where a program's call stands."""
-    return f"gw.call.{token_of(f'{key_name}:{call_id}')}"
+def call_subject_of(key_name: str, call_id: str, session_key: str) -> str:
+    """Where a program's call stands: under the conversation, like the message that it became."""
+    return f"gw.call.{token_of(f'{key_name}:{call_id}')}.{token_of(session_key)}"
+
+
+def call_patterns_of(key_name: str, call_id: str) -> tuple[str, str]:
+    """Where a call may stand of which no more is known; the last is how it stood before it was under a conversation."""
+    above = f"gw.call.{token_of(f'{key_name}:{call_id}')}"
+    return f"{above}.*", above
 
 
 def delta_subject_of(session_key: str) -> str:
@@ -237,9 +243,9 @@ def schedule_subject_of(hook: str) -> str:
     return f"gw.schedule.{token_of(hook)}"
 
 
-def webhook_subject_of(name: str) -> str:
-    """Returns where it is kept by which signature a webhook was called."""
-    return f"gw.webhook.{token_of(name)}"
+def webhook_subject_of(name: str, session_key: str = "") -> str:
+    """Returns where it is kept by which signature a webhook was called: under the conversation that it speaks in."""
+    return f"gw.webhook.{name}.{token_of(session_key)}" if session_key else f"gw.webhook.{name}"
 
 
 def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:

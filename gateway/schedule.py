@@ -140,12 +140,16 @@ class Scheduler:
         return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=record.seq)
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> ScheduleMark:
-        """Raises Conflict: another gateway has moved it."""
+        """Move the mark, behind what is owed for it: of a write that was cut off the first may be there.
+
+        Raises:
+            Conflict: another gateway has moved it.
+        """
         where = record_subjects.schedule_subject_of(plan.hook)
         kept = records.StoredValue(hook=plan.hook, key=KEY, value={"timetable": mark.timetable, "at": mark.at})
         put = NewRecord(where, records.encode(kept), expect=mark.seq)
         try:
-            seq = (await self._engine.append(put, *owed))[0]
+            seq = (await self._engine.append(*owed, put))[-1]
         except Duplicate:  # the event stands there already
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)

@@ -75,7 +75,7 @@ class Ingress:
         answer to an approval goes to the session that waits for it, wherever it was given.
 
         Raises:
-            Conflict: a record of `extra` came too late; nothing was written.
+            Conflict: a record of `extra` came too late.
             EngineError: the journal takes nothing now; the network must keep the message.
         """
         if message.address.platform not in OWN_PLATFORMS and message.kind != "internal":

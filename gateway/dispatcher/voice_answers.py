@@ -32,14 +32,14 @@ from gateway.dispatcher.message_events import build_place_fields
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.interface import HELD_SECONDS, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
-from gateway.errors import Conflict, EngineError, VoiceError
+from gateway.errors import Conflict, Duplicate, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport
 from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
 from gateway.transcript import Usage
-from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
+from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin, write_counts
 from gateway.voice import AnswerSpeaker, extract_words
 
 MOST_TRIES = 2
@@ -263,10 +263,13 @@ class VoiceWorker:
             replies = await self._answers.make_puts(ended, reply) if reply else ()
             put = replace(make_voice_put(ended), expect=found[-1][0].seq)
             try:
-                await append_until_written(partial(self._answers.engine.append, put, *replies, *counted), "spoken")
+                await append_until_written(partial(self._answers.engine.append, *counted, put, *replies), "spoken")
                 break
             except Conflict:  # another answer is owed since
                 continue
+            except Duplicate:  # what an append wrote that met a conflict, or was cut off, stays once
+                await write_counts(self._answers.engine, *counted)
+                counted = ()
         for record, one in found:
             if one.reply.id == ended.reply.id or one.state in ENDS:
                 await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)

@@ -343,6 +343,17 @@ async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int
     return sequences + (await engine.append(*waiting) if waiting else [])
 
 
+async def append_new(engine: Engine, *puts: NewRecord) -> list[int | None]:
+    """Append one after the other; None for each whose message id is in the journal already."""
+    sequences: list[int | None] = []
+    for put in puts:
+        try:
+            sequences += await engine.append(put)
+        except Duplicate:
+            sequences.append(None)
+    return sequences
+
+
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:
     """Do an append that must not be given up, since it says what was done: an ill journal is waited for.
 

@@ -17,7 +17,7 @@ import anyio.abc
 import msgspec
 
 from gateway import record_subjects, records
-from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
+from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
 from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.lanes.context import PAGE, LaneContext, LaneSettings
@@ -101,11 +101,11 @@ class Lanes:
     ) -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
 
-        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same; what the message
-        is `told` of others is written with it alone.
+        `extra` (a network's cursor) is written behind it, and for a duplicate all the same: of a write that was cut off
+        the message may be there alone. What it is `told` of others is written with it.
 
         Raises:
-            Conflict: the cursor was moved by somebody else; nothing was written.
+            Conflict: the cursor was moved by somebody else. If the message is there all the same, then once.
             EngineError: the journal takes nothing now; nothing was written, and the network must keep the message.
         """
         if await self.is_full():
@@ -139,7 +139,7 @@ class Lanes:
         try:
             return list((await self._context.engine.append(*puts, *told, *extra))[: len(puts)])
         except Duplicate:
-            sequences = [await _append_new(self._context.engine, put) for put in puts]
+            sequences = await append_new(self._context.engine, *puts)
         if extra:
             await self._context.engine.append(*extra)
         return sequences
@@ -291,13 +291,6 @@ async def list_open_sessions(engine: Engine) -> list[str]:
         found |= dict.fromkeys(key for record in page if (key := _session_key(record)))
         after = page[-1].seq
     return [*found]
-
-
-async def _append_new(engine: Engine, put: NewRecord) -> int | None:
-    try:
-        return (await engine.append(put))[0]
-    except Duplicate:
-        return None
 
 
 def _session_key(record: Record) -> str | None:

@@ -202,7 +202,7 @@ class TurnClaim:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
                     self.session = await append_until_written(
-                        partial(self._context.sessions.append, self.session, *kept, extra=[*extra, *counted]),
+                        partial(self._context.sessions.append, self.session, *kept, extra=extra, before=counted),
                         f"turn {self.job.turn_id}",
                     )
                     self.owed.forget(events, decisions)
@@ -210,7 +210,7 @@ class TurnClaim:
                     return
                 except Conflict:
                     await self._look_again()
-                except Duplicate:  # an append that was cut off has written some of it after all
+                except Duplicate:  # an append that was cut off, or met a conflict, has written some of it after all
                     await self.usage.write(self._context.engine)
                     counted = ()
 

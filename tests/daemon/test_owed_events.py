@@ -51,7 +51,7 @@ NAMED = "[session:start, 'message:*', agent:start, agent:end, 'llm:before', 'llm
 async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Path) -> None:
     async with gateway_in(tmp_path / "home", TURNS, hooks={"keeps": hook(NAMED)}) as live:
         await live.say("x")
-        story = await settled(live, "message:sent")
+        story = await settled(live, "SendSucceeded")
     assert story == [
         *("Claim", "session:start", "message:received"),
         *("LlmStep", "agent:start", "message:add", "llm:before", "llm:after", "message:add"),
@@ -59,7 +59,7 @@ async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Pat
         *("ToolFinished", "tool:after"),
         *("LlmStep", "message:add", "llm:before", "llm:after", "message:add"),
         *("TurnEnded", "OwedReply", "agent:end"),
-        *("message:sending", "SendSucceeded", "message:sent"),
+        *("message:sending", "message:sent", "SendSucceeded"),  # the send journal moves on last
     ]
 
 

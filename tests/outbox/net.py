@@ -1,7 +1,7 @@
 """A chat network that a test can make ill, and an outbox before it."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from gateway import records
-from gateway.engine import Engine
+from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DeliveryReport, DoubtPolicy, LiveCapability, LiveTransport, Outbox, OutboxSettings
@@ -139,15 +139,19 @@ class Post:
 
 
 class Listener(DeliveryCallbacks):
-    """Remembers how deliveries ended; `change` makes of a reply what is sent."""
+    """Remembers how deliveries ended; `change` makes of a reply what is sent, and `owed` is owed with each end."""
 
-    def __init__(self, change: Callable[[Reply], Reply]) -> None:
+    def __init__(self, change: Callable[[Reply], Reply], owed: Sequence[NewRecord]) -> None:
         self.change = change
+        self.owed = owed
         self.arrived: list[DeliveryReport] = []
         self.given_up: list[DeliveryReport] = []
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         return self.change(outbound.reply)
+
+    def owe(self, _delivery: DeliveryReport) -> Sequence[NewRecord]:
+        return self.owed
 
     def sent(self, delivery: DeliveryReport) -> None:
         self.arrived.append(delivery)
@@ -163,9 +167,10 @@ async def posted(
     settings: OutboxSettings = QUICK,
     clock: Callable[[], float] = time.time,
     change: Callable[[Reply], Reply] = lambda reply: reply,
+    owed: Sequence[NewRecord] = (),
 ) -> AsyncIterator[Post]:
     """An outbox over a journal, until the block ends."""
-    net, listener = net or Net(), Listener(change)
+    net, listener = net or Net(), Listener(change, owed)
     outbox = Outbox(engine, settings, callbacks=listener, clock=clock)
     async with anyio.create_task_group() as tasks:
         await tasks.start(outbox.serve_platform, net)

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from gateway import record_subjects, records
 from gateway.daemon.gateway import Gateway
+from gateway.engine import NewRecord, Record
 from gateway.testing.live_gateway import gateway_in
 from gateway.web.openai.calls import NewCall, ProgramCalls, ShownText
 
@@ -54,9 +56,14 @@ async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(
         for number, user in enumerate(("", "ann")):
             watcher = await calls.begin(NewCall(f"c{number}", key, "hello", "", user=user, is_named=True))
             assert (await watcher.wait_answer()).text == "Good day."
+        (before,) = await gateway.engine.read(record_subjects.call_patterns_of("app", "c1")[0])
+        await gateway.engine.append(replace_call(before, "c2"))
+        found = await calls.find(key, "c2")
+        assert found is not None
+        assert found.call.user == "ann"
         assert await calls.sweep_once(gateway.engine.clock.read() - 60) == 0
-        assert await calls.sweep_once(gateway.engine.clock.read() + 60) == 2
-        assert [await calls.find(key, one) for one in ("c0", "c1")] == [None, None]
+        assert await calls.sweep_once(gateway.engine.clock.read() + 60) == 3
+        assert [await calls.find(key, one) for one in ("c0", "c1", "c2")] == [None, None, None]
         left = [one.session_key for one in await sessions_of(gateway)]
         assert left == ["agent:main:api:dm:app:ann"]
         for kind in ("in", "turn", "shown", "sum"):
@@ -64,6 +71,14 @@ async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(
             assert await gateway.engine.read(subject) == []
         again = await calls.begin(NewCall("c0", key, "hello", "", is_named=True))
         assert (await again.wait_answer()).text == "Good day."
+
+
+def replace_call(record: Record, call_id: str) -> NewRecord:
+    """The same call under another id, where calls stood before they were under their conversations."""
+    call = records.decode(record.data)
+    assert isinstance(call, records.ProgramCall)
+    subject = record_subjects.call_patterns_of(call.key, call_id)[-1]
+    return NewRecord(subject, records.encode(structs.replace(call, id=call_id)))
 
 
 async def sessions_of(gateway: Gateway) -> list[records.SessionOpened]:

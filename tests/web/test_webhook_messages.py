@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from gateway.daemon.status import build_status
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
+from gateway.web.webhooks.content import WebhookCall
+from gateway.web.webhooks.intake import WebhookIntake
 from tests.daemon.test_damage import take_away
+from tests.torn_engine import TornEngine
 from tests.web.signers import TOKEN, sign_token
 from tests.web.visits import Visit, connect, read_all, read_answer
 
@@ -106,6 +110,18 @@ async def test_it_is_quoted_for_the_agent_of_the_configuration_with_a_guests_rig
     assert not [path for path in live.gateway.home.files.rglob("*") if path.is_file()]
     await live.registry.settled()
     assert [len(heard.of(name)) for name in ("webhook:issues", "message:received", "agent:start")] == [1, 1, 1]
+
+
+async def test_a_message_and_what_is_known_of_its_call_are_one_append_of_its_conversation(live: LiveGateway) -> None:
+    gateway, call = live.gateway, WebhookCall("c1", "opened", {}, {}, "x", "signed")
+    settings = gateway.settings.webhooks["users"]
+    async with TornEngine(left=0) as engine:
+        intake = WebhookIntake(engine, live.registry, gateway.lanes, gateway.hook_requests)
+        assert await intake.take("users", settings, call)
+        for again in (call, replace(call, id="c2"), replace(call, mark="other")):
+            assert not await intake.take("users", settings, again)
+        kinds = [await engine.read(one) for one in ("gw.in.*", "gw.owed.*.webhook.*", "gw.webhook.>", ">")]
+        assert [len(found) for found in kinds] == [1, 1, 1, 3]
 
 
 async def test_only_what_is_meant_becomes_a_message(live: LiveGateway) -> None:

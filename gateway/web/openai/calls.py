@@ -153,11 +153,10 @@ class ProgramCalls:
 
     async def find(self, key: ProgramKey, call_id: str) -> "AnswerWatcher | None":
         """The call of this key that has this id."""
-        subject = record_subjects.call_subject_of(key.name, call_id)
-        seq, call = await records.read_last(self._engine, subject, ProgramCall)
-        if call is None:
-            return None
-        return AnswerWatcher(self._engine, call, await self._listen(call), seq=seq - 1)
+        for pattern in record_subjects.call_patterns_of(key.name, call_id):
+            async for record, call in records.read_all(self._engine, pattern, ProgramCall):
+                return AnswerWatcher(self._engine, call, await self._listen(call), seq=record.seq - 1)
+        return None
 
     async def find_stored(self, key: ProgramKey, call_id: str) -> "AnswerWatcher":
         """Raises CallRefusal: there is none, or the program did not want it kept for itself."""
@@ -238,7 +237,7 @@ class ProgramCalls:
 
     def _make_records(self, asked: NewCall, call: ProgramCall, message: Message) -> list[NewRecord]:
         """The call first: `find` takes the record before it for its message."""
-        subject = record_subjects.call_subject_of(asked.key.name, asked.id)
+        subject = record_subjects.call_subject_of(asked.key.name, asked.id, call.session_key)
         made = [NewRecord(subject, records.encode(call), expect=0)]
         if not asked.user:
             begun = begin_session(Session(call.session_key), call.at, "call", message=message)
@@ -432,7 +431,8 @@ async def forget_call(engine: Engine, sessions: SessionRepository, call: Program
     if not call.user:  # nobody goes on in its session, so nothing need say any more that it was
         await forget_sessions(engine, sessions, call.session_key)
         await engine.purge(record_subjects.session_subject_of("turn", call.session_key))
-    await engine.purge(record_subjects.call_subject_of(call.key, call.id))
+    for pattern in record_subjects.call_patterns_of(call.key, call.id):
+        await engine.purge(pattern)
 
 
 async def forget_calls(engine: Engine, sessions: SessionRepository, key_name: str) -> None:

@@ -6,7 +6,10 @@ name for it, and where that is not signed under its signature too: what comes ag
 
 import logging
 import time
+from collections.abc import Iterator
 from typing import Any
+
+from msgspec import structs
 
 from gateway import record_subjects, records
 from gateway.access import INTERNAL
@@ -16,6 +19,7 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, Duplicate, EngineError
 from gateway.hooks import HookRegistry
 from gateway.hooks.filters import compile_filter
+from gateway.hooks.recorder import OwedEvents
 from gateway.lanes.lanes import Lanes, make_inbound_put
 from gateway.messages import Address, Message
 from gateway.web.webhooks.content import WebhookCall
@@ -46,19 +50,26 @@ class WebhookIntake:
         """
         fields = build_fields(name, settings, call)
         event = records.EmittedEvent(name=f"webhook:{name}", fields=fields)
-        puts = [records.make_event_put(event, f"ev:{fields['id']}")]
-        if call.mark:
-            puts.append(make_mark_put(name, call.mark))
-        if message := await self._build_message(name, settings, call, fields):
-            if await self._lanes.is_full():
-                raise EngineError("too many conversations wait for an answer already")
-            puts.append(make_inbound_put(message, message.session, "", self._engine.clock.latest()))
+        message = await self._build_message(name, settings, call, fields)
+        if message and await self._lanes.is_full():
+            raise EngineError("too many conversations wait for an answer already")
         try:
-            await self._engine.append(*puts)
+            await self._engine.append(*self._make_puts(event, call, message))
         except Duplicate:
             return False
-        self._registry.emit(event.name, **fields)
+        self._registry.scope({}, owed=OwedEvents([fields["id"]])).emit(event.name, **fields)  # it stands there already
         return True
+
+    def _make_puts(
+        self, event: records.EmittedEvent, call: WebhookCall, message: Message | None
+    ) -> Iterator[NewRecord]:
+        """All under the message's conversation, where there is one."""
+        key, name = message.session if message else "", event.fields["webhook"]
+        yield structs.replace(make_event_put(event, key), msg_id=f"ev:{event.fields['id']}")
+        if call.mark:
+            yield make_mark_put(name, call.mark, key)
+        if message:
+            yield make_inbound_put(message, key, "", self._engine.clock.latest())
 
     async def _build_message(
         self, name: str, settings: WebhookSettings, call: WebhookCall, fields: dict[str, Any]
@@ -109,7 +120,13 @@ def build_fields(name: str, settings: WebhookSettings, call: WebhookCall) -> dic
     }
 
 
-def make_mark_put(name: str, mark: str) -> NewRecord:
+def make_event_put(event: records.EmittedEvent, session_key: str) -> NewRecord:
+    if session_key:
+        return records.make_owed_event_put(event.name, records.encode(event), session_key)
+    return records.make_event_put(event)
+
+
+def make_mark_put(name: str, mark: str, session_key: str) -> NewRecord:
     kept = records.StoredValue(hook=f"webhook:{name}", key=mark, value=None)
-    subject = record_subjects.webhook_subject_of(name)
+    subject = record_subjects.webhook_subject_of(name, session_key)
     return NewRecord(subject, records.encode(kept), f"webhook:{name}:{mark}", ttl=MARK_TTL)
