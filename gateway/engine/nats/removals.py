@@ -95,8 +95,10 @@ class Removals:
                 await asyncio.sleep(max(0.0, min(GATHER_SECONDS, min(self._notes, default=math.inf) - time.time())))
             self._woken.clear()
             try:
+                look = min([look, *self._notes])
                 await self.write()
-                look = await self._remove_due()
+                if look <= time.time():
+                    look = await self._remove_due()
             except EngineError as error:
                 log.info("what is over is removed later: %s", error)
                 look = time.time() + LOOK_SECONDS
