@@ -1,7 +1,8 @@
 """What is asked of the servers, by kind, as one sees it who listens beside a gateway to all that it sends."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import nats
@@ -21,25 +22,6 @@ KINDS = {
 UNAWAITED = {"pull", "note", "rest of a batch"}  # nobody stands still until the server has answered
 
 
-@asynccontextmanager
-async def count_requests(url: str, journal: str = JOURNAL) -> AsyncIterator[Counter[str]]:
-    """What all clients of this server, or of those that it works with, ask of the journal from now on."""
-    client = await nats.connect(url)
-    counts: Counter[str] = Counter()
-
-    async def hear(message: Msg) -> None:
-        if kind := find_kind(message, journal):
-            counts[kind] += 1
-
-    try:
-        await client.subscribe(">", cb=hear)
-        await client.request(f"{API}STREAM.INFO.{journal}", b"{}")  # by then all servers know that we listen
-        counts.clear()
-        yield counts
-    finally:
-        await client.close()
-
-
 def find_kind(message: Msg, journal: str) -> str:
     """Empty for what is no request for a turn: answers, leases, what a server tells."""
     if message.subject.startswith(f"{journal}.d."):
@@ -51,6 +33,37 @@ def find_kind(message: Msg, journal: str) -> str:
     headers = message.headers or {}
     is_whole = "Nats-Batch-Id" not in headers or "Nats-Batch-Commit" in headers
     return "append" if is_whole else "rest of a batch"
+
+
+def find_any_kind(message: Msg, journal: str) -> str:
+    """Also of what is for no turn: leases, and what gateways tell each other."""
+    other = {f"{journal}.k.": "lease", f"{journal}.l.": "live message"}
+    return next((kind for begin, kind in other.items() if message.subject.startswith(begin)), "") or find_kind(
+        message, journal
+    )
+
+
+@asynccontextmanager
+async def count_requests(
+    url: str, journal: str = JOURNAL, find: Callable[[Msg, str], str] = find_kind
+) -> AsyncIterator[Counter[str]]:
+    """What all clients of this server, or of those that it works with, ask of the journal from now on."""
+    client = await nats.connect(url)
+    counts: Counter[str] = Counter()
+
+    async def hear(message: Msg) -> None:
+        if kind := find(message, journal):
+            counts[kind] += 1
+
+    try:
+        await client.subscribe(">", cb=hear)
+        await client.request(f"{API}STREAM.INFO.{journal}", b"{}")  # by then all servers know that we listen
+        while not counts:  # noqa: ASYNC110 - it is heard as well
+            await asyncio.sleep(0.01)
+        counts.clear()
+        yield counts
+    finally:
+        await client.close()
 
 
 def count_trips(counts: Counter[str]) -> int:

@@ -4,7 +4,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 
 from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
+from gateway.engine.nats.consumer import REQUEST_SECONDS
 from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
@@ -21,6 +22,7 @@ from gateway.messages import Address, Reply
 from gateway.outbox.send_journal import SendJournal
 from tests.adapters.line import line_to
 from tests.engine.conftest import filled
+from tests.engine.nats_requests import count_requests
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import until
@@ -349,6 +351,36 @@ async def test_what_comes_for_one_who_fetches_no_more_is_for_the_other_at_once(n
             assert [delivery.record.seq for delivery in await mine.fetch(1, 60)] == [seq]
 
 
+async def test_many_who_fetch_get_alike_and_ask_seldom(nats_server: str) -> None:
+    """Also who happens to get more at first."""
+    gateways, count = 3, 150
+    name = f"t{uuid.uuid4().hex[:12]}"
+    got: Counter[int] = Counter()
+
+    async def take(engine: Engine, number: int) -> None:
+        consumer = await engine.consumer(ConsumerSpec("c", ("in.*",)))
+        while True:
+            for delivery in await consumer.fetch(256, 60):
+                await delivery.ack()
+                got[number] += 1
+
+    async with AsyncExitStack() as stack:
+        began, url = time.monotonic(), f"{nats_server}/{name}"
+        engines = [await stack.enter_async_context(await open_nats(url)) for _ in range(gateways)]
+        counts = await stack.enter_async_context(count_requests(nats_server, name))
+        async with anyio.create_task_group() as tasks:
+            for number, engine in enumerate(engines):
+                tasks.start_soon(take, engine, number)
+            await until(lambda: counts["pull"] == gateways)
+            for number in range(count):
+                await filled(engines[0], f"in.{number}")
+            await until(lambda: got.total() == count)
+            tasks.cancel_scope.cancel()
+        asked_again = 5 + (time.monotonic() - began) / REQUEST_SECONDS
+        assert counts["pull"] <= gateways * asked_again
+    assert all(abs(one - count / gateways) < 0.2 * count / gateways for one in got.values()), got
+
+
 async def test_two_gateways_see_each_other_s_words_and_leases(nats_server: str) -> None:
     url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
     async with await open_nats(url) as one, await open_nats(url) as two:
@@ -450,6 +482,19 @@ async def test_what_is_settled_is_noted_in_few_messages_and_goes_when_it_was_to_
 
         await until(are_gone)
         await one.append(NewRecord("in.7", b"again", msg_id="m7"))
+
+
+async def test_who_notes_what_goes_later_does_not_ask_each_time_what_all_have_noted(nats_server: str) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    async with (
+        await open_nats(f"{nats_server}/{name}") as engine,
+        count_requests(nats_server, name) as counts,
+    ):
+        for number in (1, 2):  # by the second note it would have asked behind the first
+            await filled(engine, "in.1")
+            await engine.append(settled=[SettledRecords("in.1", LAST, DAY)])
+            await until(lambda number=number: counts["note"] == number)
+        assert counts["state of a stream"] == 0
 
 
 async def test_that_a_reply_was_sent_is_known_for_longer_than_the_reply_is_kept(nats_server: str) -> None:
