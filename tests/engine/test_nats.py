@@ -351,6 +351,23 @@ async def test_what_comes_for_one_who_fetches_no_more_is_for_the_other_at_once(n
             assert [delivery.record.seq for delivery in await mine.fetch(1, 60)] == [seq]
 
 
+async def test_a_consumer_that_is_there_as_it_should_be_is_not_made_anew(nats_server: str) -> None:
+    """Each time is a vote of all servers, and gateways begin in hundreds."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = f"{nats_server}/{name}"
+    async with (
+        await open_nats(url) as one,
+        await open_nats(url) as other,
+        count_requests(nats_server, name) as counts,
+    ):
+        for patterns in (("in.*",), ("in.*", "out.>")):
+            for engine in (one, other):
+                await engine.consumer(ConsumerSpec("c", patterns))
+        await one.consumer(ConsumerSpec("c", ("in.*",)))
+        await until(lambda: counts["state of a consumer"] == 5)
+        assert counts["other call"] == 3
+
+
 async def test_many_who_fetch_get_alike_and_ask_seldom(nats_server: str) -> None:
     """Also who happens to get more at first."""
     gateways, count = 3, 150

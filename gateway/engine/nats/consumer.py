@@ -57,6 +57,13 @@ def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
     }
 
 
+def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Asks whether the server keeps a consumer so already. It keeps a single filter under a name of its own."""
+    kept = {**kept, "filter_subjects": kept.get("filter_subjects") or [kept.get("filter_subject")]}
+    metadata = config["metadata"].items() <= kept.get("metadata", {}).items()
+    return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
+
+
 class NatsConsumer:
     """All who fetch under one name in this process share this one object."""
 

@@ -29,7 +29,13 @@ from gateway.engine.nats.connection import (
     ServerRefusal,
     open_connection,
 )
-from gateway.engine.nats.consumer import BEGINNING, NatsConsumer, describe_consumer, restore_delivery
+from gateway.engine.nats.consumer import (
+    BEGINNING,
+    NatsConsumer,
+    describe_consumer,
+    has_config,
+    restore_delivery,
+)
 from gateway.engine.nats.files import NatsFiles
 from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
@@ -205,7 +211,9 @@ class NatsEngine:
         found = await self._read_consumer(name)
         if found is not None:
             config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
-        await self._call(f"CONSUMER.CREATE.{self._names.stream}.{name}", stream_name=self._names.stream, config=config)
+        if found is None or not has_config(found["config"], config):
+            where = f"CONSUMER.CREATE.{self._names.stream}.{name}"
+            await self._call(where, stream_name=self._names.stream, config=config)
         made = self._consumers.get(spec.name)
         if made is not None and made.is_forgotten:  # by another gateway
             await made.end()
