@@ -60,14 +60,44 @@ class Side:
             return counts, turns
 
 
-def open_sides(stack: ExitStack, folder: Path) -> Iterator[tuple[str, Side]]:
-    for name, count in SERVERS.items():
+def open_sides(stack: ExitStack, folder: Path, names: Sequence[str] = (*SERVERS,)) -> Iterator[tuple[str, Side]]:
+    for name in names:
+        count = SERVERS[name]
         servers = stack.enter_context(run_servers(folder / f"servers{count}", count)) if count else []
         gateway = stack.enter_context(GatewayProcess(folder / f"on{count}" / "home"))
         engine = f"engine: {','.join(one.url for one in servers)}\n" if servers else ""
         gateway.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS + engine)
         gateway.start("--log-level", "error")
         yield name, Side(gateway, servers)
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """What a side makes and takes, of what the first one does: the medians of the rounds."""
+
+    rate: float
+    p50: float
+    cpu: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.rate >= GOAL_RATE and self.p50 <= GOAL_P50 and self.cpu <= GOAL_CPU
+
+
+def compare(side: Side, first: Side) -> Ratios:
+    rate = statistics.median(ours / theirs for ours, theirs in zip(side.rates, first.rates, strict=True))
+    p50 = statistics.median(side.taken) / statistics.median(first.taken)
+    costs = zip(side.own, side.theirs, first.own, strict=True)
+    return Ratios(rate, p50, statistics.median((own + theirs) / sqlite for own, theirs, sqlite in costs))
+
+
+def measure_sides(sides: Sequence[Side], rounds: int, people: int, seconds: float) -> None:
+    """In turn, so that what else runs here meets all alike."""
+    for side in sides:
+        asyncio.run(measure(side.gateway.home.socket, people, 1.0))
+    for number in range(rounds):
+        for side in sides[:: 1 if number % 2 else -1]:
+            side.measure(people, seconds)
 
 
 def show(sides: dict[str, Side]) -> None:
@@ -79,15 +109,13 @@ def show(sides: dict[str, Side]) -> None:
         rate, own, theirs = (statistics.median(some) for some in (side.rates, side.own, side.theirs))
         print(f"{name:9}{rate:9.0f}{p50 * 1e3:9.1f}{p99 * 1e3:9.1f}{own:24.2f}{theirs:9.2f}")
     for name in list(sides)[1:]:
-        side = sides[name]
-        rate = statistics.median(ours / theirs for ours, theirs in zip(side.rates, first.rates, strict=True))
-        p50 = statistics.median(side.taken) / statistics.median(first.taken)
-        costs = zip(side.own, side.theirs, first.own, strict=True)
-        cpu = statistics.median((own + theirs) / sqlite for own, theirs, sqlite in costs)
-        print(f"{name} beside SQLite: {rate:.2f} of the turns, p50 {p50:.1f}x, CPU {cpu:.1f}x", end="")
-        is_met = rate >= GOAL_RATE and p50 <= GOAL_P50 and cpu <= GOAL_CPU
+        ratios = compare(sides[name], first)
+        print(
+            f"{name} beside SQLite: {ratios.rate:.2f} of the turns, p50 {ratios.p50:.1f}x, CPU {ratios.cpu:.1f}x",
+            end="",
+        )
         goal = f"at least {GOAL_RATE}, at most {GOAL_P50:g}x and {GOAL_CPU:g}x"
-        print(f"  {'met' if is_met else 'MISSED'} ({goal})" if name == "NATS R3" else "")
+        print(f"  {'met' if ratios.is_met else 'MISSED'} ({goal})" if name == "NATS R3" else "")
 
 
 def main() -> None:
@@ -99,11 +127,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, ExitStack() as stack:
         sides = dict(open_sides(stack, Path(folder)))
-        for side in sides.values():
-            asyncio.run(measure(side.gateway.home.socket, options.people, 1.0))
-        for number in range(options.rounds):
-            for side in list(sides.values())[:: 1 if number % 2 else -1]:
-                side.measure(options.people, options.seconds)
+        measure_sides([*sides.values()], options.rounds, options.people, options.seconds)
         show(sides)
         for name, side in sides.items():
             if side.servers:

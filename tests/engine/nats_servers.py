@@ -33,19 +33,25 @@ class NatsServer:
         self.port, self.monitor, self.cluster_port = ports
         self.folder = folder / name
         self.folder.mkdir(parents=True)
+        self._name, self._routes = name, routes
+        self.configure()
+        self.environ: Mapping[str, str] = {}  # beside that of the tests
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, sync_interval: str = "always") -> None:
+        """How often it writes to the disk; counts from the next start on."""
+        store = f'store_dir: "{self.folder / "store"}"'
         lines = [
-            f"server_name: {name}",
+            f"server_name: {self._name}",
             "host: 127.0.0.1",
             f"port: {self.port}",
             f"http: 127.0.0.1:{self.monitor}",
-            f'jetstream {{\n  store_dir: "{self.folder / "store"}"\n  sync_interval: always\n}}',
+            f"jetstream {{\n  {store}\n  sync_interval: {sync_interval}\n}}",
         ]
-        if routes:
-            urls = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+        if self._routes:
+            urls = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
             lines.append(f"cluster {{\n  name: test\n  listen: 127.0.0.1:{self.cluster_port}\n  routes: [{urls}]\n}}")
         (self.folder / "nats.conf").write_text("\n".join(lines) + "\n")
-        self.environ: Mapping[str, str] = {}  # beside that of the tests
-        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         program = Path(sys.executable).parent / "nats-server"
@@ -62,6 +68,12 @@ class NatsServer:
         if self.process:
             self.process.kill()
             self.process.wait()
+
+    def stop(self) -> None:
+        """It writes down what it holds, and ends."""
+        assert self.process
+        self.process.terminate()
+        self.process.wait()
 
     def pause(self) -> None:
         """When this returns it stands still."""
