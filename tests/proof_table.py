@@ -1,7 +1,8 @@
 """What a proof is given, and what it tells: a table whose rows come one after the other, each of which holds or not.
 
 A proof is a module in `tests/proofs`: its docstring says what it proves, `COLUMNS` names the columns of its table, and
-`prove(trial)` yields the rows as they are known, so that a long one is not lost when it is ended.
+`prove(trial)` yields the rows as they are known, so that a long one is not lost when it is ended. One that has several
+parts names them in `PARTS`, each with a function that yields its rows, so that one of them can be tried alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +15,12 @@ WIDTH = 80
 
 @dataclass(frozen=True)
 class Trial:
-    """Which gateway is tried, how long, and where what it leaves may lie."""
+    """Which gateway is tried, how long, and where what it leaves may lie; `parts`: those to be tried, () for all."""
 
     folder: Path
     tree: Path = ROOT
     is_short: bool = False
+    parts: tuple[str, ...] = ()
     tell: Callable[[str], None] = print
 
     def amount(self, full: int, short: int) -> int:
@@ -32,6 +34,11 @@ class Row:
     cells: tuple[str, ...]
     faults: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+def make_row(what: str, goal: str, came: str, is_met: bool = True, remarks: tuple[str, ...] = ()) -> Row:
+    """Of a table that names what was promised in its second column."""
+    return Row((what, goal, came), () if is_met else (f"{what}: {came}, and promised was {goal}",), remarks)
 
 
 def as_line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,7 +1,8 @@
 """`./x prove`: the proofs that there are. `./x prove NAME...`: what takes over a minute, with its table.
 
-`all` is every one of them. `--short` is what CI runs; `--tree DIR` tries the gateway of another checkout, in its own
-environment. A whole run on this checkout writes `docs/proofs/NAME.md`. Exit 1 when a promise breaks.
+`all` is every one of them. `--short` is what CI runs; `--part` tries a part of a proof that has several; `--tree DIR`
+tries the gateway of another checkout, in its own environment. A whole run on this checkout writes
+`docs/proofs/NAME.md`. Exit 1 when a promise breaks.
 """
 
 import argparse
@@ -58,13 +59,20 @@ def is_kept(name: str, trial: Trial) -> bool:
         for line in [*(f"  ! {one}" for one in row.faults), *(f"  {one}" for one in row.remarks)]:
             print(line, flush=True)
     seconds = time.monotonic() - begun
-    if not trial.is_short and trial.tree == ROOT:
+    if not trial.is_short and not trial.parts and trial.tree == ROOT:
         PAGES.mkdir(exist_ok=True)
         page = as_page(name, about(name), module.COLUMNS, rows, describe_run(trial.tree, seconds))
         (PAGES / f"{name}.md").write_text(page, "utf-8")
     faults = sum(len(row.faults) for row in rows)
     print(f"{name}: {f'{faults} broken promises' if faults else 'holds'} ({seconds:.0f} s)", flush=True)
     return not faults
+
+
+def check_part(parser: argparse.ArgumentParser, given: list[str], part: str) -> None:
+    for name in given:
+        parts = [] if name == "all" else [*getattr(proof(name), "PARTS", {})]
+        if part not in parts:
+            parser.error(f"{name} has no part {part!r}; it has {', '.join(parts) or 'none'}")
 
 
 def tell(what: str) -> None:
@@ -79,8 +87,11 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[*names(), "all", []])
     parser.add_argument("--short", action="store_true", help="what CI runs")
+    parser.add_argument("--part", action="append", default=[], metavar="PART", help="of one proof; may be repeated")
     parser.add_argument("--tree", type=Path, default=ROOT, metavar="DIR", help="another checkout, with its .venv")
     options = parser.parse_args()
+    for part in options.part:
+        check_part(parser, options.names, part)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger().addHandler(logging.NullHandler())  # lines that break are no news here
     if not options.names:
@@ -89,7 +100,7 @@ def main() -> int:
     kept = True
     for name in names() if "all" in options.names else options.names:
         with tempfile.TemporaryDirectory(prefix="prove-") as folder:
-            kept &= is_kept(name, Trial(Path(folder), options.tree.resolve(), options.short, tell))
+            kept &= is_kept(name, Trial(Path(folder), options.tree.resolve(), options.short, (*options.part,), tell))
     return 0 if kept else 1
 
 

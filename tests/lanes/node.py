@@ -1,6 +1,7 @@
-"""Lanes in a process of their own, on a journal that others work on too: `python -m tests.lanes.node URL NAME FILE`.
+"""Lanes in a process of their own, on a journal that others work on too.
 
-Each run of a turn is a line of FILE. A message that begins with "slow" takes a while, with a tool in the middle.
+`python -m tests.lanes.node URL NAME FILE LEASE`. Each run of a turn is a line of FILE, and each step that the journal
+refuses. A message that begins with "slow" takes a while, with a tool in the middle.
 """
 
 import sys
@@ -11,16 +12,26 @@ import anyio
 
 from gateway import records
 from gateway.engine.nats.engine import open_nats
-from gateway.lanes import LaneResult, Lanes, LaneTurn, interrupt_on_text
+from gateway.errors import Conflict
+from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn, interrupt_on_text
+from gateway.messages import Message
 from gateway.sessions import SessionRepository
 from tests.lanes.desk import echo
 from tests.spine import lane_settings
 
 LEASE = 2.0
 SLOW_SECONDS = 1.2
-SETTINGS = lane_settings(
-    lease=LEASE, ack_wait=LEASE + 0.5, folded=1, interrupts=lambda one: "!" in one.text and interrupt_on_text(one)
-)
+
+
+def make_settings(lease: float) -> LaneSettings:
+    return lane_settings(lease=lease, ack_wait=lease + 0.5, folded=1, interrupts=is_urgent)
+
+
+def is_urgent(message: Message) -> bool:
+    return "!" in message.text and interrupt_on_text(message)
+
+
+SETTINGS = make_settings(LEASE)
 
 
 async def work(name: str, told: Path, turn: LaneTurn) -> LaneResult:
@@ -37,18 +48,22 @@ async def work(name: str, told: Path, turn: LaneTurn) -> LaneResult:
             await anyio.sleep(SLOW_SECONDS / 3)
             call = f"c{number}"
             if call not in done:
-                await turn.record(records.ToolStarted(turn_id=turn.turn_id, call_id=call, name="pay", args={}))
+                try:
+                    await turn.record(records.ToolStarted(turn_id=turn.turn_id, call_id=call, name="pay", args={}))
+                except Conflict:
+                    tell("is-refused")
+                    raise
                 tell(f"pays-{number}")
     return LaneResult(status="interrupted") if turn.scope.cancelled_caught else echo(turn)
 
 
-async def live(url: str, name: str, told: Path) -> None:
+async def live(url: str, name: str, told: Path, lease: float) -> None:
     async with await open_nats(url) as engine, anyio.create_task_group() as tasks:
-        lanes = Lanes(engine, SessionRepository(engine), partial(work, name, told), SETTINGS, node=name)
+        lanes = Lanes(engine, SessionRepository(engine), partial(work, name, told), make_settings(lease), node=name)
         await tasks.start(lanes.run)
         with told.open("a") as file:
             file.write(f"{name} serves - -\n")
 
 
 if __name__ == "__main__":
-    anyio.run(live, sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    anyio.run(live, sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4]))

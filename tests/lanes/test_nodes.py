@@ -34,15 +34,15 @@ CHATS = "abcdef"
 class Nodes:
     """The processes, and the test beside them, who writes into the journal and reads it."""
 
-    def __init__(self, url: str, engine: NatsEngine, told: Path) -> None:
-        self.url, self.engine, self.told = url, engine, told
+    def __init__(self, url: str, engine: NatsEngine, told: Path, lease: float = LEASE) -> None:
+        self.url, self.engine, self.told, self.lease = url, engine, told, lease
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.sessions = SessionRepository(engine)
         self.lanes = Lanes(engine, self.sessions, Watched(), SETTINGS, node="beside")  # they never run
 
     async def start(self, *names: str) -> None:
         for name in names:
-            command = [sys.executable, "-m", "tests.lanes.node", self.url, name, str(self.told)]
+            command = [sys.executable, "-m", "tests.lanes.node", self.url, name, str(self.told), str(self.lease)]
             self.processes[name] = subprocess.Popen(command, cwd=ROOT)  # noqa: ASYNC220 - it goes on beside us
         for name in names:
             await until(partial(self.list_told, name, "serves"), f"node {name}", 60)

@@ -1,18 +1,28 @@
-"""Three gateways on three servers, kills of both: all is answered, once.
+"""Gateways on NATS: kills, lost bots, speed, many sessions, many nodes.
 
-People on Telegram, Discord, Slack and the terminals of all gateways say numbers, all the time; a model on loopback
-answers with them, and has a guarded tool write some down. Gateways are killed, also the one that has the bot of
-Telegram, or stand still for longer than any lease and then wake; the servers through which all records go are killed.
-Whoever spoke, the networks, the files and the kernel are asked what came of it, never the journal.
+Each part can be tried alone (`--part`):
 
-*in doubt*: Telegram can neither be asked nor told that a message is the same, so what a kill cut off in the very call
-that sends may be there twice.
+- *contract*: the tests of what an engine must do, on one server and on three. Not in the short run.
+- *siege*: people on Telegram, Discord, Slack and the terminals of three gateways say numbers, all the time; a model on
+  loopback answers with them, and has a guarded tool write some down. Gateways are killed, also the one that has the
+  bot of Telegram, or stand still for longer than any lease and then wake; the servers through which all records go are
+  killed. Whoever spoke, the networks, the files and the kernel are asked what came of it, never the journal.
+  *in doubt*: Telegram can neither be asked nor told that a message is the same, so what a kill cut off in the very call
+  that sends may be there twice.
+- *turns*: the node of a turn is killed, or stands still, between two runs of a tool.
+- *bot*: of two gateways with one bot the one that reads it is killed, stands still, or hears the servers no more.
+- *speed*: a gateway on three servers beside one on SQLite, in turn, with 16 people and a model that answers at once.
+- *sessions*: a journal of a million, made by a generator, beside one of a thousand.
+- *nodes*: lanes without models, ten to a process, each with a connection of its own. *requests* is all that clients
+  send to the servers. A node says twice in four seconds that it is there, renews its lease and asks for work: one a
+  second.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
+from tests.cluster import contract, lost_turns, many_nodes, many_sessions, one_bot, speed
 from tests.proof_table import Row, Trial
 from tests.siege.cluster import (
     Aftermath,
@@ -31,6 +41,11 @@ TAKE_OVER, BUSY = 12.0, 8.0  # the machine may do something else meanwhile
 
 
 def prove(trial: Trial) -> Iterator[Row]:
+    for name in trial.parts or PARTS:
+        yield from PARTS[name](trial)
+
+
+def prove_siege(trial: Trial) -> Iterator[Row]:
     deeds = list_deeds(trial)
     yield from rows(deeds, anyio.run(besiege, trial, trial.folder, deeds, trial.amount(12, 2)))
 
@@ -77,4 +92,13 @@ NAMED = {
     "given_up": "given up with an apology",
     "untold": "owed to a durable hook and never told",
     "skipped": "tools that ran unguarded",
+}
+PARTS: dict[str, Callable[[Trial], Iterator[Row]]] = {
+    "contract": contract.prove,
+    "siege": prove_siege,
+    "turns": lost_turns.prove,
+    "bot": one_bot.prove,
+    "speed": speed.prove,
+    "sessions": many_sessions.prove,
+    "nodes": many_nodes.prove,
 }
