@@ -428,7 +428,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
         Literal["auto", "on", "off"],
         describe("Hermes's `state.db` is written for those who read it: `auto`, once a hook is seen that does"),
     ] = "auto"
-    turns: Annotated[int, describe("answers that are made at the same time", ge=1, le=1000)] = 16
+    turns: Annotated[int, describe("answers that one gateway makes at the same time", ge=1, le=1000)] = 16
     turns_per_person: Annotated[int, describe("of those, for one person", ge=1, le=1000)] = 4
 
 
