@@ -32,6 +32,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.journal_follower import JournalFollower, RecordCopy
+from gateway.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.schedule import Scheduler
@@ -96,6 +97,7 @@ async def open_gateway_on(
         await gateway.memory.take_along()
         await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
+        await open_turns_consumer(engine)
         async with gateway.serving_hooks():
             judge = caller_check(gateway.folder_hooks) if caller_check else None
             refused = partial(write_refusal, gateway.activity)

@@ -4,7 +4,7 @@ from gateway.lanes.audio import TRANSCRIPTION, AudioListener, AudioWords
 from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.edits import is_edit_of_open
 from gateway.lanes.heard import make_heard_put
-from gateway.lanes.lanes import Lanes, list_open_sessions, message_id_of
+from gateway.lanes.lanes import Lanes, list_open_sessions, message_id_of, open_turns_consumer
 from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart, reply_id_of
 from gateway.lanes.turn_claim import write_decisions
 
@@ -26,6 +26,7 @@ __all__ = [
     "list_open_sessions",
     "make_heard_put",
     "message_id_of",
+    "open_turns_consumer",
     "reply_id_of",
     "write_decisions",
 ]

@@ -20,6 +20,7 @@ from gateway.turn_marks import TurnMarks
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
 PAGE = 100
+ACK_WAIT = 10.5  # a doorbell whose node died rings again when the lease of the node is over
 
 BUSY = "I am busy just now: yours is number {} in line."
 
@@ -77,7 +78,7 @@ class LaneSettings:
     grace: float = 2.0  # what an interrupted turn has left
     release: float = 2.0  # to give a turn back at the end
     lease: float = 10.0
-    ack_wait: float = 10.5  # a doorbell whose node died rings again when the lease of the node is over
+    ack_wait: float = ACK_WAIT
     apology: str = APOLOGY
     interrupts: InterruptsTurn = lambda _message: False
     note: NoteClaim = ignore_claim

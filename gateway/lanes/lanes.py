@@ -17,10 +17,10 @@ import anyio.abc
 import msgspec
 
 from gateway import record_subjects, records
-from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
+from gateway.engine.interface import Consumer, ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
 from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.context import PAGE, LaneContext, LaneSettings
+from gateway.lanes.context import ACK_WAIT, PAGE, LaneContext, LaneSettings
 from gateway.lanes.edits import make_partial_end, read_pending
 from gateway.lanes.lane import Lane
 from gateway.lanes.peers import LaneRequest, Peers, lease_key_of
@@ -211,14 +211,7 @@ class Lanes:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
-        consumer = await self._context.engine.consumer(
-            ConsumerSpec(
-                CONSUMER,
-                (record_subjects.IN_SUBJECTS, record_subjects.WAKEUP_SUBJECTS),
-                self._context.settings.ack_wait,
-                MAX_INFLIGHT,
-            )
-        )
+        consumer = await open_turns_consumer(self._context.engine, self._context.settings.ack_wait)
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
         self._context.marks.open()
@@ -282,6 +275,12 @@ class Lanes:
             except EngineError as error:
                 log.warning("the lease of node %s cannot be renewed now: %s", self._context.node, error)
             await self._workers.progress()
+
+
+async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Consumer:
+    """A node that runs no turns makes their consumer too: what waits for one that does is counted."""
+    patterns = (record_subjects.IN_SUBJECTS, record_subjects.WAKEUP_SUBJECTS)
+    return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT))
 
 
 async def list_open_sessions(engine: Engine) -> list[str]:

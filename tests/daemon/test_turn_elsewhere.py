@@ -95,6 +95,23 @@ async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> A
         yield gateway
 
 
+async def test_what_came_before_any_gateway_ran_turns_is_counted_and_answered(tmp_path: Path) -> None:
+    wire: Wire = WIRES["discord"](tmp_path / "wire")
+    with run_servers(tmp_path / "nats", 1) as (server,):
+        async with wire.serving(), AsyncExitStack() as stack:
+            first, later = (GatewayProcess(tmp_path / name / "home") for name in ("network", "turns"))
+            network = await stack.enter_async_context(working(first, "network", server.url, wire))
+            await until(lambda: network.platforms[0].presence.facts.up, "the network")
+            await wire.write("hello")
+
+            async def is_counted() -> bool:
+                return await network.lanes.depth() == 1
+
+            await until(is_counted, "the message")
+            await stack.enter_async_context(working(later, "turns", server.url, wire))
+            await until(lambda: [one.text for one in wire.shown] == ["I heard you."], "the answer")
+
+
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     wire: Wire = WIRES["discord"](tmp_path / "wire")
