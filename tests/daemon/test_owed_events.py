@@ -1,11 +1,18 @@
 """What durable hooks are owed stands where the manual says: with the fact that it tells, or in a batch of its own."""
 
 import re
+import time
+from functools import partial
 from pathlib import Path
 
+import anyio
+
 from gateway import records
-from gateway.engine import Engine
+from gateway.daemon.parts import Part
+from gateway.engine import Engine, open_sqlite
 from gateway.events.catalogue import EVENT_SPECS
+from gateway.messages import Address, Reply
+from gateway.outbox.interface import JournalTransport
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from tests.spine import until
 
@@ -96,6 +103,42 @@ async def test_an_event_that_0_1_owed_is_delivered(tmp_path: Path) -> None:
             return (await live.gateway.folder_hooks.info("keeps")).calls == 1
 
         await until(is_told, "the old event")
+
+
+class HeldTransport(JournalTransport):
+    """A network that has taken a reply, and is long in saying so."""
+
+    def __init__(self) -> None:
+        super().__init__("held")
+        self.has_begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
+        self.has_begun.set()
+        await self.may_end.wait()
+        return (reply.id,)
+
+
+async def test_a_reply_that_arrives_when_all_else_has_ended_is_told(tmp_path: Path) -> None:
+    held, hooks = HeldTransport(), {"keeps": hook("[message:sent]")}
+    put = records.make_reply_put(
+        Reply("r", Address("held", "7"), "Good night."), "agent:main:held:dm:7", "t", time.time()
+    )
+
+    async def answer_late(other: Part) -> None:
+        await other.wait_until_ended()
+        held.may_end.set()
+
+    async with (
+        anyio.create_task_group() as tasks,
+        gateway_in(tmp_path / "home", TURNS, settings="gateway: {shutdown_timeout: 2s}\n", hooks=hooks) as live,
+    ):
+        tasks.start_soon(answer_late, next(part for part in live.gateway.parts if part.name == "search"))
+        live.gateway.start(Part("held", partial(live.gateway.outbox.serve_platform, held)))
+        await live.gateway.engine.append(put)
+        await held.has_begun.wait()
+    async with await open_sqlite(live.gateway.home.journal) as engine:
+        found = [event async for _, event in records.read_events(engine)]
+    assert [(event.name, event.fields["chat_id"]) for event in found] == [("message:sent", "7")]
 
 
 def test_the_manual_says_of_each_event_where_it_stands() -> None:
