@@ -27,7 +27,7 @@ ALERT_AFTER = 14.0
 LOOK_SECONDS = 1.0
 SEND_SECONDS = 20.0
 ILL = (
-    "I cannot answer now: the disk that I write to does not work as it should. Whoever runs me sees that in the "
+    "I cannot answer now: what I write to does not work as it should. Whoever runs me sees that in the "
     "status. If no answer comes later, please ask again."
 )
 ILL_HOME = "The journal cannot be written, so no message is taken and none is answered: {}"
@@ -109,6 +109,7 @@ class JournalAlerts:
         self._list_waiting = list_waiting
         self._list_homes = list_homes
         self._told: set[Address] = set()
+        self._untold: set[Address] = set()  # where it could not be said, and the log says so
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled."""
@@ -121,6 +122,7 @@ class JournalAlerts:
                     await self._engine.health()  # it notices what has become of the disk
                 if not (why := self._engine.failure()):
                     self._told.clear()
+                    self._untold.clear()
                     continue
                 for address in waiting:
                     tasks.start_soon(self._tell, address, ILL)
@@ -136,5 +138,8 @@ class JournalAlerts:
             with anyio.fail_after(SEND_SECONDS):
                 await self._outbox.say_now(Reply(uuid.uuid4().hex, address, text))
         except Exception as error:  # noqa: BLE001 - a network's library may raise anything, and the next look tries again
-            log.info("chat %s of %s is not told now: %s", address.chat_id, address.served_as, describe_error(error))
+            level = logging.DEBUG if address in self._untold else logging.INFO
+            chat, why = address.chat_id, describe_error(error)
+            log.log(level, "chat %s of %s is not told that the journal is ill: %s", chat, address.served_as, why)
+            self._untold.add(address)
             self._told.discard(address)

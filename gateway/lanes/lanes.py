@@ -265,15 +265,18 @@ class Lanes:
 
     async def _stay_alive(self, lease: Lease | None) -> None:
         """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
-        settings = self._context.settings
+        settings, is_told = self._context.settings, False  # of an outage: that it lasts is no news
         while True:
             await anyio.sleep(min(settings.lease, settings.ack_wait) / 3)
             try:
                 if lease is None or not await lease.renew():
-                    log.warning("the lease of node %s ran out; it is taken anew", self._context.node)
                     lease = await take_lease(self._context)
+                    log.warning("the lease of node %s had run out; others may have its turns", self._context.node)
+                is_told = False
             except EngineError as error:
-                log.warning("the lease of node %s cannot be renewed now: %s", self._context.node, error)
+                level = logging.DEBUG if is_told else logging.WARNING
+                log.log(level, "the lease of node %s cannot be renewed now: %s", self._context.node, error)
+                is_told = True
             await self._workers.progress()
 
 

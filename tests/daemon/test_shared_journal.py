@@ -1,5 +1,7 @@
 """Two gateways work on the journal that a real NATS server keeps, and each goes on with what the other one leaves."""
 
+import json
+import re
 import signal
 import threading
 import time
@@ -39,8 +41,9 @@ def server(tmp_path: Path) -> Iterator[NatsServer]:
 @pytest.fixture
 def two(tmp_path: Path, server: NatsServer) -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
     with GatewayProcess(tmp_path / "a" / "home") as one, GatewayProcess(tmp_path / "b" / "home") as other:
-        for name, gateway in (("one", one), ("other", other)):
-            gateway.script(*SCRIPT, settings=f"engine: {server.url}\nnode: {{name: {name}}}\n")
+        other.environ |= {"TELEGRAM_BOT_TOKEN": "1:x", "TELEGRAM_HOME_CHANNEL": "7"}  # which it does not serve
+        for node, gateway in (("{name: one}", one), ("{name: other, roles: [lanes, hooks, web]}", other)):
+            gateway.script(*SCRIPT, settings=f"engine: {server.url}\nnode: {node}\n")
             gateway.process = gateway.spawn("run")
         for gateway in (one, other):
             gateway.until(gateway._is_ready, 60)
@@ -143,12 +146,20 @@ def test_one_that_stands_still_loses_its_turn_and_works_again_when_it_wakes(
 def test_servers_that_were_away_are_waited_for(two: tuple[GatewayProcess, GatewayProcess], server: NatsServer) -> None:
     one, other = two
     assert one.say("before")["reply"] == "I heard you."
+    logs = {gateway: gateway.home.log.read_text() for gateway in two}
     server.kill()
     time.sleep(12)  # longer than the lease
     server.start()
     for gateway in two:
         gateway.until(lambda: gateway.call("status")["journal"]["ok"], 60)  # noqa: B023 - it is waited for at once
     assert one.say("after")["reply"] == other.say("and after that")["reply"] == "I heard you."
+    for gateway, before in logs.items():
+        lines = gateway.home.log.read_text().removeprefix(before).splitlines()
+        said = [re.sub(r"\d+", "", json.loads(line)["message"]) for line in lines]
+        assert sorted(said) == sorted(set(said)), "each thing is said once"
+        for word in ("see that it runs", "is back after"):
+            assert [word in one for one in said].count(True) == 1, said
+    assert any("chat  of telegram is not told" in line for line in said)
 
 
 async def test_a_turn_waits_few_times_for_the_servers(

@@ -293,7 +293,7 @@ async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_s
         line.cut()
         missed = await filled(other, "b.x", "a.2.y", "c.1", "d.1", "a.x")
         await line.open()
-        await until(lambda: not engine.failure() and engine._connection.lost_at is None, limit=60)
+        await until(lambda: not engine.failure() and not engine._connection.disconnection.describe(), limit=60)
         later = await filled(other, "a.3")
         with anyio.fail_after(60):
             assert [(await anext(tail)).seq for _ in range(4)] == [missed[0], missed[1], missed[4], *later]

@@ -22,6 +22,8 @@ from gateway.backoff import Attempts, Backoff
 from gateway.errors import EngineError
 
 ANSWER_SECONDS = 5.0
+LASTING_SECONDS = 3.0  # of an outage
+REACH_IT = "see that it runs, and that this machine reaches it (hermes-gateway doctor)"
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
@@ -71,13 +73,53 @@ class Answers(Protocol):
     def note(self, message: Msg) -> None: ...
 
 
+class Disconnection:
+    """The time in which no server is there: in the log once, where it lasts, and its end."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._since: float | None = None
+        self._telling: asyncio.TimerHandle | None = None
+        self._is_told = False
+
+    @property
+    def is_lasting(self) -> bool:
+        return self._since is not None and time.monotonic() - self._since > LASTING_SECONDS
+
+    def describe(self) -> str:
+        """Empty where they are there."""
+        if self._since is None:
+            return ""
+        return f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"
+
+    def begin(self) -> None:
+        if self._since is None:
+            self._since = time.monotonic()
+            self._telling = asyncio.get_running_loop().call_later(LASTING_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._is_told = True
+        log.error("%s; what people write waits until it is back: %s", self.describe(), REACH_IT)
+
+    def end(self) -> None:
+        if self._is_told and self._since is not None:
+            log.warning("the NATS server at %s is back after %.0f s", self._url, time.monotonic() - self._since)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nobody is to be told any more."""
+        if self._telling:
+            self._telling.cancel()
+        self._since, self._telling, self._is_told = None, None, False
+
+
 class Connection:
     """Made by `open_connection`."""
 
     def __init__(self, client: Client, url: str) -> None:
         self.client = client
         self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
-        self.lost_at: float | None = None
+        self.disconnection = Disconnection(self.url)
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()
         self._listeners: dict[str, Answers] = {}
@@ -164,15 +206,16 @@ class Connection:
             raise EngineError("the journal is closed")
 
     async def note_loss(self) -> None:
-        if self.lost_at is None:
-            self.lost_at = time.monotonic()
+        if not self.client.is_closed:
+            self.disconnection.begin()
 
     async def note_return(self) -> None:
-        self.lost_at = None
+        self.disconnection.end()
         for act in self.on_return:
             act()
 
     async def close(self) -> None:
+        self.disconnection.forget()
         await self.client.close()
 
 

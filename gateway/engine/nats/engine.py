@@ -53,7 +53,6 @@ from gateway.errors import EngineError
 
 DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
-LASTING_SECONDS = 3.0
 CLOSE_SECONDS = 15.0
 T = TypeVar("T")
 
@@ -313,7 +312,7 @@ class NatsEngine:
 
     async def health(self) -> EngineHealth:
         self._check_open()
-        if why := self._describe_loss():
+        if why := self._connection.disconnection.describe():
             return EngineHealth(False, why)
         try:
             state = (await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]
@@ -329,15 +328,7 @@ class NatsEngine:
         return ServerState(self._connection.client.max_payload, streams, await self._call("INFO"))
 
     def failure(self) -> str:
-        lost_at = self._connection.lost_at
-        is_lasting = lost_at is not None and time.monotonic() - lost_at > LASTING_SECONDS
-        return self._describe_loss() if is_lasting else ""
-
-    def _describe_loss(self) -> str:
-        lost_at = self._connection.lost_at
-        if lost_at is None:
-            return ""
-        return f"the NATS server at {self._connection.url} is gone since {time.monotonic() - lost_at:.0f} s"
+        return self._connection.disconnection.describe() if self._connection.disconnection.is_lasting else ""
 
     async def _call(self, verb: str, **body: Any) -> dict[str, Any]:
         try:

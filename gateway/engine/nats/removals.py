@@ -88,7 +88,7 @@ class Removals:
 
     async def run(self) -> None:
         """Until cancelled."""
-        look = 0.0
+        look, is_told = 0.0, False
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), max(0.0, look - time.time()))
@@ -99,9 +99,10 @@ class Removals:
                 await self.write()
                 if look <= time.time():
                     look = await self._remove_due()
+                is_told = False
             except EngineError as error:
-                log.info("what is over is removed later: %s", error)
-                look = time.time() + LOOK_SECONDS
+                log.log(logging.DEBUG if is_told else logging.INFO, "what is over is removed later: %s", error)
+                look, is_told = time.time() + LOOK_SECONDS, True
 
     async def write(self) -> None:
         """What has been noted since."""
