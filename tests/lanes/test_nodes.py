@@ -189,4 +189,6 @@ async def test_a_message_that_interrupts_reaches_the_turn_on_whichever_node_it_r
         assert await nodes.wait_for_answer(max(seq, last), chat) < 1.1 + SETTINGS.calm
         assert len(nodes.list_told("pays-2", f"slow {chat}")) == 0
         assert len(await read_inbound(nodes.engine, key(chat), 0)) == 2
-    assert {line[0] for line in nodes.list_told("begins")} == {"a", "b"}
+        if place == 1:  # an odd one, however many doorbells there were: of three rounds one is the other's
+            await nodes.wait_for_answer(await nodes.say("between", "else"), "else")
+    assert {line[0] for line in nodes.list_told("begins") if line[3].startswith("slow")} == {"a", "b"}
