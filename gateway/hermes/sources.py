@@ -115,8 +115,6 @@ class HermesFolderSource(FolderSource):
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        if self.is_ours:
-            return ()
         own = _check_source(version, manifest, files) if manifest.hermes else _check_answers(manifest, files)
         return (*own, *check_command_names(manifest), *check_own_imports(version.path, files))
 

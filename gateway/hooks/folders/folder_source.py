@@ -128,11 +128,9 @@ class FolderSource(Source):
         manifest = self.infer(version.manifest, code.files)
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
-        findings = (
-            *version.findings,
-            *check_code(version, manifest, code),
-            *self.check_files(version, manifest, code.files),
-        )
+        findings = version.findings
+        if not self.is_ours:  # else it was looked at before it came with us, and need not be at each start
+            findings += (*check_code(version, manifest, code), *self.check_files(version, manifest, code.files))
         return replace(version, manifest=manifest, findings=findings, digest=code.digest)
 
     def read_manifest(self, folder: Path) -> ParsedManifest:

@@ -10,7 +10,8 @@ from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.inspection import InspectionCache, check_handler, read_code
 from gateway.hooks.folders.sources import HookVersion
 
-SAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "sample_hooks").glob("*/HOOK.yaml"))
+ROOT = Path(__file__).parents[3]
+OURS = sorted(path.parent for name in ("sample_hooks", "hooks_builtin") for path in (ROOT / name).glob("*/HOOK.yaml"))
 
 
 def plant(tmp_path: Path) -> Path:
@@ -56,8 +57,8 @@ def test_an_index_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) ->
     assert len(InspectionCache(tmp_path)._known) == 1
 
 
-@pytest.mark.parametrize("folder", SAMPLES, ids=lambda folder: folder.name)
-def test_the_sample_hooks_are_in_order(folder: Path) -> None:
+@pytest.mark.parametrize("folder", OURS, ids=lambda folder: folder.name)
+def test_our_own_hooks_are_in_order(folder: Path) -> None:
     assert seen(folder).source.inspect(seen(folder)).findings == ()
 
 
