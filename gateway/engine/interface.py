@@ -122,10 +122,12 @@ class Delivery(Protocol):
         """Done; it is not delivered again. Whichever delivery of the record is acknowledged, all are."""
 
     async def nak(self, delay: float = 0) -> None:
-        """Not done: deliver it again after `delay` seconds. Without effect once it was delivered again."""
+        """Not done: deliver it again after `delay` seconds. The first call counts; without effect once it was delivered
+        again."""
 
     async def progress(self) -> None:
-        """Still at work: the acknowledgement wait starts again. Without effect once it was delivered again."""
+        """Still at work: the acknowledgement wait starts again. Without effect once it was given back with `nak`, or
+        delivered again."""
 
 
 class Consumer(Protocol):

@@ -123,22 +123,26 @@ class LiveConsumer(ABC):
     async def postpone(self, delivery: "LiveDelivery", delay: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class LiveDelivery:
     """One record in the hands of whoever fetched it."""
 
     record: Record
     attempt: int
     consumer: LiveConsumer
+    is_given_back: bool = False
 
     async def ack(self) -> None:
         await self.consumer.acknowledge(self.record.seq)
 
     async def nak(self, delay: float = 0) -> None:
-        await self.consumer.postpone(self, delay)
+        if not self.is_given_back:
+            self.is_given_back = True
+            await self.consumer.postpone(self, delay)
 
     async def progress(self) -> None:
-        await self.consumer.postpone(self, self.consumer.spec.ack_wait)
+        if not self.is_given_back:
+            await self.consumer.postpone(self, self.consumer.spec.ack_wait)
 
 
 class LiveMessages:

@@ -121,8 +121,12 @@ class TestConsumer:
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         (delivery,) = await consumer.fetch(1, 0)
         await delivery.nak()
+        await delivery.nak(time_of_day.span(60))  # these two are too late to matter
+        await delivery.progress()
         (delivery,) = await consumer.fetch(1, 0)
         await delivery.nak(time_of_day.span(60))
+        await delivery.nak()
+        await delivery.progress()
         assert await consumer.fetch(1, 0) == []
         await time_of_day.outlast(60)
         (delivery,) = await consumer.fetch(1, 0)

@@ -289,6 +289,7 @@ class NatsDelivery:
         self.record = record
         self.attempt = message.metadata.num_delivered or 1
         self.is_repeated = False
+        self._is_given_back = False
         self._reply = message.reply
         self._consumer = consumer
         self._connection = connection
@@ -303,13 +304,14 @@ class NatsDelivery:
         await self._answer(b"+ACK")
 
     async def nak(self, delay: float = 0) -> None:
-        if not self.is_late:
+        is_first, self._is_given_back = not self._is_given_back, True
+        if is_first and not self.is_late:
             await self._answer(
                 b"-NAK " + json.dumps({"delay": int(delay * NANOSECONDS)}).encode() if delay else b"-NAK"
             )
 
     async def progress(self) -> None:
-        if not self.is_late:
+        if not self._is_given_back and not self.is_late:
             self._since = time.monotonic()
             await self._answer(b"+WPI")
 
