@@ -293,17 +293,21 @@ class Engine(Protocol):
     async def holders(self, beginning: str) -> dict[str, str]:
         """Who holds the leases whose keys begin so, by their keys."""
 
-    async def publish(self, subject: str, data: bytes) -> None:
-        """Live only, to whoever listens at this moment."""
+    async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:
+        """Live only, to whoever listens at this moment.
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        """Publish, and wait for the one answer of whoever serves the subject.
+        `version`: what it takes to read it, raised where a form changes that gateways of the release before know. A
+        gateway that cannot read it passes it over, and says so.
+        """
+
+    async def request(self, subject: str, data: bytes, timeout: float, *, version: int = 1) -> bytes:
+        """Publish, and wait for the one answer of whoever serves the subject, in the version that was asked in.
 
         An asker that gives up does not stop the one that answers.
 
         Raises:
             TimeoutError: nobody serves the subject, or no answer came in time.
-            EngineError: the one that answers failed.
+            EngineError: the one that answers failed, or is a gateway that cannot read what it is asked.
         """
 
     async def serve(self, subject: str, answer: RequestHandler) -> StopServing:

@@ -23,6 +23,7 @@ from gateway.engine.journal_clock import Clock
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 
+LIVE_VERSION = 1  # up to which we can read what gateways say to each other
 TAIL_LENGTH = 1000
 TOKENS_PER_EPOCH = 1 << 32
 
@@ -176,13 +177,13 @@ class LiveMessages:
         for consumer in self._consumers.values():
             consumer.signal.notify()
 
-    async def publish(self, subject: str, data: bytes) -> None:
+    async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:  # noqa: ARG002 - nobody else listens
         self._check_open()
         check_subject(subject)
         self._spread([Record(0, subject, data, self._clock.wall())])
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        await self.publish(subject, data)
+    async def request(self, subject: str, data: bytes, timeout: float, *, version: int = 1) -> bytes:
+        await self.publish(subject, data, version=version)
         answer = self._servers.get(subject)
         if answer is None:
             raise TimeoutError(f"nobody serves {subject!r}")

@@ -22,6 +22,7 @@ from tests.spine import key, message, until
 
 ROOT = Path(gateway.__file__).parents[1]
 NODE = Path(__file__).with_name("versioned_node.py")
+LIVE_NODE = Path(__file__).with_name("live_node.py")
 CHATS, ROUNDS = 8, 4
 NEW_KIND = '''
 
@@ -37,20 +38,21 @@ def make_next_version(folder: Path) -> Path:
     """The package as it will be: a version on, with a kind of record more."""
     shutil.copytree(ROOT / "gateway", folder / "gateway", ignore=shutil.ignore_patterns("__pycache__"))
     steps, kinds = folder / "gateway" / "steps.py", folder / "gateway" / "records.py"
-    raised, count = re.subn(r"^VERSION = 1\b", "VERSION = 2", steps.read_text(), flags=re.MULTILINE)
-    assert count == 1
-    steps.write_text(raised)
+    for file, constant in ((steps, "VERSION"), (folder / "gateway" / "engine" / "live_messages.py", "LIVE_VERSION")):
+        raised, count = re.subn(rf"^{constant} = 1\b", f"{constant} = 2", file.read_text(), flags=re.MULTILINE)
+        assert count == 1
+        file.write_text(raised)
     before, mark, after = kinds.read_text().partition("\n\ndef _find_kinds")
     kinds.write_text(before + NEW_KIND + mark + after)
     return folder
 
 
 @contextmanager
-def run_node(path: Path, url: str, name: str, log: Path) -> Iterator[subprocess.Popen[str]]:
+def run_node(path: Path, url: str, name: str, log: Path, program: Path = NODE) -> Iterator[subprocess.Popen[str]]:
     environ = {**get_process_environment(), "PYTHONPATH": f"{path}:{ROOT}"}
     with log.open("w") as errors:
         node = subprocess.Popen(
-            [sys.executable, NODE, url, name],
+            [sys.executable, program, url, name],
             env=environ,
             cwd=log.parent,
             text=True,
@@ -127,3 +129,26 @@ async def test_each_message_is_answered_once_by_a_gateway_that_can_read_its_conv
     assert words.count("WARNING") == 1, words
     assert "Traceback" not in words
     assert not (tmp_path / "newer.log").read_text()
+
+
+async def test_what_a_later_version_says_is_left_and_refused_and_what_both_know_is_heard(tmp_path: Path) -> None:
+    newer = make_next_version(tmp_path / "next")
+    log = tmp_path / "newer.log"
+    with run_servers(tmp_path / "nats", 1) as servers:
+        url = f"{servers[0].url}/versions"
+        async with await open_nats(url) as engine:
+            heard, asked = await engine.tail("rt.ctl.*"), list[bytes]()
+
+            async def answer(data: bytes) -> bytes:
+                asked.append(data)
+                return b"yes"
+
+            await engine.serve("rt.node.older", answer)
+            with run_node(newer, url, "newer", log, LIVE_NODE) as node:
+                told = await anyio.to_thread.run_sync(lambda: node.communicate("go\n", timeout=60)[0])
+            assert told.splitlines() == ["refused: reads up to 1: upgrade hermes-gateway", "yes"], log.read_text()
+            with anyio.fail_after(60):
+                assert (await heard.__anext__()).data == b"what both know"
+            assert asked == [b"what both know"]
+            (warning,) = (await engine.health()).warnings
+            assert "2 were left to a later version of the gateway" in warning

@@ -294,13 +294,13 @@ class NatsEngine:
         self._check_open()
         return await self._leases.read_holders(beginning)
 
-    async def publish(self, subject: str, data: bytes) -> None:
+    async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:
         self._check_open()
-        await self._live.publish(subject, data)
+        await self._live.publish(subject, data, version)
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+    async def request(self, subject: str, data: bytes, timeout: float, *, version: int = 1) -> bytes:
         self._check_open()
-        return await self._live.request(subject, data, timeout)
+        return await self._live.request(subject, data, timeout, version)
 
     async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
         self._check_open()
@@ -319,7 +319,15 @@ class NatsEngine:
             files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
         except EngineError as error:
             return EngineHealth(False, str(error))
-        return EngineHealth(True, "well", int(state["messages"]), int(state["bytes"]), file_size=int(files["bytes"]))
+        left = self._live.too_new.describe()
+        return EngineHealth(
+            True,
+            "well",
+            int(state["messages"]),
+            int(state["bytes"]),
+            file_size=int(files["bytes"]),
+            warnings=(f"what gateways say to each other: {left}",) if left else (),
+        )
 
     async def inspect(self) -> ServerState:
         """What the servers say of themselves to a client."""

@@ -21,16 +21,17 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
 from gateway.engine.interface import Record, RequestHandler, StopServing
-from gateway.engine.live_messages import LiveTail
+from gateway.engine.keyed_workers import TooNewRecords
+from gateway.engine.live_messages import LIVE_VERSION, LiveTail
 from gateway.engine.nats.connection import Connection, NoAnswer, sequence_of
 from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names, merge_patterns
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import BODY
 from gateway.engine.subjects import check_subject, compile_patterns, matches
-from gateway.errors import EngineError
+from gateway.errors import EngineError, EngineTooNew
 
-FAILED, SEEN = "Failed", "Seen"
+FAILED, SEEN, VERSION = "Failed", "Seen", "Version"
 PAGE = 1000
 LOOK_SECONDS = 1.0
 FLUSH_SECONDS = 5
@@ -77,6 +78,7 @@ class LiveSubjects:
         self._names = names
         self._reader = reader
         self._now = now
+        self.too_new = TooNewRecords()
         self._tails: weakref.WeakSet[LiveTail] = weakref.WeakSet()
         self._served: set[str] = set()
         self._asking: set[asyncio.Future[Msg]] = set()
@@ -105,10 +107,11 @@ class LiveSubjects:
         self._has_missed = True
         self._news.set()
 
-    async def publish(self, subject: str, data: bytes) -> None:
+    async def publish(self, subject: str, data: bytes, version: int) -> None:
         check_subject(subject)
+        headers = _describe_known(self._reader.known) | _describe_version(version)
         try:
-            await self._connection.publish(self._names.live(subject), data, _describe_known(self._reader.known))
+            await self._connection.publish(self._names.live(subject), data, headers)
         except NoAnswer as error:
             raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
 
@@ -175,6 +178,9 @@ class LiveSubjects:
 
     async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
         """What falls under two patterns comes twice; it counts under the first."""
+        if error := _find_too_new(message):
+            self.too_new.note(self._names.subject_of_live(message.subject), error)
+            return
         record: Record | None = _decode_message(message, self._names, self._reader.known, self._now())
         if record is None or not listener.wants(record) or any(matches(one, record.subject) for one in earlier):
             return
@@ -195,10 +201,12 @@ class LiveSubjects:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+    async def request(self, subject: str, data: bytes, timeout: float, version: int) -> bytes:
         check_subject(subject)
-        where, known = self._names.live(subject), _describe_known(self._reader.known)
-        asking = asyncio.ensure_future(self._connection.client.request(where, data, timeout, headers=known))
+        headers = _describe_known(self._reader.known) | _describe_version(version)
+        asking = asyncio.ensure_future(
+            self._connection.client.request(self._names.live(subject), data, timeout, headers=headers)
+        )
         self._asking.add(asking)
         try:
             answer = await asyncio.shield(asking)
@@ -249,7 +257,11 @@ class LiveSubjects:
         _note_known(self._reader.known, message)
         failed: dict[str, str] = {}
         try:
-            data = await answer(message.data)
+            if too_new := _find_too_new(message):
+                self.too_new.note(subject, too_new)
+                data, failed = b"", {FAILED: str(too_new)}
+            else:
+                data = await answer(message.data)
         except Exception as error:  # whatever goes wrong in the serving part, the asker gets an error
             log.warning("the answer on %s failed", subject, exc_info=error)
             data, failed = b"", {FAILED: repr(error).replace("\n", " ")}
@@ -271,6 +283,20 @@ class LiveSubjects:
 def _describe_known(known: KnownRecords) -> dict[str, str]:
     """With each message goes what its sender knows of the journal, so that who gets it looks as far."""
     return {SEEN: str(known.seen)}
+
+
+def _describe_version(version: int) -> dict[str, str]:
+    """Nothing of the first one, which those knew that said nothing of versions."""
+    return {VERSION: str(version)} if version > 1 else {}
+
+
+def _find_too_new(message: Msg) -> EngineTooNew | None:
+    """Why we cannot read it."""
+    if (version := int((message.headers or {}).get(VERSION, 1))) <= LIVE_VERSION:
+        return None
+    return EngineTooNew(
+        f"a message of version {version} came; this gateway reads up to {LIVE_VERSION}: upgrade hermes-gateway"
+    )
 
 
 def _note_known(known: KnownRecords, message: Msg) -> None:
