@@ -15,7 +15,10 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 OF_A_MACHINE = ("engine", "node", "web", "logs", "backup")
 DIGEST_LENGTH = 16
 OTHER_SETTINGS = "the configuration of {name} is another one than here: make config.yaml and .env alike on both"
-OTHER_HOOKS = "the hooks of {name} are others than here: see `hermes-gateway hooks list` on both"
+OTHER_HOOKS = (
+    "the hooks of {name} are others than here, and one that it lacks is told nothing of what happens there: "
+    "make the folders of hooks, and what is switched off, alike on both; `hermes-gateway hooks list` shows them"
+)
 
 
 def find_digests(settings: Settings, hooks: FolderHooks) -> tuple[str, str]:

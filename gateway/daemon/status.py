@@ -43,15 +43,17 @@ UNDONE: dict[NodeRole, str] = {
     "web": "no node opens the port: there is no page, and no program is answered",
 }
 LET_DO = "let a gateway on this journal do `{role}`, by `node.roles` in config.yaml or `run --roles`"
-JOURNAL_PATIENCE = 1.0
+JOURNAL_PATIENCE, HEALTH_PATIENCE = 1.0, 3.0
+UNHEARD = EngineHealth(False, f"the journal did not answer within {HEALTH_PATIENCE:g} s")
 T = TypeVar("T")
 
 
 async def build_status(gateway: Gateway) -> dict[str, Any]:
     """All that `status` shows; documented in docs/cli.md."""
     unread = filter(None, [await gateway.disk.describe() if gateway.disk else ""])
-    health = await gateway.engine.health()  # first: it notices what has become of the disk
-    known = await ask_journal(gateway.folder_hooks.status(), [])
+    # First: it notices what has become of the disk. What comes after it does not ask for long either.
+    health = await ask_journal(gateway.engine.health(), UNHEARD, HEALTH_PATIENCE)
+    known = await list_hooks(gateway)
     return {
         "state": gateway.state,
         "version": __version__,
@@ -68,7 +70,10 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "unattended": [tool.name for tool in gateway.agents.main.tools if tool.asks],
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "intake": await describe_intake(gateway, health),
-        "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
+        "backlog": {
+            "sessions": await ask_journal(gateway.lanes.depth(), 0),
+            "replies": await ask_journal(gateway.outbox.depths(), dict[str, int]()),
+        },
         "search": {"progress": gateway.search.progress.describe()},
         "journal": msgspec.to_builtins(health),
         "backup": gateway.backups.describe(),
@@ -125,11 +130,17 @@ def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
     ]
 
 
-async def ask_journal(asked: Awaitable[T], otherwise: T) -> T:
-    """What is told, where a disk that does not answer lets it be told soon."""
-    with suppress(EngineError), anyio.move_on_after(JOURNAL_PATIENCE):
+async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURNAL_PATIENCE) -> T:
+    """What is told, where a disk or servers that do not answer let it be told soon."""
+    with suppress(EngineError), anyio.move_on_after(patience):
         return await asked
     return otherwise
+
+
+async def list_hooks(gateway: Gateway) -> list[HookStatus]:
+    """Without what the journal knows of them, where it does not tell that soon."""
+    found = await ask_journal(gateway.folder_hooks.status(), None)
+    return await gateway.folder_hooks.status(asks_journal=False) if found is None else found
 
 
 def list_owners(access: AccessControl) -> list[dict[str, str]]:
@@ -154,7 +165,8 @@ async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
     """`open`, or why no message is taken now; the networks keep them meanwhile."""
     if not health.ok:
         return f"stopped: {health.detail}"
-    return "stopped: too many conversations wait" if await gateway.lanes.is_full() else "open"
+    is_full = await ask_journal(gateway.lanes.is_full(), otherwise=False)
+    return "stopped: too many conversations wait" if is_full else "open"
 
 
 def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:

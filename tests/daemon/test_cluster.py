@@ -1,7 +1,10 @@
 """The files for three NATS servers and two gateways as they are shipped, by real processes; and TLS."""
 
+import json
 import re
 import signal
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +19,7 @@ from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
 from tests.installer.servers import make_certificate
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = (DOCS / "nats.conf").read_text("utf-8")
@@ -101,9 +104,26 @@ def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluste
     entries = second.call("sessions.show", {"session": session})["entries"]
     said = [one["content"] for one in entries if one["role"] == "user"]
     assert said == ["good morning", "still there?", "who is there?"]
+    one, two, three = cluster.servers.values()
+    one.kill()
+    two.kill()
+    second.until(lambda: "more than half" in second.call("status")["intake"], 60)
+    before, begun = count_refusals(three), time.monotonic()
+    assert "intake stopped: the NATS servers take nothing" in " ".join(second.cli("status").stdout.split())
+    a_second = (count_refusals(three) - before) / (time.monotonic() - begun)
+    assert a_second < 100, "it is asked now and then, not without end"
+    one.start()
+    two.start()
+    assert second.say("is all well again?")["reply"] == "I heard you."
     second.environ["NATS_PASSWORD"] = "another"
     refused = " ".join(second.cli("doctor").stdout.split())
     assert "as NATS_USER and NATS_PASSWORD" in refused
+
+
+def count_refusals(server: NatsServer) -> int:
+    """How often it has said no to what was asked of JetStream."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.monitor}/jsz", timeout=20) as answer:
+        return int(json.load(answer)["api"]["errors"])
 
 
 def test_compose_starts_what_there_is(tmp_path: Path) -> None:

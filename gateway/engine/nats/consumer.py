@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
@@ -37,6 +38,7 @@ ACK_SECONDS = 5.0
 LEFT_SECONDS = 0.25  # in which somebody who was cut off may fetch again
 BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
+REFUSED_BACKOFF = Backoff(0.05, 1.0)  # servers without a majority refuse at once, and all gateways ask them
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,8 @@ class NatsConsumer:
         self._open: dict[str, int] = {}  # messages that may still come, by the request that they answer
         self._heard = 0.0
         self._is_answered = False  # by the last that ended
+        self._refusals = Attempts(REFUSED_BACKOFF)
+        self._ask_after = 0.0  # by the steady clock: a refusal would be the answer until then
         connection.on_return.append(self._forget_requests)
 
     def _forget_requests(self) -> None:
@@ -104,9 +108,11 @@ class NatsConsumer:
             left = end - time.monotonic()
             if (taken := self._arrived.take(n)) or left <= 0:
                 return [*taken]
-            await self._ask(n)
+            pause = self._ask_after - time.monotonic()
+            if pause <= 0:
+                await self._ask(n)
             with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), min(left, HEARTBEAT_SECONDS))
+                await asyncio.wait_for(news.wait(), min(left, pause if pause > 0 else HEARTBEAT_SECONDS))
 
     def _check(self) -> None:
         self._connection.check_open()
@@ -118,6 +124,7 @@ class NatsConsumer:
         end = time.monotonic() + ACK_SECONDS
         self._is_answered = False
         while not self._is_answered and len(self._arrived) < n and time.monotonic() < end:
+            await asyncio.sleep(max(self._ask_after - time.monotonic(), 0))
             request = await self._request(n - len(self._arrived), LOOK_SECONDS)
             while request in self._open and len(self._arrived) < n and time.monotonic() < end:
                 self._check()
@@ -162,16 +169,25 @@ class NatsConsumer:
         headers = message.headers or {}
         status = headers.get("Status")
         if status is None:
+            self._refusals.reset()
             self._count_off()
             await self._receive(message, headers)
         elif status == "100":
+            self._refusals.reset()
             return
         else:
-            self._open.pop(message.subject, None)
-            self._is_answered = status in NOTHING_MORE
-            if not self._is_answered:
-                await self._see_whether_it_is_there()
+            await self._note_end(message.subject, is_answered=status in NOTHING_MORE)
         self._news.notify()
+
+    async def _note_end(self, request: str, *, is_answered: bool) -> None:
+        self._open.pop(request, None)
+        self._is_answered = is_answered
+        if is_answered:
+            self._refusals.reset()
+            return
+        if time.monotonic() >= self._ask_after:  # what was asked for together is refused together
+            self._ask_after = time.monotonic() + self._refusals.pause()
+        await self._see_whether_it_is_there()
 
     async def _receive(self, message: Msg, headers: Mapping[str, str]) -> None:
         meta = message.metadata

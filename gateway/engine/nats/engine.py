@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -54,6 +54,7 @@ from gateway.errors import EngineError
 DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 CLOSE_SECONDS = 15.0
+NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
 T = TypeVar("T")
 
 
@@ -315,12 +316,13 @@ class NatsEngine:
         if why := self._connection.disconnection.describe():
             return EngineHealth(False, why)
         try:
-            state = (await self._call(f"STREAM.INFO.{self._names.stream}"))["state"]
+            stream = await self._call(f"STREAM.INFO.{self._names.stream}")
             files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
         except EngineError as error:
             return EngineHealth(False, str(error))
+        state, cluster = stream["state"], stream.get("cluster")
         left = self._live.too_new.describe()
-        return EngineHealth(
+        health = EngineHealth(
             True,
             "well",
             int(state["messages"]),
@@ -328,6 +330,9 @@ class NatsEngine:
             file_size=int(files["bytes"]),
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
+        if cluster and not cluster.get("leader"):  # one that is left alone answers all the same
+            return replace(health, ok=False, detail=NO_MAJORITY)
+        return health
 
     async def inspect(self) -> ServerState:
         """What the servers say of themselves to a client."""

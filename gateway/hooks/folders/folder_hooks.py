@@ -197,14 +197,18 @@ class FolderHooks:
         """Until all that was found at the start has been started, or has said why not."""
         await self._set.settled.wait()
 
-    async def status(self) -> list[HookStatus]:
-        """How each fares, by name, without its memory: `add_memory`."""
+    async def status(self, *, asks_journal: bool = True) -> list[HookStatus]:
+        """How each fares, by name, without its memory: `add_memory`.
+
+        Unless it `asks_journal`, nothing counts as owed to any of them, nor as a dead letter.
+        """
         dead = Counter[str]()
         with suppress(EngineError):  # of a journal that is ill: all else can be told
-            dead = await self._letters.count() if self._letters else dead
+            dead = await self._letters.count() if self._letters and asks_journal else dead
         called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.hooks), []
         for _, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
-            found.append(await _status_of(hook, dead[subject_token_of(hook.store_name)], called, offered))
+            owed = await _count_owed(hook) if asks_journal else 0
+            found.append(_status_of(hook, owed, dead[subject_token_of(hook.store_name)], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
 
@@ -212,7 +216,8 @@ class FolderHooks:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
-        found = await _status_of(hook, dead, group_by_label(self._set.hooks), group_by_content(self._set.hooks))
+        called, offered = group_by_label(self._set.hooks), group_by_content(self._set.hooks)
+        found = _status_of(hook, await _count_owed(hook), dead, called, offered)
         (weighed,) = await add_memory([found])
         given = tuple(hook.calls.record.given)
         return HookInfo(**msgspec.structs.asdict(weighed), stored_as=hook.store_name, given=given)
@@ -351,11 +356,14 @@ def _label_of(hook: FolderHook) -> str:
     return prefix + (hook.label or hook.name)
 
 
-async def _status_of(
-    hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]], offered: Mapping[str, Sequence[str]]
-) -> HookStatus:
+async def _count_owed(hook: FolderHook) -> int:
     manifest = hook.current.manifest if hook.current else None
-    owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
+    return await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
+
+
+def _status_of(
+    hook: FolderHook, owed: int, dead: int, called: Mapping[str, Sequence[str]], offered: Mapping[str, Sequence[str]]
+) -> HookStatus:
     namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
     return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *_warn_of_rivals(hook, offered)))
 
