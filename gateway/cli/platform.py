@@ -11,6 +11,7 @@ from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 
+RESTING = ("paused", "standby")  # it is not up, and that is no fault
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
     "resume": "go on after a pause, with what came meanwhile",
@@ -53,7 +54,7 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
     rows = [
         (
             one["name"],
-            one["state"] if one["state"] == "paused" else "up" if one["up"] else "down",
+            one["state"] if one["state"] in RESTING else "up" if one["up"] else "down",
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
             "; ".join(
                 [

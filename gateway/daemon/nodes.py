@@ -176,7 +176,7 @@ class Nodes:
     def describe_all(self) -> NodeFacts:
         """This one, with what it has in files."""
         settings, hooks = self.find_digests()
-        return msgspec.structs.replace(self.describe(), settings=settings, hooks=hooks)
+        return msgspec.structs.replace(self.describe(), settings=settings, hooks=hooks, clock=time.time())
 
     def _find_patience(self, key: str) -> float:
         """How long those who have less to do, and want it too, may have it first."""

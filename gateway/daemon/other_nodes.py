@@ -1,6 +1,7 @@
 """The other nodes that share the journal, as they were heard last: each says again and again what it holds."""
 
 import logging
+import time
 
 import anyio
 import msgspec
@@ -18,7 +19,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `holds`: leases, and since when; `works`: under which of them all is well; `waits`: those that it stands by for.
     `settings` and `hooks` are digests of what it has in files (see `node_files`). `roles`: what it does of the work; a
-    node of an earlier version says nothing of them, and does all.
+    node of an earlier version says nothing of them, and does all. `clock`: its wall clock, as it said this.
     """
 
     name: str
@@ -31,6 +32,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: str = ""
     hooks: str = ""
     roles: tuple[str, ...] = NODE_ROLES
+    clock: float = 0.0
 
     @property
     def bots(self) -> int:
@@ -45,6 +47,7 @@ class OtherNodes:
         self.has_twin = False  # another gateway goes by our name
         self._name, self._run, self._seconds = name, run, seconds
         self._heard: dict[str, tuple[float, NodeFacts]] = {}
+        self._ahead: dict[str, float] = {}
 
     async def listen(self, heard: Tail) -> None:
         """Until the tail ends."""
@@ -56,11 +59,16 @@ class OtherNodes:
                 continue
             if facts.run != self._run:
                 self.has_twin |= facts.name == self._name and not facts.is_gone
+                self._ahead[facts.name] = facts.clock - time.time() if facts.clock else 0.0
                 self._note(facts)
 
     def list_living(self) -> list[NodeFacts]:
         oldest = anyio.current_time() - self._seconds
         return [facts for at, facts in self._heard.values() if at > oldest]
+
+    def list_clocks(self) -> dict[str, float]:
+        """By how many seconds the clock of each is ahead of ours."""
+        return {one.name: self._ahead[one.name] for one in self.list_living()}
 
     def find_holder(self, key: str) -> str:
         """The name of the one that holds it; "" where none says so."""

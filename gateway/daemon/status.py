@@ -43,6 +43,8 @@ UNDONE: dict[NodeRole, str] = {
     "web": "no node opens the port: there is no page, and no program is answered",
 }
 LET_DO = "let a gateway on this journal do `{role}`, by `node.roles` in config.yaml or `run --roles`"
+OTHER_CLOCK = "the clock of {name} is {minutes:.0f} min {way} the one here: let both set theirs by the network (NTP)"
+MOST_APART = 60.0  # seconds
 JOURNAL_PATIENCE, HEALTH_PATIENCE = 1.0, 3.0
 UNHEARD = EngineHealth(False, f"the journal did not answer within {HEALTH_PATIENCE:g} s")
 T = TypeVar("T")
@@ -93,6 +95,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *(list_webhook_problems(webhooks) if "web" in gateway.nodes.roles else []),
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
             *list_undone_roles(gateway.nodes, gateway.settings),
+            *list_wrong_clocks(gateway.nodes),
             *list_differences(gateway.nodes.describe_all(), gateway.nodes.others.list_living()),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
@@ -127,6 +130,15 @@ def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
         f"{what}; {LET_DO.format(role=role)}"
         for role, what in UNDONE.items()
         if has_work.get(role, True) and role not in nodes.roles and not nodes.others.has_role(role)
+    ]
+
+
+def list_wrong_clocks(nodes: Nodes) -> list[str]:
+    """Schedules, budgets of a day and links to the page go by the clock of each."""
+    return [
+        OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")
+        for name, ahead in sorted(nodes.others.list_clocks().items())
+        if abs(ahead) > MOST_APART
     ]
 
 

@@ -1,5 +1,6 @@
 """What one node at a time does: two on one journal, of each kind of engine that a gateway may have."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -23,11 +25,13 @@ from gateway.daemon.node_files import (
 from gateway.daemon.nodes import GLANCE, Nodes
 from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.daemon.parts import ServeFunction
+from gateway.daemon.status import list_wrong_clocks
 from gateway.engine import Engine
 from gateway.engine.interface import HELD_SECONDS
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
 from gateway.outbox import OutboxSettings
+from gateway.record_subjects import presence_subject_of
 from gateway.testing.live_gateway import until
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
@@ -179,6 +183,18 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     await until(lambda: list_found() == [OTHER_SETTINGS.format(name="other"), OTHER_HOOKS.format(name="other")])
     digests["one"] = digests["other"]
     assert list_found() == []
+
+
+async def test_whose_clock_is_another_is_named(cluster: Cluster) -> None:
+    one = cluster.begin("one")
+    cluster.begin("other")
+    await until(one.nodes.others.list_living, "the other")
+    assert list_wrong_clocks(one.nodes) == []
+    ahead = replace(one.nodes.describe_all(), name="early", run="r", clock=time.time() + 600)
+    await cluster.engines[0].publish(presence_subject_of("early"), msgspec.json.encode(ahead))
+    await until(lambda: list_wrong_clocks(one.nodes), "the clock")
+    (said,) = list_wrong_clocks(one.nodes)
+    assert said.startswith("the clock of early is 10 min ahead of the one here")
 
 
 def test_what_is_a_machine_s_own_may_differ() -> None:

@@ -144,9 +144,11 @@ def test_after_a_crash_socket_and_lock_of_the_dead_are_no_hindrance(gateway: Gat
 
 
 def test_one_alone_says_which_part_of_the_work_nobody_does(gateway: GatewayProcess) -> None:
-    gateway.start("--roles", "lanes,hooks")
+    gateway.start("--roles", "lanes,hooks", environ={"TELEGRAM_BOT_TOKEN": "123456:not-a-token-of-anybody"})
     assert gateway.say("what is 12 * (3 + 4)")["reply"] == "The result is 84."
-    (missing,) = gateway.call("status")["attention"]
+    unread, missing = gateway.call("status")["attention"]
+    assert unread.startswith("no node serves the chat networks")
+    assert "telegram  standby" in gateway.cli("platform", "list").stdout
     assert missing.startswith("no node opens the port")
     assert "does not do `web`" in gateway.cli("open").stderr
     assert gateway.stop()[0] == 0
