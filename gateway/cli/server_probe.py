@@ -121,15 +121,19 @@ def _ask_monitor(address: str, is_named: bool) -> Iterator[ServerFault]:
             raise ValueError("it is no address of the form http://HOST:8222")
         with urllib.request.urlopen(f"{address}/varz", timeout=PATIENCE) as answer:  # noqa: S310 - checked: http
             told = json.loads(answer.read(MOST_BYTES))
-        server, kept = told["server_name"], told["jetstream"]["config"]
+        server, jetstream = told["server_name"], told["jetstream"]
     except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         if is_named:
             what = f"the monitor of a NATS server at {address} cannot be read: {error}"
             yield ServerFault(what, f"set {MONITOR} to where it is, or leave it out")
         return
+    if not (kept := jetstream.get("config")):
+        remedy = "see its log: a full disk switches it off; make room there, and start that server again"
+        yield ServerFault(f"JetStream is off on the NATS server {server}: it keeps no copy", remedy)
+        return
     if not kept.get("sync_always"):
         seconds = int(kept.get("sync_interval", 0)) // 1_000_000_000
         what = f"the NATS server {server} writes to its disk every {seconds} s: lost power loses what was acknowledged"
         yield ServerFault(what, "set in its nats.conf: jetstream { sync_interval: always }")
-    used = int(told["jetstream"].get("stats", {}).get("storage", 0))
+    used = int(jetstream.get("stats", {}).get("storage", 0))
     yield from _check_room(f"JetStream on the NATS server {server}", used, int(kept.get("max_storage", -1)))

@@ -103,7 +103,12 @@ def test_one_of_three_that_is_not_there(gateway: GatewayProcess, three: list[Nat
     assert "name three: engine:" in said
     three[2].kill()
     gateway.until(lambda: "the server n2 is" in say(gateway, f"{three[0].url}/part"), 60)
-    three[2].start()
+    on, off = "jetstream {\n", "jetstream {\n  enabled: false\n"  # as a full disk does it
+    run_anew(three[2], (on, off))
+    monitor = f"http://127.0.0.1:{three[2].monitor}"
+    is_off = "JetStream is off on the NATS server n2"
+    gateway.until(lambda: is_off in say(gateway, f"{three[0].url}/part", monitor), 60)
+    run_anew(three[2], (off, on))
 
 
 def test_a_server_alone_in_all_that_it_may_lack(gateway: GatewayProcess, tmp_path: Path) -> None:
