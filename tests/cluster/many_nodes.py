@@ -128,7 +128,7 @@ class ManyNodes:
     async def settle(self) -> None:
         with anyio.fail_after(LONGEST):
             while await self.engine.depth(CONSUMER):
-                state = (await self.engine.inspect()).stream["state"]
+                state = (await self.engine.inspect()).streams[0]["state"]
                 self.consumers = max(self.consumers, int(state["consumer_count"]))
                 await anyio.sleep(GLANCE)
 
@@ -237,7 +237,7 @@ async def watch_many(many: ManyNodes, trial: Trial, processes: int) -> Findings:
     shares = Counter(node for node, _ in many.list_told()[before:])
     nodes = [node for group in many.groups for node in group.nodes]
     watchers = many.count_watchers()
-    deeds = [many.kill, many.leave, many.stand_still] * trial.amount(4, 0) or [many.kill, many.leave]
+    deeds = [many.kill, many.leave, many.stand_still] * trial.amount(4, 0) or [many.kill]
     async with many.counting() as changing:
         await many.do(deeds, trial)
     return Findings(

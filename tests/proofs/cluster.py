@@ -19,11 +19,12 @@ Each part can be tried alone (`--part`):
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 
 from tests.cluster import contract, lost_turns, many_nodes, many_sessions, one_bot, speed
-from tests.proof_table import Row, Trial
+from tests.proof_table import Row, Trial, make_row
 from tests.siege.cluster import (
     Aftermath,
     Deed,
@@ -37,17 +38,25 @@ from tests.siege.cluster import (
 COLUMNS = ("what", "goal", "came")
 WIDEST = 50
 MOST_TOLD = 5
+RATE, MANY = 60, 20
 TAKE_OVER, BUSY = 12.0, 8.0  # the machine may do something else meanwhile
 
 
 def prove(trial: Trial) -> Iterator[Row]:
-    for name in trial.parts or PARTS:
-        yield from PARTS[name](trial)
+    """The parts of a short run mostly wait, so they run beside each other; a whole one measures one at a time."""
+    names = trial.parts or (*PARTS,)
+    if not trial.is_short:
+        for name in names:
+            yield from PARTS[name](trial)
+        return
+    with ThreadPoolExecutor(len(names)) as threads:
+        for found in threads.map(lambda name: [*PARTS[name](trial)], names):
+            yield from found
 
 
 def prove_siege(trial: Trial) -> Iterator[Row]:
     deeds = list_deeds(trial)
-    yield from rows(deeds, anyio.run(besiege, trial, trial.folder, deeds, trial.amount(12, 2)))
+    yield from rows(deeds, anyio.run(besiege, trial, trial.folder, deeds, trial.amount(16, 2)))
 
 
 def list_deeds(trial: Trial) -> list[Deed]:
@@ -66,10 +75,16 @@ def list_deeds(trial: Trial) -> list[Deed]:
 def rows(deeds: Sequence[Deed], found: Aftermath) -> Iterator[Row]:
     cluster, verdict = found.cluster, found.verdict
     kills, leaders = sum(one in (kill_any, kill_the_polling_one) for one in deeds), deeds.count(kill_the_leader)
-    rate = verdict.said / found.seconds
     yield Row(("kills -9 of gateways", str(kills), str(kills)))
     yield Row(("kills -9 of the leading server", str(leaders), str(leaders)))
-    yield Row(("messages, and how many a second", "> 0", f"{verdict.said}, {rate:.1f}/s"))
+    is_met = found.cut_off > 0 or kills < MANY
+    yield make_row("calls of the model that these cut off", "> 0", str(found.cut_off), is_met)
+    slow = (
+        ()
+        if found.rate >= RATE
+        else (f"this machine answers no {RATE} messages a second; people say more when it does",)
+    )
+    yield Row(("messages, and how many a second", f"{RATE}/s", f"{verdict.said}, {found.rate:.1f}/s"), remarks=slow)
     for name, what in NAMED.items():
         listed = getattr(verdict, name)
         told = [*listed[:MOST_TOLD], *([f"and {len(listed) - MOST_TOLD} more"] if len(listed) > MOST_TOLD else [])]

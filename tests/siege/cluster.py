@@ -75,11 +75,12 @@ class Cluster:
 
 @dataclass
 class Aftermath:
-    """What came of it."""
+    """What came of it. `rate`: messages a second, while harm was done; `cut_off`: calls of the model that had begun."""
 
     cluster: Cluster
     verdict: Verdict
-    seconds: float
+    rate: float
+    cut_off: int
 
 
 Deed = Callable[[Cluster], Awaitable[None]]
@@ -141,7 +142,6 @@ async def kill_the_leader(cluster: Cluster) -> None:
 
 async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) -> Aftermath:
     """All of these deeds, one after the other, while everybody talks; then it may finish."""
-    begun = time.monotonic()
     homes = [folder / name / "home" for name in NAMES]
     for home in homes:
         home.parent.mkdir()
@@ -164,6 +164,7 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
             tasks.start_soon(crowd.talk)
             with anyio.fail_after(LONGEST):
                 await crowd.is_heard()
+            begun, before = time.monotonic(), sum(1 for _ in crowd.all_said())
             for number, deed in enumerate(deeds):
                 trial.tell(f"{number + 1} of {len(deeds)}: {deed.__name__}, {len(crowd.answered)} answered")
                 try:
@@ -171,13 +172,14 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
                 except (TimeoutError, EngineError) as error:
                     cluster.faults.append(f"{deed.__name__}: {error or 'nothing came of it in time'}")
             crowd.is_over = True
+            rate = (sum(1 for _ in crowd.all_said()) - before) / (time.monotonic() - begun)
         trial.tell("what is still owed")
         await settle(partial(count_unanswered, crowd), lambda: len(crowd.answered))
         await settle(lambda: len(untold(crowd, notes, model)), notes.size)
         for gateway in gateways:
             await stop(cluster, gateway)
         crowd.look()
-        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), time.monotonic() - begun)
+        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), rate, model.cut_off)
 
 
 def settings(model: Model, cluster: Cluster, name: str) -> str:

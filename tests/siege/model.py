@@ -29,11 +29,15 @@ def is_forbidden(number: str) -> bool:
 
 
 class Model:
-    """Answers each request as it stands; `tools` has the numbers whose tool gave a result."""
+    """Answers each request as it stands; `tools` has the numbers whose tool gave a result.
+
+    `cut_off`: requests whose gateway was gone before they were answered.
+    """
 
     def __init__(self) -> None:
         self._chance = random.Random(1)
         self.tools: set[str] = set()
+        self.cut_off = 0
         self.url = ""
 
     @asynccontextmanager
@@ -56,6 +60,7 @@ class Model:
         asked = asked_for(messages)
         wanted = [number for number in said if wants_tool(number) and number not in asked]
         await asyncio.sleep(self._chance.uniform(0.02, SLOWEST))
+        self.cut_off += request.transport is None
         events = [self._call(wanted[0])] if wanted else [{"content": piece} for piece in pieces(said)]
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
         with suppress(ConnectionError):  # who asked may be dead by now
