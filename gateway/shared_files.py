@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from anyio import to_thread
 
 from gateway import records
@@ -32,6 +33,7 @@ from gateway.file_folders import (
 )
 from gateway.messages import Attachment, Message, Reply
 from gateway.record_subjects import REMOVED_FILES_SUBJECT, token_of
+from gateway.steps import Step, ToolStarted
 from gateway.transcript import Entry
 
 FOLDER = "files"
@@ -156,6 +158,18 @@ class SharedFiles:
         return tuple(
             [await self._find_of_entry(one, folder) if one.parts or end in one.content else one for one in entries]
         )
+
+    async def find_of_steps(self, steps: Sequence[Step], folder: Path) -> tuple[Step, ...]:
+        """The same of what a turn has done so far, be it at another gateway. What was asked of a tool stays as it was:
+        people may have allowed just that.
+        """
+        found = list[Step]()
+        for step in steps:
+            if not isinstance(step, ToolStarted):
+                (entry,) = await self.find_of_entries([step.entry], folder)
+                step = msgspec.structs.replace(step, entry=entry)
+            found.append(step)
+        return tuple(found)
 
     async def _find_of_entry(self, entry: Entry, folder: Path) -> Entry:
         places = make_path_pattern(folder)

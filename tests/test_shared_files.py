@@ -35,7 +35,8 @@ from gateway.shared_files import (
     make_path_pattern,
     remove_files,
 )
-from gateway.transcript import Entry, Picture
+from gateway.steps import LlmStep, ToolFinished, ToolStarted
+from gateway.transcript import Entry, Picture, ToolCall
 from gateway.usage import RunningTotals, UsageJournal
 from tests.engine.conftest import nats_server
 from tests.spine import until
@@ -143,6 +144,26 @@ async def test_what_was_said_names_files_where_they_lie_here(homes: tuple[Home, 
     assert there[1].content == f"see {folder / NAME}.bak, '{folder / NAME}' and /files/net/8/{NAME}"
     assert (folder / NAME).exists()
     assert await one.files.find_of_entries(said[:1], path.parent) == said[:1]
+
+
+async def test_what_a_turn_did_elsewhere_names_files_where_they_lie_here(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write(b"a photo")
+    await one.files.put(path)
+    call, folder = ToolCall("c", "read_file", {"path": str(path)}), other.folder / "net" / "7"
+    steps = (
+        LlmStep(turn_id="t", hop=0, entry=Entry("assistant", f"I look at {path}.", tool_calls=(call,))),
+        ToolStarted(turn_id="t", call_id="c", name="read_file", args=call.args),
+        ToolFinished(turn_id="t", call_id="c", entry=Entry("tool", f"{path}: a photo", call_id="c")),
+    )
+    thought, started, done = await other.files.find_of_steps(steps, folder)
+    assert started == steps[1]
+    assert isinstance(thought, LlmStep)
+    assert isinstance(done, ToolFinished)
+    assert (thought.entry.content, thought.entry.tool_calls) == (f"I look at {folder / NAME}.", (call,))
+    assert done.entry.content == f"{folder / NAME}: a photo"
+    assert (folder / NAME).exists()
+    assert await one.files.find_of_steps(steps, path.parent) == steps
 
 
 def test_a_text_that_is_made_to_be_slow_is_not() -> None:

@@ -234,7 +234,7 @@ class Dispatcher:
                 delta=live.delta,
                 discard=live.discard,
                 turn_id=turn.turn_id,
-                steps=turn.open.steps,
+                steps=await self._context.shared_files.find_of_steps(turn.open.steps, folder),
                 answers=self._find_answers(turn.open),
                 asked=turn.open.asked,
                 calls=dict(turn.open.calls),

@@ -26,6 +26,7 @@ from gateway.errors import AgentError
 LARGEST = 10_000_000
 LOCK_PATIENCE = 5.0  # seconds
 LOCK_PAUSE = 0.01
+SAME_NAMES = 3  # a conversation's folder has at each gateway: `files`, the network, the conversation
 # Files that agents take instructions from, and folders whose settings run programs or steer agents; in small letters.
 INSTRUCTIONS = frozenset(
     {
@@ -47,7 +48,7 @@ class Workspace:
 
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
     are open though they lie in what is forbidden, but for what is forbidden in them; what is in one of them is also
-    found beside it, where it once lay.
+    found beside it, where it once lay, and by the path that it has at another gateway.
     """
 
     roots: tuple[Path, ...]
@@ -124,9 +125,13 @@ class Workspace:
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
 
     def _find_moved(self, path: Path) -> Path:
-        """The path, or where the file is that once was there: transcripts name it still."""
+        """The path, or where that is which once was there, or lies there at another gateway: transcripts name it."""
         moved = (folder / path.name for folder in self.opened if path.parent == folder.parent)
-        return next((file for file in moved if file.is_file()), path)
+        if file := next((file for file in moved if file.is_file()), None):
+            return file
+        if path.exists() and any(path.is_relative_to(root) for root in self.roots):
+            return path
+        return next((place for folder in self.opened if (place := _find_in_folder(path, folder))), path)
 
     @contextmanager
     def _open_file(self, path: str) -> Iterator[int]:
@@ -250,6 +255,13 @@ def _translate_errors(path: str) -> Iterator[None]:
     except OSError as error:
         words = "a link that leads elsewhere" if error.errno == errno.ELOOP else (error.strerror or "an error").lower()
         raise AgentError(f"{path}: {words}") from None
+
+
+def _find_in_folder(path: Path, folder: Path) -> Path | None:
+    """What a path of another gateway is in this folder, which ends with the same names there; None: it is elsewhere."""
+    end, parts = folder.parts[-SAME_NAMES:], path.parts
+    ends = (at for at in range(SAME_NAMES, len(parts) + 1) if parts[at - SAME_NAMES : at] == end)
+    return next((folder.joinpath(*parts[at:]) for at in ends), None)
 
 
 def make_workspace(

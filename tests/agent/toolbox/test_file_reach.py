@@ -52,6 +52,17 @@ def test_relative_paths_begin_where_the_person_works(reach):
     assert set(where.values()) == {own}
 
 
+@pytest.mark.parametrize("role", ["owner", "user"])
+def test_a_path_of_another_gateway_leads_to_the_same_conversation_and_no_other(reach, role):
+    workspace = reach.find_workspace({"role": role, FOLDER: reach.files / "net" / "1"})
+    assert workspace.read("/srv/other/hermes-gateway/files/net/1/own.txt") == b"net/1/own.txt"
+    workspace.write("/srv/other/hermes-gateway/files/net/1/new/notes.md", b"kept")
+    assert (reach.files / "net" / "1" / "new" / "notes.md").read_bytes() == b"kept"
+    for end in ("net/2/own.txt", "net/1/../2/own.txt", "net/loose.txt"):
+        with pytest.raises(AgentError, match=r"not open|outside"):
+            workspace.read(f"/srv/other/hermes-gateway/files/{end}")
+
+
 def test_who_is_nobody_in_particular_has_nothing(reach):
     with pytest.raises(AgentError, match="no directory"):
         reach.find_workspace({}).read("x")
