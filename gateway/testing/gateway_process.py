@@ -20,8 +20,7 @@ from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.hook_files import list_ignored
 from gateway.worker.kernel import die_with_parent
 
-TIMEOUT = 20.0
-LONGEST = 60.0  # seconds for a command, an answer, a start or an end, on a busy machine
+LONGEST = 60.0  # seconds for whatever is waited for, on a busy machine
 POLL_PAUSE = 0.01
 ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
 FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person
@@ -80,7 +79,7 @@ class GatewayProcess:
             GatewayError: it ended instead; the message has what it said.
         """
         self.process = self.spawn("run", *args, environ=environ)
-        self.until(self._is_ready, LONGEST)
+        self.until(self._is_ready)
 
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """A command, while it runs."""
@@ -110,7 +109,7 @@ class GatewayProcess:
         with ControlClient(self.home.socket, LONGEST) as client:
             return client.call(verb, dict(params or {}))
 
-    def until(self, condition: Callable[[], bool], patience: float = TIMEOUT) -> None:
+    def until(self, condition: Callable[[], bool], patience: float = LONGEST) -> None:
         """Wait for something to become true.
 
         Raises:

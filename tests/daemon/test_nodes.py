@@ -43,8 +43,8 @@ pytestmark = pytest.mark.timeout(120)
 class Node:
     """One of them, with parts that say when they work."""
 
-    def __init__(self, engine: Engine, name: str, at_work: list[str]) -> None:
-        self.nodes = Nodes(engine, name, NODE_ROLES, LEASE_SECONDS)
+    def __init__(self, engine: Engine, name: str, at_work: list[str], lease: float) -> None:
+        self.nodes = Nodes(engine, name, NODE_ROLES, lease)
         self.at_work = at_work
         self.parts: dict[str, LeasePart] = {}
         self.is_ill = False
@@ -86,8 +86,8 @@ class Cluster:
         self.tasks, self.engines = tasks, engines
         self.begun = 0
 
-    def begin(self, name: str, *keys: str) -> Node:
-        node = Node(self.engines[self.begun], name, self.at_work)
+    def begin(self, name: str, *keys: str, lease: float = LEASE_SECONDS) -> Node:
+        node = Node(self.engines[self.begun], name, self.at_work, lease)
         self.begun += 1
         self.tasks.start_soon(node.run, *keys)
         return node
@@ -112,12 +112,12 @@ async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 async def test_one_works_the_other_stands_by_and_goes_on_at_once_when_it_ends(cluster: Cluster) -> None:
-    one = cluster.begin("one", "tending")
+    one = cluster.begin("one", "tending", lease=60)
     await cluster.has("tending on one")
-    other = cluster.begin("other", "tending")
+    other = cluster.begin("other", "tending", lease=60)
     await until(lambda: "tending" in other.parts and other.parts["tending"].facts.state == "standby", "the other")
     await until(lambda: other.parts["tending"].facts.detail == "stands by: one serves it", "why")
-    with anyio.fail_after(2):
+    with anyio.fail_after(30):  # and not when the lease is over
         await one.stop()
         await cluster.has("tending on other")
     assert [facts.name for facts in other.nodes.others.list_living()] == []
@@ -145,9 +145,9 @@ async def test_who_is_cut_off_has_stopped_before_another_begins(cluster: Cluster
     await until(lambda: [facts.name for facts in other.nodes.others.list_living()] == ["one"], "the other")
     begun = anyio.current_time()
     await cluster.engines[0].close()
-    await until(lambda: cluster.at_work == [], "the end", LEASE_SECONDS)
-    await until(lambda: cluster.at_work == ["bot.a on other"], "the other", LEASE_SECONDS)
-    assert anyio.current_time() - begun < LEASE_SECONDS + 3
+    await until(lambda: cluster.at_work == [], "the end")
+    await until(lambda: cluster.at_work == ["bot.a on other"], "the other")
+    assert anyio.current_time() - begun < LEASE_SECONDS + 20  # it is a second or two where nothing else runs
 
 
 async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried_elsewhere(cluster: Cluster) -> None:

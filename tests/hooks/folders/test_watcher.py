@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
 import pytest
 
 from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.watcher import FolderWatcher
+from gateway.hooks.folders.watcher import BURST_QUIET, FolderWatcher
 
 
 class Seen:
@@ -87,14 +88,19 @@ async def test_what_is_dropped_changed_renamed_and_removed_is_told(tmp_path: Pat
 
 
 async def test_a_burst_of_writes_is_told_when_it_is_over(tmp_path: Path) -> None:
-    write(tmp_path / "a" / "handler.py")
-    async with watched(tmp_path) as (_, seen):
-        for n in range(5):
-            write(tmp_path / "a" / "handler.py", str(n))
-            last = time.monotonic()
-            await anyio.sleep(0.005)
-        await seen.name("a")
-        assert last <= seen.times[0] < last + 1
+    for source in (tmp_path / str(number) for number in range(20)):
+        write(source / "a" / "handler.py")
+        async with watched(source) as (_, seen):
+            written = [time.monotonic()]
+            for n in range(5):
+                await anyio.sleep(0.005)
+                write(source / "a" / "handler.py", str(n))
+                written.append(time.monotonic())
+            await seen.name("a")
+        assert seen.times[0] < written[-1] + 20
+        if max(after - before for before, after in pairwise(written)) < BURST_QUIET:  # else the machine made pauses
+            assert written[-1] <= seen.times[0]
+            return
 
 
 async def test_folders_that_are_no_hooks_are_not_told(tmp_path: Path) -> None:
@@ -164,7 +170,7 @@ EXHAUSTED = """
 import os, resource, sys
 from pathlib import Path
 import anyio
-from gateway.hooks.folders.watcher import FolderWatcher
+from gateway.hooks.folders.watcher import BURST_QUIET, FolderWatcher
 from gateway.hooks.folders.folder_source import FolderSource
 source = Path(sys.argv[1])
 
