@@ -224,6 +224,10 @@ class Engine(Protocol):
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
+        Nobody relies on that for what belongs to several conversations, or to none: of such an append the first puts
+        may stand alone after a crash, so they have names under which they may be written again, and what says that it
+        is done comes last.
+
         With them those records get their limit that are `settled` by this. It takes up to MOST_AT_ONCE records; one
         that is larger than PART_BYTES counts once more for each such part of it.
 

@@ -65,7 +65,7 @@ async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Eng
 
 async def test_an_append_whose_fence_elsewhere_fails_writes_nothing(engine: Engine) -> None:
     sessions = SessionRepository(engine)
-    fenced = NewRecord("gw.cur.net.bot", b"{}", expect=7)
+    fenced = NewRecord(record_subjects.session_subject_of("bell", KEY), b"{}", expect=7)
     with pytest.raises(Conflict):
         await sessions.append(await sessions.open(KEY), transitions.change_title("x"), extra=[fenced])
     assert (await sessions.open(KEY)).title == ""
