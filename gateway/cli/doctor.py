@@ -175,7 +175,8 @@ def check_servers(found: DoctorTarget, configuration: Configuration, servers: Jo
     place = found.place_of("engine")
     if found.home.journal.exists():
         what = f"{found.home.journal} is not taken along: the servers keep the journal"
-        yield Finding(place, what, "take it along: hermes-gateway migrate --to nats; or move it away", "warning")
+        remedy = "where they hold none yet, take it along: hermes-gateway migrate --to nats; else move it away"
+        yield Finding(place, what, remedy, "warning")
     if missing := [*find_missing_client(configuration)]:
         yield from missing
         return

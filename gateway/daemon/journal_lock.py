@@ -104,14 +104,19 @@ async def _wait_for_nodes(engine: Engine, limit: float) -> list[str]:
 @asynccontextmanager
 async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
     """It is renewed until this is left, and given up then."""
+    failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lease.keep)
         try:
             yield
+        except Exception as error:  # noqa: BLE001 - raised below: what leaves a task group comes out as a group
+            failure = error
         finally:
             tasks.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await lease.release()
+    if failure:
+        raise failure
 
 
 async def _find_nothing() -> str:
