@@ -12,10 +12,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench.spine import SETTINGS, measure
@@ -85,12 +87,14 @@ def make(server: NatsServer, index: Path, count: int) -> None:
     server.configure("2m")
     server.start()
     wait_until_ready([server])
-    asyncio.run(fill(server, count))
+    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
+        folded = beside.submit(fold, index, count)
+        asyncio.run(fill(server, count))
+        folded.result()
     server.stop()
     server.configure()
     server.start()
     wait_until_ready([server])
-    fold(index, count)
     asyncio.run(check(server))
 
 

@@ -43,7 +43,7 @@ async def try_turns(trial: Trial, folder: Path, lease: float) -> LostTurns:
             nodes = Nodes(url, engine, folder / "told", lease)
             try:
                 await nodes.start("a", "b")
-                for number in range(trial.amount(5, 1)):
+                for number in range(trial.amount(3, 1)):
                     trial.tell(f"turns: {number + 1}")
                     found.taken_over.append(await kill_in_the_middle(nodes, number))
                     await stand_still_in_the_middle(nodes, number)

@@ -237,7 +237,7 @@ async def watch_many(many: ManyNodes, trial: Trial, processes: int) -> Findings:
     shares = Counter(node for node, _ in many.list_told()[before:])
     nodes = [node for group in many.groups for node in group.nodes]
     watchers = many.count_watchers()
-    deeds = [many.kill, many.leave, many.stand_still] * trial.amount(4, 0) or [many.kill]
+    deeds = [many.kill, many.leave, many.stand_still] * trial.amount(2, 0) or [many.kill]
     async with many.counting() as changing:
         await many.do(deeds, trial)
     return Findings(
