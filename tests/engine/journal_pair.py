@@ -15,6 +15,8 @@ SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])
 PATTERNS = st.sampled_from(["a.*", "b.>", "*.1", ">", "c", "a.1", "b.1.*"])
 NAMES = st.sampled_from(["one", "two"])
 IDS = st.one_of(st.none(), st.sampled_from(["m1", "m2", "m3"]))
+# What becomes of a delivery; of one that was given back, what comes too late.
+ANSWERS = ["ack", "nak", "progress", "later", "nak progress", "nak later", "later nak", "later progress"]
 EXPECTED = st.one_of(st.none(), st.integers(0, 12))
 
 
@@ -77,12 +79,13 @@ class JournalPair(RuleBasedStateMachine):
         self.both("read", pattern, after, limit)
 
     @precondition(lambda self: self.deliveries)
-    @rule(data=st.data(), verb=st.sampled_from(["ack", "nak", "progress", "later"]))
-    def answer(self, data: st.DataObject, verb: str) -> None:
+    @rule(data=st.data(), verbs=st.sampled_from(ANSWERS))
+    def answer(self, data: st.DataObject, verbs: str) -> None:
         name, *both = self.deliveries[data.draw(st.integers(0, len(self.deliveries) - 1))]
-        self.note_answer(name, both[0].record, verb)
-        for delivery in both:
-            self.run(delivery.nak(self.later) if verb == "later" else getattr(delivery, verb)())
+        for verb in verbs.split():
+            self.note_answer(name, both[0].record, verb)
+            for delivery in both:
+                self.run(delivery.nak(self.later) if verb == "later" else getattr(delivery, verb)())
 
     def note_answer(self, name: str, record: Record, verb: str) -> None:
         """For those to whom it matters."""

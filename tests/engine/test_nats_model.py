@@ -11,7 +11,7 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from gateway.engine import ConsumerSpec, NewRecord, Record
 from gateway.engine.nats.engine import NatsEngine, open_nats
@@ -59,6 +59,13 @@ class ServerJournals(JournalPair):
         if isinstance(outcome, Record):
             return (outcome.seq, outcome.subject, outcome.data)
         return outcome
+
+    @initialize(count=st.integers(0, 4))
+    def begin(self, count: int) -> None:
+        """So that something is handed out and answered in nearly all sequences."""
+        for _ in range(count):
+            self.both("append", NewRecord("a.1", b""))
+        self.consumer("two", 3, new_only=False)
 
     @rule(puts=st.lists(PUTS, min_size=1, max_size=3))
     def append(self, puts: list[NewRecord]) -> None:
