@@ -84,15 +84,14 @@ IMPORTED_LATE = {
     ("gateway/cli/__init__.py", "gateway"): "`--help`, and what goes well, need nothing of how errors are shown",
     ("gateway/cli/chat.py", "gateway"): "only whoever types needs the line editor",
     ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
+    ("gateway/cli/platform.py", "gateway"): "`status` shows networks as it does, and need not know which there are",
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.
 LOADED_BY_NAME = {
-    "gateway/cli/__init__.py": "the one command that was typed",
-    "gateway/cli/hooks/__init__.py": "the one verb that was typed",
-    "gateway/cli/hooks/list.py": "what reads the folders of hooks, when no gateway runs that has done so",
+    "gateway/cli/program.py": "the one command that was typed, and the one verb of it",
     "gateway/adapters/shared/kit.py": "what an adapter of somebody else's imports of the kit",
     "gateway/adapters/shared/adapter_loading.py": "what is wanted of a chat network",
     "gateway/late_imports.py": "libraries and networks, in one thread at a time",

@@ -7,8 +7,6 @@ short commands come at once.
 
 import argparse
 import difflib
-import gc
-import importlib
 import os
 import re
 import sys
@@ -18,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 from gateway import __version__
 from gateway.adapters import ADAPTERS
 from gateway.cli.layout import HelpLayout, fold_lines
-from gateway.cli.program import COMMANDS, PROGRAM, apply_program_name, get_program_name
+from gateway.cli.program import COMMANDS, PROGRAM, apply_program_name, get_program_name, load_command
 from gateway.config.home import Home, find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
@@ -61,7 +59,7 @@ def _run_command(argv: list[str], umask: int) -> int:
         print(fold_lines(render_overview(), sys.stdout))
         return int(ExitCode.OK)
     home = find_home(get_process_environment(), options.home or "")
-    module = _import_command(COMMANDS[command or DEFAULT_COMMAND][0])
+    module = load_command(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
     args.umask = umask
     try:
@@ -76,18 +74,6 @@ def _run_command(argv: list[str], umask: int) -> int:
         from gateway.cli.disk_room import describe_disk_error  # noqa: PLC0415 - seldom wanted
 
         raise describe_disk_error(error, home) from None
-
-
-def _import_command(name: str) -> Any:
-    """What is imported stays: to look for garbage in it, now and again at the end, would take a third of the time."""
-    if name in sys.modules:
-        return sys.modules[name]
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:

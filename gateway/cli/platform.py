@@ -3,7 +3,6 @@
 import argparse
 from typing import Any
 
-from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import CommandParser
 from gateway.cli.output import format_ago, join_choices, print_lines, show_json, show_result, show_table
 from gateway.cli.program import apply_program_name
@@ -20,6 +19,8 @@ STEERING_VERBS = {
 
 
 def add_arguments(parser: CommandParser) -> None:
+    from gateway.adapters.shared.adapter_finder import list_places  # noqa: PLC0415 - `status` needs nothing of it
+
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="each with its last event, send and probe")
     listed.add_argument("--json", action="store_true", help="print one object")

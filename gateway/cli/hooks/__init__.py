@@ -5,10 +5,10 @@ ask the gateway next to nothing. Such a module has `run(args, home)`.
 """
 
 import argparse
-import importlib
 from collections.abc import Mapping
 
 from gateway.cli.hooks.options import add_options
+from gateway.cli.program import load_command
 from gateway.config.home import Home
 
 VERBS: Mapping[str, tuple[str, str]] = {
@@ -49,5 +49,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    module = importlib.import_module(f"{__name__}.{VERBS[args.verb][0]}")
+    module = load_command(f"{__name__}.{VERBS[args.verb][0]}")
     return int(module.run(args, home) or 0)

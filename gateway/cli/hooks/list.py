@@ -1,12 +1,11 @@
 """What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
-import importlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
-from gateway.cli.program import apply_program_name
+from gateway.cli.program import apply_program_name, load_command
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
@@ -53,7 +52,7 @@ def is_served(home: Home) -> bool:
 
 def show_offline(args: argparse.Namespace, home: Home) -> None:
     """What a gateway would have, when none runs: nobody has counted its calls."""
-    offline = importlib.import_module("gateway.cli.hooks.offline")
+    offline = load_command("gateway.cli.hooks.offline")
     hooks = [
         {
             "name": one.called,
