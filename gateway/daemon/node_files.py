@@ -17,7 +17,8 @@ DIGEST_LENGTH = 16
 OTHER_SETTINGS = "the configuration of {name} is another one than here: make config.yaml and .env alike on both"
 OTHER_HOOKS = (
     "the hooks of {name} are others than here, and one that it lacks is told nothing of what happens there: "
-    "make the folders of hooks, and what is switched off, alike on both; `hermes-gateway hooks list` shows them"
+    "make the folders of hooks, and what is switched off, alike on both; `hermes-gateway hooks list` shows them, "
+    "and `hermes-gateway hooks info NAME` the digest of one"
 )
 
 
