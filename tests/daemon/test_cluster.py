@@ -115,7 +115,11 @@ def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluste
     one.start()
     two.start()
     assert second.say("is all well again?")["reply"] == "I heard you."
-    second.environ["NATS_PASSWORD"] = "another"
+    for server in cluster.servers.values():
+        server.kill()
+        server.environ = {**server.environ, "NATS_PASSWORD": "another"}
+        server.start()
+    second.until(lambda: "as NATS_USER and NATS_PASSWORD" in second.call("status")["intake"], 60)
     refused = " ".join(second.cli("doctor").stdout.split())
     assert "as NATS_USER and NATS_PASSWORD" in refused
 

@@ -81,6 +81,7 @@ class Disconnection:
         self._since: float | None = None
         self._telling: asyncio.TimerHandle | None = None
         self._is_told = False
+        self.refusal = ""  # what those say that are there and refuse us
 
     @property
     def is_lasting(self) -> bool:
@@ -90,7 +91,8 @@ class Disconnection:
         """Empty where they are there."""
         if self._since is None:
             return ""
-        return f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"
+        gone = f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"
+        return f"{gone}: {self.refusal}; {_find_remedy(self.refusal)}" if self.refusal else gone
 
     def begin(self) -> None:
         if self._since is None:
@@ -110,7 +112,7 @@ class Disconnection:
         """Nobody is to be told any more."""
         if self._telling:
             self._telling.cancel()
-        self._since, self._telling, self._is_told = None, None, False
+        self._since, self._telling, self._is_told, self.refusal = None, None, False, ""
 
 
 class Connection:
@@ -235,6 +237,8 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
         said = str(error) or type(error).__name__
         if not _find_remedy(fault):  # who refuses us may end the line before his word has come: one try tells why
             fault = said
+        if _find_remedy(said):
+            connection.disconnection.refusal = said
         log.debug("the connection to NATS: %s", said)
 
     try:
