@@ -21,6 +21,7 @@ from pathlib import Path
 
 import anyio
 
+from gateway.engine.interface import NewRecord
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.lanes.lanes import CONSUMER, make_inbound_put
 from tests.audit import Audit, audit
@@ -33,6 +34,7 @@ from tests.spine import key, message
 SERVERS = 3
 CHATS = 1000
 WRITERS, RATE = 8, 20.0  # messages a second
+ROUNDS, EACH_AT_ONCE = 5, 3  # messages for each node, in one moment; of fewer than nodes some have none
 STILL = 15.0  # longer than any lease
 LONGEST = 300.0
 GLANCE = 0.2
@@ -118,16 +120,24 @@ class ManyNodes:
                 tasks.start_soon(self._write_some, texts)
         await self.settle()
 
+    async def write_at_once(self, count: int) -> None:
+        """So many messages in one moment, each in a chat of its own: all nodes have something to do."""
+        texts = [f"m{len(self.said) + number}" for number in range(count)]
+        await self.engine.append(*(make_put(text, f"c{place}") for place, text in enumerate(texts)))
+        self.said += texts
+        await self.settle()
+
     async def _write_some(self, texts: Iterator[str]) -> None:
         for text in texts:
             chat = f"c{self._chance.randrange(CHATS)}"
-            await self.engine.append(make_inbound_put(message(text, chat, id=text), key(chat), "", time.time()))
+            await self.engine.append(make_put(text, chat))
             self.said.append(text)
             await anyio.sleep(WRITERS / RATE)
 
     async def settle(self) -> None:
+        """Until all is begun and no doorbell is left; the servers say that of what they stored a moment ago too."""
         with anyio.fail_after(LONGEST):
-            while await self.engine.depth(CONSUMER):
+            while not {*self.said} <= {what for _, what in self.list_told()} or await self.engine.depth(CONSUMER):
                 state = (await self.engine.inspect()).streams[0]["state"]
                 self.consumers = max(self.consumers, int(state["consumer_count"]))
                 await anyio.sleep(GLANCE)
@@ -212,6 +222,10 @@ class ManyNodes:
             group.process.wait()
 
 
+def make_put(text: str, chat: str) -> NewRecord:
+    return make_inbound_put(message(text, chat, id=text), key(chat), "", time.time())
+
+
 async def try_many(trial: Trial, folder: Path) -> Findings:
     processes, each = trial.amount(10, 2), trial.amount(10, 4)
     with run_servers(folder / "nats", SERVERS) as servers:
@@ -226,6 +240,7 @@ async def try_many(trial: Trial, folder: Path) -> Findings:
 async def watch_many(many: ManyNodes, trial: Trial, processes: int) -> Findings:
     trial.tell("many nodes: they begin")
     await many.add(processes)
+    nodes = [node for group in many.groups for node in group.nodes]
     await anyio.sleep(trial.amount(30, 8))  # bots are spread over them by and by
     trial.tell("many nodes: nothing happens")
     async with many.counting() as idle:
@@ -233,9 +248,9 @@ async def watch_many(many: ManyNodes, trial: Trial, processes: int) -> Findings:
     trial.tell("many nodes: people write")
     before = len(many.list_told())
     async with many.counting() as busy:
-        await many.write(trial.amount(1500, 120))
+        for _ in range(ROUNDS):
+            await many.write_at_once(len(nodes) * EACH_AT_ONCE)
     shares = Counter(node for node, _ in many.list_told()[before:])
-    nodes = [node for group in many.groups for node in group.nodes]
     watchers = many.count_watchers()
     deeds = [many.kill, many.leave, many.stand_still] * trial.amount(2, 0) or [many.kill]
     async with many.counting() as changing:
