@@ -95,7 +95,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *(list_webhook_problems(webhooks) if "web" in gateway.nodes.roles else []),
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
             *list_undone_roles(gateway.nodes, gateway.settings),
-            *list_wrong_clocks(gateway.nodes),
+            *list_clock_differences(gateway.nodes),
             *list_differences(gateway.nodes.describe_all(), gateway.nodes.others.list_living()),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
@@ -133,7 +133,7 @@ def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
     ]
 
 
-def list_wrong_clocks(nodes: Nodes) -> list[str]:
+def list_clock_differences(nodes: Nodes) -> list[str]:
     """Schedules, budgets of a day and links to the page go by the clock of each."""
     return [
         OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")

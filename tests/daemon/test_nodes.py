@@ -25,7 +25,7 @@ from gateway.daemon.node_files import (
 from gateway.daemon.nodes import GLANCE, Nodes
 from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.daemon.parts import ServeFunction
-from gateway.daemon.status import list_wrong_clocks
+from gateway.daemon.status import list_clock_differences
 from gateway.engine import Engine
 from gateway.engine.interface import HELD_SECONDS
 from gateway.engine.nats.engine import open_nats
@@ -189,11 +189,11 @@ async def test_whose_clock_is_another_is_named(cluster: Cluster) -> None:
     one = cluster.begin("one")
     cluster.begin("other")
     await until(one.nodes.others.list_living, "the other")
-    assert list_wrong_clocks(one.nodes) == []
+    assert list_clock_differences(one.nodes) == []
     ahead = replace(one.nodes.describe_all(), name="early", run="r", clock=time.time() + 600)
     await cluster.engines[0].publish(presence_subject_of("early"), msgspec.json.encode(ahead))
-    await until(lambda: list_wrong_clocks(one.nodes), "the clock")
-    (said,) = list_wrong_clocks(one.nodes)
+    await until(lambda: list_clock_differences(one.nodes), "the clock")
+    (said,) = list_clock_differences(one.nodes)
     assert said.startswith("the clock of early is 10 min ahead of the one here")
 
 
