@@ -19,6 +19,7 @@ from tests.surface import LIVE, SECTIONS, STILL, known
 EXCUSED: Mapping[tuple[str, str], str] = {
     ("records", "Kept*"): "what all kinds of record share; there is no record of that kind",
     ("home", "journal: gw.ev.session.end"): "a turn's events stand with its conversation; what 0.1 left is delivered",
+    ("imports", "from gateway.testing import *.until(patience)"): "a slow machine is waited for longer; no other is",
     ("slash commands", "/pairing, usage"): "it takes more words than it did, and those still",
     (
         "events",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -501,6 +502,10 @@ async def test_what_is_settled_is_noted_in_few_messages_and_goes_when_it_was_to_
         await one.append(NewRecord("in.7", b"again", msg_id="m7"))
 
 
+def has_noted(counts: Counter[str], times: int) -> bool:
+    return counts["note"] == times
+
+
 async def test_who_notes_what_goes_later_does_not_ask_each_time_what_all_have_noted(nats_server: str) -> None:
     name = f"t{uuid.uuid4().hex[:12]}"
     async with (
@@ -510,7 +515,7 @@ async def test_who_notes_what_goes_later_does_not_ask_each_time_what_all_have_no
         for number in (1, 2):  # by the second note it would have asked behind the first
             await filled(engine, "in.1")
             await engine.append(settled=[SettledRecords("in.1", LAST, DAY)])
-            await until(lambda number=number: counts["note"] == number)
+            await until(partial(has_noted, counts, number))
         assert counts["state of a stream"] == 0
 
 

@@ -73,7 +73,7 @@ class Answers(Protocol):
     def note(self, message: Msg) -> None: ...
 
 
-class Disconnection:
+class ServerDisconnection:
     """The time in which no server is there: in the log once, where it lasts, and its end."""
 
     def __init__(self, url: str) -> None:
@@ -121,7 +121,7 @@ class Connection:
     def __init__(self, client: Client, url: str) -> None:
         self.client = client
         self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
-        self.disconnection = Disconnection(self.url)
+        self.disconnection = ServerDisconnection(self.url)
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()
         self._listeners: dict[str, Answers] = {}
