@@ -97,7 +97,7 @@ class Crowd:
     async def is_heard(self) -> None:
         """Wait until the gateway listens on every network, and everybody has had an answer."""
         telegram, discord, slack = self.wires
-        await until(lambda: telegram.asked("getUpdates") and discord.identified and slack.connections)
+        await until(lambda: telegram.asked("getUpdates") and discord.sessions and slack.connections)
         self.begun.set()
         await until(lambda: all(self.answered.intersection(person.said) for person in self.people))
 
