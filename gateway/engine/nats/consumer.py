@@ -29,9 +29,7 @@ from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
-REQUEST_SECONDS = (
-    5.0  # shorter than a lease: what a gateway that stands still asked for is void when another takes over
-)
+REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a lost gateway asked for is void
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
