@@ -220,7 +220,7 @@ class Gateway:
 
     async def find_owners(self) -> None:
         """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
-        is_empty = (await self.engine.health()).records == 0  # as long as nothing is written
+        is_empty = not await self.engine.read(">", limit=1)  # as long as nothing is written
         self.is_new = await is_new_home(self.engine, is_empty)
         is_changed = await needs_word_of_folders(self.engine, is_empty)
         await self.access.apply_rules(self.access.rules)

@@ -54,6 +54,7 @@ from gateway.errors import EngineError
 DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 CLOSE_SECONDS = 15.0
+HEALTH_SECONDS = 2.0  # who asks how it fares waits for it, and is to hear also that nobody answers
 NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
 T = TypeVar("T")
 
@@ -316,8 +317,12 @@ class NatsEngine:
         if why := self._connection.disconnection.describe():
             return EngineHealth(False, why)
         try:
-            stream = await self._call(f"STREAM.INFO.{self._names.stream}")
-            files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
+            async with asyncio.timeout(HEALTH_SECONDS):
+                stream = await self._call(f"STREAM.INFO.{self._names.stream}")
+                files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
+        except TimeoutError:  # one of several that is left alone may say nothing at all
+            silent = f"the NATS server at {self._connection.url} does not answer within {HEALTH_SECONDS:g} s"
+            return EngineHealth(False, NO_MAJORITY if self._reader.copies > 1 else silent)
         except EngineError as error:
             return EngineHealth(False, str(error))
         state, cluster = stream["state"], stream.get("cluster")
@@ -330,7 +335,7 @@ class NatsEngine:
             file_size=int(files["bytes"]),
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
-        if cluster and not cluster.get("leader"):  # one that is left alone answers all the same
+        if cluster and not cluster.get("leader"):  # it may also answer all the same
             return replace(health, ok=False, detail=NO_MAJORITY)
         return health
 
