@@ -24,6 +24,7 @@ from gateway.access_records import PairingUser as PairingUser
 from gateway.access_records import ProgramKey as ProgramKey
 from gateway.access_records import ProgramKeyState as ProgramKeyState
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
+from gateway.engine.journal_position import JournalPosition
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.message_pieces import MessagePiece
@@ -484,15 +485,28 @@ def decode_readable(data: bytes) -> JournalRecord | None:
         return None
 
 
-async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *, fresh: bool = True) -> list[Record]:
+async def read_readable(
+    engine: Engine, pattern: str, after: int, limit: int, *, upto: int | None = None, fresh: bool = True
+) -> list[Record]:
     """As the engine reads, but past what is damaged, which the engine's health names."""
     while True:
         try:
-            return await engine.read(pattern, after, limit, fresh=fresh)
+            return await engine.read(pattern, after, limit, upto=upto, fresh=fresh)
         except RecordDamage as damage:
             if damage.before:
                 return damage.before
             after = damage.seq
+
+
+async def read_on(
+    engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
+) -> list[Record]:
+    """The same from a position, shard by shard; it is reached for whoever advances by what is returned."""
+    found: list[Record] = []
+    for after, upto in position.list_ranges():
+        if len(found) < limit:
+            found += await read_readable(engine, pattern, after, limit - len(found), upto=upto, fresh=fresh)
+    return found
 
 
 async def read_all(

@@ -221,6 +221,13 @@ class Engine(Protocol):
     @property
     def files(self) -> FileStore: ...
 
+    def shards(self) -> Sequence[int]:
+        """Behind which sequence those of each shard begin, ascending; (0,) where there is one shard.
+
+        A conversation lies in one shard, and all that belongs to none in the first. Of two records in one shard the
+        later has the larger sequence; over shards a sequence says nothing of which came first (`JournalPosition`).
+        """
+
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
@@ -242,8 +249,10 @@ class Engine(Protocol):
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         """`fresh` as in `read`."""
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
-        """Reads what matches, in the order of the sequences, beginning behind `after`.
+    async def read(
+        self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
+    ) -> list[Record]:
+        """Reads what matches, in the order of the sequences, beginning behind `after`, up to and with `upto`.
 
         It sees all whose append was acknowledged to anybody. Not `fresh`, it may see the journal as it was a moment
         ago, but with all that we ourselves have written or heard of, be it by a delivery, a tail, a message, a lease

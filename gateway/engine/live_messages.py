@@ -9,7 +9,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -147,7 +147,7 @@ class LiveDelivery:
 
 
 class LiveMessages:
-    """The part of an engine that leaves no record."""
+    """What engines in one process share: the part that leaves no record, and that there is one shard."""
 
     _consumers: Mapping[str, LiveConsumer]
 
@@ -167,6 +167,9 @@ class LiveMessages:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def shards(self) -> Sequence[int]:
+        return (0,)
 
     async def close(self) -> None:
         self._closed = True

@@ -111,10 +111,18 @@ class MemoryEngine(LiveMessages):
         self._expire()
         return self._log.get(self._last(subject))
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:  # noqa: ARG002 - it always is
+    async def read(
+        self,
+        pattern: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        upto: int | None = None,
+        fresh: bool = True,  # noqa: ARG002 - it always is
+    ) -> list[Record]:
         check_pattern(pattern)
         found = self.waiting(after, compile_patterns([pattern]))
-        return list(islice(found, max(0, limit)))
+        return [record for record in islice(found, max(0, limit)) if upto is None or record.seq <= upto]
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

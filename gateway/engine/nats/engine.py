@@ -165,6 +165,9 @@ class NatsEngine:
         """By which it is taken along to another engine, or from one."""
         return NatsJournal(self._connection, self._names, self._reader, self._writer, self._window)
 
+    def shards(self) -> Sequence[int]:
+        return (0,)
+
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         check_new_records(puts)
         return await self._finish(partial(self._append, puts, settled))
@@ -195,10 +198,13 @@ class NatsEngine:
         self._check_open()
         return await self._reader.last(subject, fresh=fresh)
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
+    async def read(
+        self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
+    ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        return await self._reader.read(pattern, after, limit, fresh=fresh)
+        found = await self._reader.read(pattern, after, limit, fresh=fresh)
+        return found if upto is None else [record for record in found if record.seq <= upto]
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

@@ -80,16 +80,24 @@ class SqliteEngine(LiveMessages):
         known = self._recent.last(subject, self._clock.wall())
         return known or await self._reading.submit(lambda db: log_table.read_last(db, subject, self._clock.wall()))
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:  # noqa: ARG002 - it always is
+    async def read(
+        self,
+        pattern: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        upto: int | None = None,
+        fresh: bool = True,  # noqa: ARG002 - it always is
+    ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        if (known := self._recent.read(pattern, after, limit, self._clock.wall())) is not None:
-            return known
-        end = self._recent.end
-        found = await self._reading.submit(lambda db: log_table.read(db, pattern, after, limit, self._clock.wall()))
-        if not found and end > after and limit > 0:
-            self._recent.note_empty_range(pattern, after, end)
-        return found
+        found = self._recent.read(pattern, after, limit, self._clock.wall())
+        if found is None:
+            end = self._recent.end
+            found = await self._reading.submit(lambda db: log_table.read(db, pattern, after, limit, self._clock.wall()))
+            if not found and end > after and limit > 0:
+                self._recent.note_empty_range(pattern, after, end)
+        return found if upto is None else [record for record in found if record.seq <= upto]
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

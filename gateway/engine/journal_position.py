@@ -1,0 +1,50 @@
+"""How far somebody is in a journal: one sequence where it has one shard, else one for each of them.
+
+It never changes; who goes on has a new one. What is stored of it is a plain number where there is one shard.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+StoredPosition: TypeAlias = int | list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPosition:
+    """`reached`: the last sequence in each shard; `shards`: where theirs begin, as the engine says."""
+
+    shards: tuple[int, ...]
+    reached: tuple[int, ...]
+
+    def advance(self, *seqs: int) -> "JournalPosition":
+        """As far as before, and all up to these sequences in their shards."""
+        reached = list(self.reached)
+        for seq in seqs:
+            shard = self._find_shard(seq)
+            reached[shard] = max(reached[shard], seq)
+        return JournalPosition(self.shards, tuple(reached))
+
+    def has_reached(self, seq: int) -> bool:
+        return seq <= self.reached[self._find_shard(seq)]
+
+    def list_ranges(self) -> Iterator[tuple[int, int | None]]:
+        """What lies before it: behind which sequence, and up to which; None: there is no end."""
+        ends = [end for _, end in pairwise(self.shards)]
+        return zip(self.reached, [*ends, None], strict=True)
+
+    def dump(self) -> StoredPosition:
+        return self.reached[0] if len(self.shards) == 1 else list(self.reached)
+
+    def _find_shard(self, seq: int) -> int:
+        return max(bisect_right(self.shards, seq) - 1, 0)
+
+
+def load_position(shards: Sequence[int], stored: StoredPosition = 0) -> JournalPosition:
+    """The position that was stored; where it is of another number of shards, the one where the journal begins."""
+    begin = JournalPosition(tuple(shards), tuple(shards))
+    if isinstance(stored, int):
+        return begin.advance(stored)
+    return begin.advance(*stored) if len(stored) == len(shards) else begin
