@@ -43,6 +43,7 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         gateway.cli("hooks", "remove", "greet")
         changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
         assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
+        assert "if what lies there now is meant, install it where the hooks are and freeze again" in changed.stderr
 
 
 @pytest.mark.row("T25")
@@ -101,6 +102,11 @@ def test_a_guard_becomes_weaker_by_a_persons_yes_alone(gateway: GatewayProcess, 
     assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr
     assert "denies nothing where it fails: on_error: skip" in done.stdout
     assert "tea would guard less, and nobody is asked; nothing was changed" in done.stderr
+    without = put(tmp_path, {"without.json": '{"version": 1, "hooks": {}, "skills": {}}'}) / "without.json"
+    done = gateway.cli("hooks", "sync", str(without), "--yes")
+    assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr
+    assert "tea, which is removed, decides no more on tool:before" in done.stdout
+    assert "tea would guard less" in done.stderr
 
 
 @pytest.mark.row("T25")

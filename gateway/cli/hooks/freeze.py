@@ -98,7 +98,12 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         installed = [one.name for one in missing]
         if not args.json:
             show_changes(home, hooks, skills, removed)
-        weaker = [*show_weaker(hook_installer, there, hooks), *show_weaker(skill_installer, there_skills, skills)]
+        weaker = [
+            *show_weaker(hook_installer, there, hooks),
+            *show_weaker(skill_installer, there_skills, skills),
+            *show_removed_guards(args, {name: {name: there[name]} for name in gone}),
+            *show_removed_guards(args, {name: there_skills[name].hooks for name in gone_skills}),
+        ]
         for doubt in filter(None, (*(one.doubt for one in missing), *doubts)):
             print_note(f"! {doubt}")
         if not (installed or removed):
@@ -154,6 +159,15 @@ def show_weaker(
                 print_data(to_one_line(f"{one.name}, beside what is installed now:"), "", "bold")
                 show_changed_rights(update)
             yield one.name
+
+
+def show_removed_guards(args: argparse.Namespace, gone: Mapping[str, Mapping[str, InstalledHook]]) -> Iterator[str]:
+    """The names of those that decide so far and are to be removed, each with what on. `gone`: with all its hooks."""
+    for name, hooks in gone.items():
+        if lost := sorted({event for hook in hooks.values() for event in hook.grants.intercepts}):
+            if not args.json:
+                print_data(to_one_line(f"{name}, which is removed, decides no more on {', '.join(lost)}"), "", "yellow")
+            yield name
 
 
 def read_frozen(file: Path) -> HooksLock:
@@ -278,13 +292,19 @@ def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource
         raise HookError(f"{what}; nothing was changed\n{remedy}") from None
 
 
+def describe_other(name: str, frozen: InstalledHook | InstalledSkill) -> str:
+    """That something else lies where it came from."""
+    what = f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed"
+    return f"{what}\nput that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
+
+
 def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHook:
     """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
     name, frozen = missing.name, missing.entry
     own, source = find_place(work, "hook", name), find_source(name, frozen)
     hook = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
     if (hook.name, hook.digest) != (name, frozen.digest):
-        raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
+        raise HookError(describe_other(name, frozen))
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
         raise HookError(f"{name} asks for more than was agreed to when it was frozen: {more}; nothing was changed")
     return replace(hook, index=frozen.index)
@@ -296,7 +316,7 @@ def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> Fet
     own, source = find_place(work, "skill", name), find_source(name, frozen)
     skill = fetch_skill(source, own, get_process_environment(), frozen.source)
     if (skill.name, skill.digest) != (name, frozen.digest):
-        raise HookError(f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed")
+        raise HookError(describe_other(name, frozen))
     return replace(skill, index=frozen.index)
 
 
