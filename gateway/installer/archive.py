@@ -167,14 +167,13 @@ def _list_tar(packed: tarfile.TarFile) -> Iterator[Member]:
 
 
 def _write(members: Iterator[Member], into: Path) -> None:
-    left, written, seen = MAX_BYTES, 0, set[str]()
-    for member in members:
+    left, seen = MAX_BYTES, set[str]()
+    for count, member in enumerate(members, 1):
+        if count > MAX_FILES:
+            raise HookError(f"the archive holds more than {MAX_FILES} files and folders")
         name = _check_name(member, seen)
         if member.is_folder or name is None:
             continue
-        written += 1
-        if written > MAX_FILES:
-            raise HookError(f"the archive holds more than {MAX_FILES} files")
         path = into / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with member.open() as source, path.open("xb") as target:

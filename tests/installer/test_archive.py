@@ -127,9 +127,10 @@ def test_nor_do_headers(tmp_path: Path, into: Path, length: int, count: int) -> 
         extract_archive(path, into)
 
 
-def test_nor_many(tmp_path: Path, into: Path) -> None:
-    path = make_zip(tmp_path / "a.zip", {f"f{number}": "" for number in range(archive.MAX_FILES + 1)})
-    with pytest.raises(HookError, match="more than 5000 files"):
+@pytest.mark.parametrize("end", ["", "/"])
+def test_nor_many_files_or_folders(tmp_path: Path, into: Path, end: str) -> None:
+    path = make_zip(tmp_path / "a.zip", {f"f{number}{end}": "" for number in range(archive.MAX_FILES + 1)})
+    with pytest.raises(HookError, match="more than 5000 files and folders"):
         extract_archive(path, into)
 
 
