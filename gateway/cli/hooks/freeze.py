@@ -295,7 +295,8 @@ def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource
 def describe_other(name: str, frozen: InstalledHook | InstalledSkill) -> str:
     """That something else lies where it came from."""
     what = f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed"
-    return f"{what}\nput that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
+    remedy = "put that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
+    return f"{what}\n{remedy}"
 
 
 def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHook:
