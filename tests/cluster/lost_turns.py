@@ -21,7 +21,7 @@ from tests.spine import lane_settings, until
 SERVERS = 3
 SHIPPED: LaneSettings = lane_settings()
 LONGEST = 120.0
-BUSY_SECONDS = 60.0  # in which the machine may do something else, where it is no quiet one
+BUSY_SECONDS = 60  # more in a short run, whose parts run beside each other
 
 
 @dataclass
@@ -98,9 +98,8 @@ def prove(trial: Trial) -> Iterator[Row]:
     folder.mkdir()
     lease = LEASE if trial.is_short else SHIPPED.lease
     found = anyio.run(try_turns, trial, folder, lease)
-    longest, most = max(found.taken_over), lease + 2
-    is_soon = longest <= most + trial.amount(0, int(BUSY_SECONDS))
-    yield make_row("a turn goes on elsewhere, after kill -9", f"<= {most:g} s", f"{longest:.1f} s", is_soon)
+    longest, most = max(found.taken_over), lease + 2 + trial.amount(0, BUSY_SECONDS)
+    yield make_row("a turn goes on elsewhere, after kill -9", f"<= {most:g} s", f"{longest:.1f} s", longest <= most)
     is_refused = found.refused >= found.pauses
     came = f"{found.refused} of {found.pauses}"
     yield make_row("nodes that woke up and whose write was refused", "all", came, is_refused)

@@ -21,10 +21,12 @@ from pathlib import Path
 
 import anyio
 
+from gateway.daemon.nodes import LEASE_SECONDS, RENEWALS
 from gateway.engine.interface import NewRecord
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.lanes.lanes import CONSUMER, make_inbound_put
 from tests.audit import Audit, audit
+from tests.cluster.node_group import PARTS
 from tests.engine.nats_requests import count_requests, find_any_kind
 from tests.engine.nats_servers import NatsServer, run_servers
 from tests.proof_table import ROOT, Row, Trial, make_row
@@ -38,10 +40,14 @@ ROUNDS, EACH_AT_ONCE = 5, 3  # messages for each node, in one moment; of fewer t
 STILL = 15.0  # longer than any lease
 LONGEST = 300.0
 GLANCE = 0.2
+CALM = 6.0  # a bot that is given away is somebody's within five, and then the next one may be
+OF_CHANGES = ("read from the leader", "other call")  # who has a lease, and that it is given back
 SPREAD = 0.2
+SPREAD_OF_FEW = 0.6  # in a short run, whose parts run beside each other: a round or two may find a node busy
 # Each node says twice in four seconds that it is there, renews its lease every three, and asks for work every five: one
 # request a second. A message is one append, its turn two, with two acknowledgements, and the chain is looked for once.
 IDLE, FOR_A_MESSAGE = 2, 15
+SHARED = len(PARTS) * RENEWALS / LEASE_SECONDS  # a second, of all nodes together: what one at a time does is renewed
 MOST_WATCHERS = 12
 
 
@@ -142,6 +148,16 @@ class ManyNodes:
                 self.consumers = max(self.consumers, int(state["consumer_count"]))
                 await anyio.sleep(GLANCE)
 
+    async def wait_until_idle(self) -> None:
+        """Until the bots are spread over the nodes: nobody tries for a lease any more. If ever, which is told then."""
+        async with count_requests(self._servers[0].url, find=find_any_kind) as requests:
+            with anyio.move_on_after(LONGEST):
+                while True:
+                    requests.clear()
+                    await anyio.sleep(CALM)
+                    if not any(requests[kind] for kind in OF_CHANGES):
+                        return
+
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[Counted]:
         """What is asked from here on; how much in each second."""
@@ -150,9 +166,10 @@ class ManyNodes:
 
             async def watch() -> None:
                 while True:
-                    before = requests.total()
+                    before, since = requests.total(), time.monotonic()
                     await anyio.sleep(1)
-                    counted.most = max(counted.most, requests.total() - before)
+                    came = (requests.total() - before) / (time.monotonic() - since)
+                    counted.most = max(counted.most, round(came))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(watch)
@@ -241,10 +258,11 @@ async def watch_many(many: ManyNodes, trial: Trial, processes: int) -> Findings:
     trial.tell("many nodes: they begin")
     await many.add(processes)
     nodes = [node for group in many.groups for node in group.nodes]
-    await anyio.sleep(trial.amount(30, 8))  # bots are spread over them by and by
+    trial.tell("many nodes: bots are spread over them")
+    await many.wait_until_idle()
     trial.tell("many nodes: nothing happens")
     async with many.counting() as idle:
-        await anyio.sleep(trial.amount(30, 4))
+        await anyio.sleep(trial.amount(30, 10))
     trial.tell("many nodes: people write")
     before = len(many.list_told())
     async with many.counting() as busy:
@@ -280,7 +298,7 @@ def prove(trial: Trial) -> Iterator[Row]:
     yield make_row("their messages, and how many were lost", "0 lost", f"{found.said}, {lost} lost", lost == 0)
     yield make_row("answered twice, or out of order", "0", str(len(faults)), not faults)
     yield make_row("begun by two nodes of which none was lost", "0", str(len(twice)), not twice)
-    yield spread_row(found)
+    yield spread_row(found, SPREAD_OF_FEW if trial.is_short else SPREAD)
     yield make_row("consumers of the journal", "1", str(found.consumers), found.consumers == 1)
     before, after = found.watchers
     is_steady = after <= before + 1 and after <= MOST_WATCHERS
@@ -290,16 +308,17 @@ def prove(trial: Trial) -> Iterator[Row]:
     yield from request_rows(found)
 
 
-def spread_row(found: Findings) -> Row:
+def spread_row(found: Findings, most: float) -> Row:
     mean = sum(found.shares) / len(found.shares)
     off = max(abs(one - mean) for one in found.shares) / mean
     came = f"{off:.0%} ({min(found.shares)}-{max(found.shares)})"
-    return make_row("most that a node's share differs by", f"<= {SPREAD:.0%}", came, off <= SPREAD)
+    return make_row("most that a node's share differs by", f"<= {most:.0%}", came, off <= most)
 
 
 def request_rows(found: Findings) -> Iterator[Row]:
-    idle = found.idle.rate / found.nodes
-    yield make_row("requests a second of an idle node", f"<= {IDLE}", f"{idle:.2f}", idle <= IDLE)
+    idle = (found.idle.rate - SHARED) / found.nodes
+    remark = f"beside {SHARED:g} a second of all nodes together, for what one at a time does"
+    yield make_row("requests a second of an idle node", f"<= {IDLE}", f"{idle:.2f}", idle <= IDLE, (remark,))
     each = (found.busy.requests.total() - found.idle.rate * found.busy.seconds) / found.busy.messages
     yield make_row("requests for a message", f"<= {FOR_A_MESSAGE}", f"{each:.1f}", each <= FOR_A_MESSAGE)
     allowed = 2 * (IDLE * found.nodes + FOR_A_MESSAGE * RATE)

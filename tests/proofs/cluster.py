@@ -15,7 +15,10 @@ Each part can be tried alone (`--part`):
 - *sessions*: a journal of a million, made by a generator, beside one of a thousand.
 - *nodes*: lanes without models, ten to a process, each with a connection of its own. *requests* is all that clients
   send to the servers. A node says twice in four seconds that it is there, renews its lease and asks for work: one a
-  second.
+  second. What one node at a time does has leases too; these are renewed as often with few nodes as with many.
+
+In a short run the parts run beside each other, on whatever machine: times may be longer there, and speed and even
+spread are hardly judged. The goal that a row names is the one of that run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +43,7 @@ WIDEST = 50
 MOST_TOLD = 5
 RATE, MANY = 60, 20
 TAKE_OVER, BUSY = 12.0, 8.0  # the machine may do something else meanwhile
+BUSY_TOGETHER = 60.0  # as well, where the parts run beside each other
 
 
 def prove(trial: Trial) -> Iterator[Row]:
@@ -56,7 +60,8 @@ def prove(trial: Trial) -> Iterator[Row]:
 
 def prove_siege(trial: Trial) -> Iterator[Row]:
     deeds = list_deeds(trial)
-    yield from rows(deeds, anyio.run(besiege, trial, trial.folder, deeds, trial.amount(16, 2)))
+    aftermath = anyio.run(besiege, trial, trial.folder, deeds, trial.amount(16, 2))
+    yield from rows(deeds, aftermath, TAKE_OVER + (BUSY_TOGETHER if trial.is_short else 0.0))
 
 
 def list_deeds(trial: Trial) -> list[Deed]:
@@ -72,7 +77,7 @@ def list_deeds(trial: Trial) -> list[Deed]:
     return mixed
 
 
-def rows(deeds: Sequence[Deed], found: Aftermath) -> Iterator[Row]:
+def rows(deeds: Sequence[Deed], found: Aftermath, take_over: float) -> Iterator[Row]:
     cluster, verdict = found.cluster, found.verdict
     kills, leaders = sum(one in (kill_any, kill_the_polling_one) for one in deeds), deeds.count(kill_the_leader)
     yield Row(("kills -9 of gateways", str(kills), str(kills)))
@@ -95,8 +100,8 @@ def rows(deeds: Sequence[Deed], found: Aftermath) -> Iterator[Row]:
     faults = (f"Telegram was asked by two at once, {at_once} times",) if at_once else ()
     yield Row(("two polls at once of one bot", "0", str(at_once)), faults)
     longest = max(cluster.gaps, default=0.0)
-    faults = () if longest <= TAKE_OVER + BUSY else (f"nobody asked Telegram for {longest:.1f} s",)
-    yield Row(("a lost bot is taken over within", f"<= {TAKE_OVER:.0f} s", f"{longest:.1f} s"), faults)
+    faults = () if longest <= take_over + BUSY else (f"nobody asked Telegram for {longest:.1f} s",)
+    yield Row(("a lost bot is taken over within", f"<= {take_over:.0f} s", f"{longest:.1f} s"), faults)
     yield Row(("what else broke", "0", str(len(cluster.faults))), tuple(cluster.faults))
 
 
