@@ -101,8 +101,8 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         weaker = [
             *show_weaker(hook_installer, there, hooks),
             *show_weaker(skill_installer, there_skills, skills),
-            *show_removed_guards(args, {name: {name: there[name]} for name in gone}),
-            *show_removed_guards(args, {name: there_skills[name].hooks for name in gone_skills}),
+            *show_missing_guards(args, {name: {name: there[name]} for name in gone}),
+            *show_missing_guards(args, {name: there_skills[name].hooks for name in gone_skills}),
         ]
         for doubt in filter(None, (*(one.doubt for one in missing), *doubts)):
             print_note(f"! {doubt}")
@@ -161,7 +161,7 @@ def show_weaker(
             yield one.name
 
 
-def show_removed_guards(args: argparse.Namespace, gone: Mapping[str, Mapping[str, InstalledHook]]) -> Iterator[str]:
+def show_missing_guards(args: argparse.Namespace, gone: Mapping[str, Mapping[str, InstalledHook]]) -> Iterator[str]:
     """The names of those that decide so far and are to be removed, each with what on. `gone`: with all its hooks."""
     for name, hooks in gone.items():
         if lost := sorted({event for hook in hooks.values() for event in hook.grants.intercepts}):
