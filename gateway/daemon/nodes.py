@@ -8,10 +8,12 @@ that changes. What nobody has said to hold for as long as a lease lasts is free,
   it writes is fenced besides, by the place that it read up to; a lease spares others the work, and decides nothing.
 - Who ends gives back what it holds, and says so: another goes on at once.
 - Of several bots, a node that holds two more than another gives one to it.
+- Of many that wait for one thing that is free, each tries at a moment of its own; the first one says that it has it.
 - With one node all of this is a question and an answer in memory.
 """
 
 import logging
+import random
 import time
 import uuid
 from collections import Counter
@@ -35,6 +37,7 @@ SCHEDULE = "schedule"  # of whoever calls the hooks that are due: not each node 
 LEASE_SECONDS = 8.0
 RENEWALS = 4.0  # within the time of a lease; by the time of one of these before its end its holder has stopped
 GLANCE = 0.5  # between two tries for what seems to be free
+TURN = 0.05  # about so much lies between the tries of two who wait: many would ask the journal all at once
 LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
 GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
 GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
@@ -179,13 +182,14 @@ class Nodes:
         return msgspec.structs.replace(self.describe(), settings=settings, hooks=hooks, clock=time.time())
 
     def _find_patience(self, key: str) -> float:
-        """How long those who have less to do, and want it too, may have it first."""
+        """How long others who want it may have it first: who has less to do, and by chance who has no more."""
         if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
             return GIVEN_PAUSE
-        if not key.startswith(BOT):
-            return 0.0
         mine, theirs = self.describe().bots, [one.bots for one in self.others.list_waiting(key)]
-        return max(mine - min(theirs, default=mine), 0) * LOAD_PAUSE
+        if not key.startswith(BOT):
+            mine, theirs = 0, [0] * len(theirs)
+        turns = random.uniform(0.0, sum(bots <= mine for bots in theirs))  # noqa: S311 - no secret
+        return max(mine - min(theirs, default=mine), 0) * LOAD_PAUSE + turns * TURN
 
     async def _try(self, key: str) -> None:
         async with self._one_at_a_time:

@@ -28,6 +28,7 @@ from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences
 from gateway.engine import Engine
 from gateway.engine.interface import HELD_SECONDS
+from gateway.engine.live_messages import LiveLease
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
 from gateway.outbox import OutboxSettings
@@ -148,6 +149,31 @@ async def test_who_is_cut_off_has_stopped_before_another_begins(cluster: Cluster
     await until(lambda: cluster.at_work == [], "the end")
     await until(lambda: cluster.at_work == ["bot.a on other"], "the other")
     assert anyio.current_time() - begun < LEASE_SECONDS + 20  # it is a second or two where nothing else runs
+
+
+class CountingEngine(MemoryEngine):
+    """It counts how often somebody tries for a lease."""
+
+    tries = 0
+
+    async def lease(self, key: str, holder: str, ttl: float = 10.0) -> LiveLease | None:
+        self.tries += 1
+        return await super().lease(key, holder, ttl)
+
+
+async def test_many_who_wait_for_what_a_dead_node_holds_do_not_ask_all_at_once() -> None:
+    count, rounds = 40, 3
+    async with CountingEngine() as engine, anyio.create_task_group() as tasks:
+        assert await engine.lease("tending", "dead", 120)
+        cluster = Cluster(tasks, [engine] * count)
+        names = [f"node-{number}" for number in range(count)]
+        waiting = [cluster.begin(name, "tending").nodes.others for name in names]
+        await until(lambda: all(len(others.list_waiting("tending")) == count - 1 for others in waiting), "who waits")
+        begun, enough = anyio.current_time(), engine.tries + rounds * count
+        await until(lambda: engine.tries >= enough, "their tries")
+        took = anyio.current_time() - begun
+        tasks.cancel_scope.cancel()
+    assert took > 1.5 * rounds * GLANCE  # each asks again after such a moment, and then waits for its turn
 
 
 async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried_elsewhere(cluster: Cluster) -> None:
