@@ -15,21 +15,21 @@ class OwnTurns:
 
     def __init__(self, node: str = "") -> None:
         self._node = node
-        self._elsewhere: dict[str, None] = {}
+        self._others: dict[str, None] = {}
 
     def has(self, record: Record, kind: str, by: str = "", reply_id: str = "") -> bool:
         """Whether this record tells what was done here. `by` has claimed the turn, and `reply_id` is what is sent."""
         chain = record_subjects.token_of_subject(record.subject)
         if kind == "claim":
             self._note(chain, is_ours=by in ("", self._node))
-        is_ours = (reply_id if kind in ("sent", "failed") else chain) not in self._elsewhere
+        is_ours = (reply_id if kind in ("sent", "failed") else chain) not in self._others
         if kind == "out":
             self._note(reply_id, is_ours=is_ours)
         return is_ours
 
     def _note(self, what: str, *, is_ours: bool) -> None:
-        self._elsewhere.pop(what, None)
+        self._others.pop(what, None)
         if self._node and not is_ours:
-            self._elsewhere[what] = None
-            if len(self._elsewhere) > MOST_ELSEWHERE:
-                del self._elsewhere[next(iter(self._elsewhere))]
+            self._others[what] = None
+            if len(self._others) > MOST_ELSEWHERE:
+                del self._others[next(iter(self._others))]

@@ -51,6 +51,7 @@ PSEUDONYM_SUBJECT = "gw.pseudonyms"
 MEMORY_SUBJECT = "gw.memory"
 NOTE_SUBJECTS = "gw.notes.*"
 HOOK_DECISIONS_SUBJECT = "gw.switches"
+NODE_HOOKS_SUBJECTS = "gw.hooks.*"
 FORGOTTEN_SUBJECT = "gw.forgotten"
 REMOVED_FILES_SUBJECT = "gw.files"
 CONTROL_SUBJECTS = "rt.ctl.*"
@@ -236,6 +237,11 @@ def _event_path_of(name: str) -> str:
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:
     """Returns where a hook keeps a value; without a key, the pattern of its whole store."""
     return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
+
+
+def node_hooks_subject_of(node: str) -> str:
+    """Returns where it is kept which hooks a gateway has."""
+    return f"gw.hooks.{token_of(node)}"
 
 
 def schedule_subject_of(hook: str) -> str:

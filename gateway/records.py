@@ -427,6 +427,32 @@ class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True
     trusted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class OwedHook(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A durable hook, and which events it is owed. `token` is the name of its consumer."""
+
+    hook: str
+    token: str
+    events: tuple[str, ...]
+    intercepts: tuple[str, ...] = ()
+    when: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class HookFolder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What tells apart two folders of one name."""
+
+    digest: str
+    version: str = ""
+
+
+class NodeHooks(JournalRecord, tag="hooks", frozen=True, kw_only=True):
+    """Which hooks a gateway has in folders, by their names, and what those that are durable are owed; the last one of
+    each gateway counts."""
+
+    node: str
+    folders: dict[str, HookFolder] = msgspec.field(default_factory=dict)
+    owed: tuple[OwedHook, ...] = ()
+
+
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
     """What a hook keeps under a key; the last one counts."""
 

@@ -323,7 +323,7 @@ class Gateway:
             follow_call=self.traces.note_call if self.traces else None,
             find_files=partial(find_event_files, self.shared_files),
         )
-        return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
+        return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around, self.nodes.name)
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())

@@ -4,27 +4,33 @@ What is a machine's own (its port, its logs, its copies, its name) may differ, a
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
 from gateway.config.settings import Settings
 from gateway.daemon.other_nodes import NodeFacts
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.records import HookFolder
 
 OF_A_MACHINE = ("engine", "node", "web", "logs", "backup")
 DIGEST_LENGTH = 16
 OTHER_SETTINGS = "the configuration of {name} is another one than here: make config.yaml and .env alike on both"
 OTHER_HOOKS = (
-    "the hooks of {name} are others than here, and one that it lacks is told nothing of what happens there: "
-    "make the folders of hooks, and what is switched off, alike on both; `hermes-gateway hooks list` shows them, "
-    "and `hermes-gateway hooks info NAME` the digest of one"
+    "the hooks of {name} are others than here{which}; where a folder is missing its hook decides nothing, and of what "
+    "happens there it is told only if it is durable: make the folders alike on both"
 )
+SEE_HOOKS = " (`hermes-gateway hooks list` shows them)"
+MOST_NAMED = 5
+DIGEST_SHOWN = 12
+
+ListFolders: TypeAlias = Callable[[str], list[str]]
 
 
 def find_digests(settings: Settings, hooks: FolderHooks) -> tuple[str, str]:
     """Of what this node has."""
-    return digest_of_settings(settings), digest_of_hooks(hooks.digests)
+    return digest_of_settings(settings), digest_of_hooks({name: one.digest for name, one in hooks.folders.items()})
 
 
 def digest_of_settings(settings: Settings) -> str:
@@ -37,17 +43,36 @@ def digest_of_hooks(digests: Mapping[str, str]) -> str:
     return _digest_of(msgspec.json.encode(digests, order="deterministic")) if all(digests.values()) else ""
 
 
-def list_differences(own: NodeFacts, others: list[NodeFacts]) -> list[str]:
-    """For whoever looks after them. A node that says nothing of it differs in nothing."""
+def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: ListFolders) -> list[str]:
+    """For whoever looks after them. A node that says nothing of it differs in nothing.
+
+    `list_folders` says which hooks differ on the node of a name, where that is known.
+    """
     found = []
     for other in others:
-        for here, there, words in (
-            (own.settings, other.settings, OTHER_SETTINGS),
-            (own.hooks, other.hooks, OTHER_HOOKS),
-        ):
-            if here and there and here != there:
-                found.append(words.format(name=other.name))
+        if own.settings and other.settings and own.settings != other.settings:
+            found.append(OTHER_SETTINGS.format(name=other.name))
+        if own.hooks and other.hooks and own.hooks != other.hooks:
+            named = "; ".join(list_folders(other.name))
+            which = f": {named}" if named else SEE_HOOKS
+            found.append(OTHER_HOOKS.format(name=other.name, which=which))
     return found
+
+
+def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
+    """Which hooks are not alike, each by its name, and what each of both has. Of many, how many more they are."""
+    known = hooks.others.find(node) if hooks.others else None
+    if known is None:
+        return []
+    here, there = hooks.folders, known.folders
+    names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+    named = [f"{name} is {_describe(there.get(name))} on {node} and {_describe(here.get(name))} here" for name in names]
+    more = len(named) - MOST_NAMED
+    return [*named[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _describe(folder: HookFolder | None) -> str:
+    return f"{folder.version} ({folder.digest[:DIGEST_SHOWN]})".strip() if folder else "missing"
 
 
 def _digest_of(data: bytes) -> str:

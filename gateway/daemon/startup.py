@@ -153,6 +153,8 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
     if gateway.folder_hooks.shared_switches:
         yield gateway.folder_hooks.shared_switches.last
+    if gateway.folder_hooks.others:
+        yield gateway.folder_hooks.others
     yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
     yield RemovalFollower(gateway.engine, gateway.home.files)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -18,7 +19,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.installed_skills import list_unused_hooks
-from gateway.daemon.node_files import list_differences
+from gateway.daemon.node_files import list_differences, list_other_folders
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
@@ -96,7 +97,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
             *list_undone_roles(gateway.nodes, gateway.settings),
             *list_clock_differences(gateway.nodes),
-            *list_differences(gateway.nodes.describe_all(), gateway.nodes.others.list_living()),
+            *list_other_files(gateway),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
         ],
@@ -107,6 +108,12 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *(f"webhook {one.name}: {one.remark}" for one in webhooks if one.remark),
         ],
     }
+
+
+def list_other_files(gateway: Gateway) -> list[str]:
+    """Which nodes have another configuration or other hooks than this one."""
+    living, list_folders = gateway.nodes.others.list_living(), partial(list_other_folders, gateway.folder_hooks)
+    return list_differences(gateway.nodes.describe_all(), living, list_folders)
 
 
 def describe_platform(network: PlatformPart) -> dict[str, Any]:

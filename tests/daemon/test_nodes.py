@@ -197,16 +197,27 @@ async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried
 async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     one, other = cluster.begin("one"), cluster.begin("other")
     digests = {"one": ("same", "same"), "other": ("same", "")}  # whose hooks are still read
+    named = {"other": ["a is 2 there", "b is missing here"]}
 
     def list_found() -> list[str]:
-        return list_differences(one.nodes.describe_all(), one.nodes.others.list_living())
+        return list_differences(one.nodes.describe_all(), one.nodes.others.list_living(), named.__getitem__)
 
     for node in (one, other):
         node.nodes.find_digests = partial(digests.__getitem__, node.nodes.name)
     await until(lambda: [each.settings for each in one.nodes.others.list_living()] == ["same"])
     assert list_found() == []
     digests["other"] = ("another", "another")
-    await until(lambda: list_found() == [OTHER_SETTINGS.format(name="other"), OTHER_HOOKS.format(name="other")])
+    await until(
+        lambda: (
+            list_found()
+            == [
+                OTHER_SETTINGS.format(name="other"),
+                OTHER_HOOKS.format(name="other", which=": a is 2 there; b is missing here"),
+            ]
+        )
+    )
+    named["other"] = []  # it has not said yet
+    assert "are others than here (`hermes-gateway hooks list` shows them)" in list_found()[1]
     digests["one"] = digests["other"]
     assert list_found() == []
 

@@ -22,6 +22,7 @@ from gateway.daemon.startup import open_gateway_on
 from gateway.engine.nats.engine import open_nats
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookInfo
+from gateway.record_subjects import EVENT_SUBJECTS
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.suite_media import PICTURE
@@ -42,6 +43,14 @@ KEEPS = {
 def handle(event_type, context):
     for one in context.get("attachments", ()):
         (pathlib.Path(os.environ["HERMES_HOME"]) / "seen").write_bytes(pathlib.Path(one["path"]).read_bytes())
+""",
+}
+COUNTS = {
+    "handler.py": """import os, pathlib
+
+def handle(event_type, context):
+    with (pathlib.Path(os.environ["HERMES_HOME"]) / "seen").open("a") as seen:
+        seen.write(str(context["n"]))
 """,
 }
 RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran"}}]}
@@ -83,7 +92,8 @@ async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> A
     hook = f"{{secret_env: TOKEN_SECRET, verify: token, session: '{wire.network}:{ANN}', template: 'Look: {{text}}'}}"
     settings += f"agents: {{{AGENT}: {{}}}}\nwebhooks: {{builds: {hook}}}\n"
     started.script(*SCRIPT, settings=settings + wire.settings)
-    started.add_hook("keeps", KEEPS)
+    if not (started.home.hooks / "keeps").exists():  # else it has been at work before
+        started.add_hook("keeps", KEEPS)
     people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(map(wire.known_as, (ANN, BEN)))}
     environ: Mapping[str, str] = {**started.environ, **wire.environ, **people, "TOKEN_SECRET": TOKEN}
     configuration = load_configuration(load_settings_schema(), started.home, environ)
@@ -110,6 +120,43 @@ async def test_what_came_before_any_gateway_ran_turns_is_counted_and_answered(tm
             await until(is_counted, "the message")
             await stack.enter_async_context(working(later, "turns", server.url, wire))
             await until(lambda: [one.text for one in wire.shown] == ["I heard you."], "the answer")
+
+
+async def test_a_durable_hook_is_told_of_what_happened_where_its_folder_is_missing(tmp_path: Path) -> None:
+    wire: Wire = WIRES["discord"](tmp_path / "wire")
+    with run_servers(tmp_path / "nats", 1) as (server,):
+        async with wire.serving(), AsyncExitStack() as stack:
+            lacks, has = (GatewayProcess(tmp_path / name / "home") for name in ("network", "turns"))
+            folder = has.add_hook(
+                "counts", {**COUNTS, "HOOK.yaml": "version: 1.4\nevents: ['my:*']\ndelivery: durable\n"}
+            )
+            async with working(has, "turns", server.url, wire) as turns:
+                await until(lambda: has_written(turns, "turns", "counts"), "what it has")
+            network = await stack.enter_async_context(working(lacks, "network", server.url, wire))
+            network.registry.emit("my:event", n=1)
+            async with working(has, "turns", server.url, wire) as turns:
+                seen = has.home.root / "seen"
+                await until(seen.exists, "what happened while it was away")
+                network.registry.emit("my:event", n=2)
+                await until(lambda: seen.read_text() == "12", "each once")
+                words = re.compile(r"counts is 1\.4 \([0-9a-f]{12}\) on turns and missing here")
+
+                async def is_named() -> bool:
+                    return any(map(words.search, (await anyio.to_thread.run_sync(lacks.call, "status"))["attention"]))
+
+                await until(is_named, "which hook differs")
+                folder.rename(tmp_path / "away")
+                await until(lambda: not has_written(network, "turns", "counts"), "that it is gone")
+                before = await turns.engine.read(EVENT_SUBJECTS)
+                network.registry.emit("my:event", n=3)
+                await network.registry.settled()
+                assert await turns.engine.read(EVENT_SUBJECTS) == before, "nobody wants it any more"
+
+
+def has_written(gateway: Gateway, node: str, hook: str) -> bool:
+    """Whether this gateway knows that the node has this hook."""
+    known = gateway.folder_hooks.others.find(node) if gateway.folder_hooks.others else None
+    return known is not None and hook in known.folders
 
 
 @pytest.fixture

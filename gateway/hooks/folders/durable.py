@@ -3,7 +3,8 @@
 A recorder in the registry writes down what any durable hook wants, once however many want it. What is of a turn is
 appended with the fact that it tells, by whoever does that work (`OwedEvents`); all else goes through the `EventIntake`.
 Each hook has a consumer of its own that reads it in the journal; from when that stands there, the hook is owed what
-happens. The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
+happens, on whichever gateway (`other_hooks`).
+The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
 
 A failed delivery is made again after a while, four times; the engine counts, so that a crash counts too. While the
 hook is tripped nothing is taken from the journal, and while it is broken or its folder is away its backlog stays. Each
@@ -16,8 +17,7 @@ that is not loaded or a disk that is not mounted costs nothing that could still 
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 import anyio
 import msgspec
@@ -29,7 +29,6 @@ from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.hooks.cause import stamp_event, use_cause
-from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.dead_letters import (
     TOKEN_PREFIX,
     build_filters,
@@ -41,10 +40,10 @@ from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.event_intake import EventIntake
 from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
 from gateway.hooks.mailbox import QueuedEvent
-from gateway.hooks.patterns import EventSelector
 from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
@@ -66,9 +65,10 @@ log = logging.getLogger("gateway.hooks")
 class DurableDelivery:
     """What the durable hooks of a gateway share: what writes down events for them, and the journal."""
 
-    def __init__(self, engine: Engine, services: HookServices) -> None:
+    def __init__(self, engine: Engine, services: HookServices, others: OtherHooks | None = None) -> None:
         self.engine = engine
         self.services = services
+        self._others = others
         self.hook_expiry = HookExpiry(engine)
         self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
         self.too_new = TooNewRecords()
@@ -82,6 +82,9 @@ class DurableDelivery:
 
     def begin(self) -> None:
         """Write what is owed, until the hooks end."""
+        if self._others:
+            self._others.on_change = self._subscribe
+            self._subscribe()
         self.services.tasks.start_soon(self._intake.run)
 
     def deliver(self) -> None:
@@ -114,6 +117,10 @@ class DurableDelivery:
         self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
         self._subscribe()
+
+    def list_owed(self) -> tuple[records.OwedHook, ...]:
+        """The hooks of this gateway that are owed events."""
+        return tuple(consumer.filter.owed for consumer in (*self._owed.values(), *self._starting))
 
     def keeps_for(self, hook: str) -> bool:
         return hook in self._owed
@@ -153,7 +160,9 @@ class DurableDelivery:
             await self.engine.purge(record_subjects.hook_store_subject_of(hook))
 
     def _subscribe(self) -> None:
-        names = tuple(dict.fromkeys(name for owed in self._owed.values() for name in owed.names))
+        names = tuple(
+            dict.fromkeys(name for one in _list_filters(self._owed.values(), self._others) for name in one.owed.events)
+        )
         if names == self._names:
             return
         before, self._names = self._subscription, names
@@ -166,7 +175,7 @@ class DurableDelivery:
     def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         name, fields, at, cause = event[:4]
         stamp_event(fields, cause, at)
-        if not any(consumer.is_for(name, fields) for consumer in self._owed.values()):
+        if not any(one.takes(name, fields) for one in _list_filters(self._owed.values(), self._others)):
             return
         if not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
@@ -191,25 +200,16 @@ class DurableConsumer:
     ) -> None:
         self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max)
         self.hook, self.token = manifest.folder, token
-        self.names = manifest.events
+        self.filter = OwedFilter(
+            records.OwedHook(manifest.folder, token, manifest.events, manifest.intercepts, manifest.when)
+        )
         self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
         self.scope = anyio.CancelScope()
-        self._spec = ConsumerSpec(token, build_filters(token, self.names), HELD_SECONDS, new_only=True)
+        self._spec = ConsumerSpec(token, build_filters(token, manifest.events), HELD_SECONDS, new_only=True)
         self._at_once = manifest.max
-        self._observes = EventSelector(manifest.events)
-        self._intercepts = EventSelector(manifest.intercepts)
-        self._matches = compile_filter(manifest.when)
         self._shared = shared
         self._breaker = breaker
         self._call_hook = deliver
-
-    def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Is the hook owed this event? One about itself, or that it intercepts, it is not."""
-        if name.startswith("hook:") and fields.get("hook") == self.hook:
-            return False
-        if name not in self._observes or name in self._intercepts:
-            return False
-        return self._matches is None or self._matches(fields)
 
     async def run(self) -> None:
         """Until its scope is cancelled; what happens then is kept for the hook all the same."""
@@ -279,7 +279,7 @@ class DurableConsumer:
             self._breaker.left()
             await self._bury(delivery, str(error))
             return
-        if not self.is_for(name, event):  # the filter was wider, or the manifest has changed since
+        if not self.filter.takes(name, event):  # the filter was wider, or the manifest has changed since
             self._breaker.left()
             await delivery.ack()
             return
@@ -361,6 +361,14 @@ class DurableQueue:
         self.rest()
         if self._shared:
             self._shared.remove(self._name)
+
+
+def _list_filters(here: Iterable[DurableConsumer], others: OtherHooks | None) -> Iterator[OwedFilter]:
+    """Of all that are owed what happens here: the hooks of this gateway, and those that others alone have."""
+    filters = [consumer.filter for consumer in here]
+    yield from filters
+    if others:
+        yield from others.list_filters({one.owed.token for one in filters})
 
 
 def _pause_after(attempt: int, retries: Sequence[float]) -> float:

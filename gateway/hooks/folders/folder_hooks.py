@@ -30,6 +30,7 @@ from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.shared_switches import SharedSwitches
@@ -43,6 +44,7 @@ from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.records import HookFolder
 from gateway.worker.protocol import CallMeta, PluginContents
 from gateway.yaml_source.units import format_count
 
@@ -92,7 +94,7 @@ class PluginTools:
 
 
 class FolderHooks:
-    """What the gateway, its commands and its page ask of the folder hooks."""
+    """What the gateway, its commands and its page ask of the folder hooks. `node`: our name on a shared journal."""
 
     def __init__(
         self,
@@ -101,9 +103,12 @@ class FolderHooks:
         engine: Engine | None,
         settings: HooksSettings,
         environment: HookEnvironment,
+        node: str = "",
     ) -> None:
         self._parts = (registry, fork_server, engine, settings, environment)
         self.shared_switches = SharedSwitches(engine) if engine else None
+        is_shared = engine is not None and engine.files.is_shared
+        self.others = OtherHooks(engine, node) if engine and is_shared else None
 
     @asynccontextmanager
     async def running(
@@ -122,7 +127,7 @@ class FolderHooks:
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
             self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
-            self._durable = durable = DurableDelivery(engine, self._services) if engine else None
+            self._durable = durable = DurableDelivery(engine, self._services, self.others) if engine else None
             self._set = FolderSet(sources, self._services, durable)
             self._letters = DeadLetters(engine) if engine else None
             try:
@@ -138,8 +143,12 @@ class FolderHooks:
                     await durable.forget_gone_hooks(self._set.list_store_names)
                 if durable and is_told:
                     durable.deliver()
+                if self.others and durable:
+                    self._tasks.start_soon(self.others.tell, self.settled, lambda: (self.folders, durable.list_owed()))
                 yield self
             finally:
+                if self.others:  # a hook that ends with the gateway is owed what happens
+                    self.others.telling.cancel()
                 with anyio.CancelScope(shield=True):
                     if durable:
                         await durable.drain()
@@ -166,10 +175,14 @@ class FolderHooks:
         return "; ".join(filter(None, (watching, self._services.lock.trouble, newer and f"events: {newer}")))
 
     @property
-    def digests(self) -> dict[str, str]:
-        """Of each that is no skill's, by name; "" as long as it is not read."""
+    def folders(self) -> dict[str, HookFolder]:
+        """Of each that is no skill's, by name; the digest is "" as long as it is not read."""
         latest = {name: hook.latest for name, hook in self._set.hooks.items() if hook.latest}
-        return {name: one.digest for name, one in latest.items() if one.source.conversations is None}
+        return {
+            name: HookFolder(one.digest, one.manifest.version if one.manifest else "")
+            for name, one in latest.items()
+            if one.source.conversations is None
+        }
 
     @property
     def scheduled(self) -> list[tuple[Manifest, HookState]]:
