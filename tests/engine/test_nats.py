@@ -16,6 +16,7 @@ from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
 from gateway.engine.nats.consumer import REQUEST_SECONDS
 from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
+from gateway.engine.nats.live import FAILED, VERSION
 from gateway.engine.nats.names import has_pattern, merge_patterns
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, Duplicate, EngineError
@@ -149,6 +150,10 @@ async def test_a_leader_that_is_killed_under_load_loses_nothing(tmp_path: Path) 
                         leader.start()
                         await anyio.to_thread.run_sync(wait_until_ready, servers)
                 await load.audit()
+        servers[2].kill()
+        async with await open_nats(f"{servers[0].url}/new") as engine:  # it names one, and two can be seen
+            config = (await engine._connection.call("STREAM.INFO.new"))["config"]
+            assert config["num_replicas"] == 3
 
 
 async def test_what_was_acknowledged_is_read_also_from_a_server_that_lags(tmp_path: Path) -> None:
@@ -251,12 +256,22 @@ async def test_who_is_stopped_as_he_begins_to_serve_can_begin_again(tmp_path: Pa
             server.resume()
             await engine.serve("node.one", answer)
             assert await engine.request("node.one", b"hello", 5) == b"hello"
+            where, client = engine._names.live("node.one"), engine._connection.client
+            told = await client.request(where, b"hello", 5, headers={VERSION: "next"})
+            assert "a message of version 'next' came" in (told.headers or {})[FAILED]
+            assert await engine.request("node.one", b"hello", 5) == b"hello"
 
 
-async def test_nobody_there_is_an_error_that_names_the_address() -> None:
+async def test_nobody_there_is_said_soon_and_is_an_error_that_names_the_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     (port,) = find_free_ports(1)
-    with pytest.raises(EngineError, match=f"no NATS server answers at nats://127.0.0.1:{port}"):
+    words = f"no NATS server answers at nats://127.0.0.1:{port}"
+    with pytest.raises(EngineError, match=words):
         await open_nats(f"nats://127.0.0.1:{port}")
+    (said,) = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert said.startswith(words)
+    assert said.endswith("; it is tried again for 12 s")
 
 
 async def test_two_who_write_one_chain_are_told_apart(nats_servers: str) -> None:

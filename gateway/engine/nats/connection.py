@@ -232,6 +232,13 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
     client = _OrderedClient()
     connection, fault = Connection(client, url), ""
 
+    def tell() -> None:
+        log.error(
+            "%s; it is tried again for %.0f s", _describe_absence(connection.url, fault), PATIENCE - LASTING_SECONDS
+        )
+
+    telling = asyncio.get_running_loop().call_later(LASTING_SECONDS, tell)
+
     async def note_fault(error: Exception) -> None:
         nonlocal fault
         said = str(error) or type(error).__name__
@@ -259,8 +266,14 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
         why = str(error)
         if not why or _find_remedy(fault):
             why = fault or f"not within {PATIENCE:g} s"
-        raise EngineError(f"no NATS server answers at {url}: {why}; {_find_remedy(why) or 'is it running?'}") from error
+        raise EngineError(_describe_absence(connection.url, why)) from error
+    finally:
+        telling.cancel()
     return connection
+
+
+def _describe_absence(url: str, why: str) -> str:
+    return f"no NATS server answers at {url}: {why or 'nothing was heard'}; {_find_remedy(why) or 'is it running?'}"
 
 
 def _find_remedy(why: str) -> str:

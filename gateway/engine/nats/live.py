@@ -32,6 +32,7 @@ from gateway.engine.subjects import check_subject, compile_patterns, matches
 from gateway.errors import EngineError, EngineTooNew
 
 FAILED, SEEN, VERSION = "Failed", "Seen", "Version"
+LONGEST_VERSION = 20
 PAGE = 1000
 LOOK_SECONDS = 1.0
 FLUSH_SECONDS = 5
@@ -292,10 +293,12 @@ def _describe_version(version: int) -> dict[str, str]:
 
 def _find_too_new(message: Msg) -> EngineTooNew | None:
     """Why we cannot read it."""
-    if (version := int((message.headers or {}).get(VERSION, 1))) <= LIVE_VERSION:
+    version = (message.headers or {}).get(VERSION, "1")
+    if version.isdecimal() and int(version) <= LIVE_VERSION:
         return None
     return EngineTooNew(
-        f"a message of version {version} came; this gateway reads up to {LIVE_VERSION}: upgrade hermes-gateway"
+        f"a message of version {version[:LONGEST_VERSION]!r} came; this gateway reads up to {LIVE_VERSION}: "
+        "upgrade hermes-gateway"
     )
 
 

@@ -152,16 +152,23 @@ async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any
 
 
 async def _make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """A server that has just come up is not there for the others yet; so it is waited for a moment."""
-    end = time.monotonic() + PLACE_SECONDS
+    """Kept by three wherever there are so many, however many are named or known: some may be away, or just come up.
+
+    A server that has just come up is not there for the others yet; so it is waited for a moment.
+    """
+    end, wanted = time.monotonic() + PLACE_SECONDS, {**wanted, "num_replicas": COPIES}
     while True:
         try:
             return await connection.call(f"STREAM.CREATE.{name}", name=name, **wanted)
         except ServerRefusal as refusal:
             if refusal.number == NO_CLUSTER:
                 break
-            if refusal.number != NO_PLACE or time.monotonic() > end:
+            if refusal.number != NO_PLACE:
                 raise
+            if time.monotonic() > end:
+                if len(connection.client.servers) >= COPIES:
+                    raise
+                break  # a cluster of two
         await asyncio.sleep(GLANCE)
     return await connection.call(f"STREAM.CREATE.{name}", name=name, **{**wanted, "num_replicas": 1})
 
