@@ -73,6 +73,7 @@ VERDICT_COLOURS = {
 MIN_FREE_BYTES = 200_000_000  # bytes that should be free on the disk
 JOURNAL_FULL_SHARE = 0.9  # of the journal's bound
 PATIENCE = 10.0
+NOT_YET = "it was not connected yet"
 GATEWAY_PLACE = SourceLocation("the running gateway")
 
 
@@ -237,7 +238,8 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
                 yield Finding(place, what, "set it up, or say enabled: false")
     for name, fares in (found.facts or {}).get("platforms", {}).items():
         if not fares["up"] and not fares.get("served_by"):
-            yield Finding(GATEWAY_PLACE, f"{name} is down: {fares['detail']}", "mend that; it is tried again by itself")
+            what = f"{name} is down: {fares['detail'] or NOT_YET}"
+            yield Finding(GATEWAY_PLACE, what, "mend that; it is tried again by itself")
         yield from (
             Finding(GATEWAY_PLACE, f"{name}: {said}", "see above", "warning") for said in fares.get("complaints", ())
         )

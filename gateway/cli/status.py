@@ -19,8 +19,6 @@ from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
-ALONE = {"tending": "tends the journal", "schedule": "calls hooks when they are due"}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -139,7 +137,7 @@ def describe_roles(roles: Sequence[str]) -> list[tuple[str, str]]:
 
 def describe_node(node: dict[str, Any]) -> tuple[str, str, str, str]:
     """One of the gateways that share the journal: for how long it is there, what it does, and what it does for all."""
-    alone = [ALONE.get(key) or key.removeprefix("bot.") for key in node["holds"]]
+    alone = node.get("alone", node["holds"])  # a gateway of an earlier version names what it holds alone
     roles = "all" if not describe_roles(node["roles"]) else ", ".join(node["roles"])
     return node["name"], format_duration(time.time() - node["since"]), roles, ", ".join(sorted(alone))
 

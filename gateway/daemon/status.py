@@ -20,7 +20,8 @@ from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.installed_skills import list_unused_hooks
 from gateway.daemon.node_files import list_differences, list_other_folders
-from gateway.daemon.nodes import Nodes
+from gateway.daemon.nodes import SCHEDULE, TENDING, Nodes
+from gateway.daemon.other_nodes import BOT
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
@@ -34,6 +35,7 @@ from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source.units import format_count
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
+LEASE_WORDS = {TENDING: "tends the journal", SCHEDULE: "calls hooks when they are due"}
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
 TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
 BEGIN_ANEW = "or let it begin anew with: hermes-gateway sessions delete"
@@ -122,10 +124,18 @@ def describe_platform(network: PlatformPart) -> dict[str, Any]:
 
 
 def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
-    """The gateways that share the journal, this one first: since when, what each does, and what it holds."""
+    """The gateways that share the journal, this one first: since when, what each does, what it holds, and what it
+    does for all in words."""
     known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
     return [
-        {"name": one.name, "since": one.since, "roles": one.roles, "holds": one.holds, "works": one.works}
+        {
+            "name": one.name,
+            "since": one.since,
+            "roles": one.roles,
+            "holds": one.holds,
+            "works": one.works,
+            "alone": sorted(LEASE_WORDS.get(key) or key.removeprefix(BOT) for key in one.holds),
+        }
         for one in known
     ]
 

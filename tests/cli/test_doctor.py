@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -98,6 +99,14 @@ def test_a_gateway_that_holds_the_home_and_does_not_answer(gateway: GatewayProce
 def test_a_network_that_is_wanted_and_has_no_token(gateway: GatewayProcess) -> None:
     gateway.configure("platforms:\n  telegram:\n    enabled: true\n")
     assert "TELEGRAM_BOT_TOKEN is not set" in fault(gateway, "configuration")["what"]
+
+
+def test_a_network_that_does_not_answer_yet(gateway: GatewayProcess) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        api = f"http://127.0.0.1:{silent.getsockname()[1]}/bot"
+        gateway.environ |= {"TELEGRAM_BOT_TOKEN": "1:secret", "TELEGRAM_BASE_URL": api}
+        gateway.start()
+        assert not fault(gateway, "platforms")["what"].endswith(": "), "it says why"
 
 
 def test_hooks_that_do_not_run_with_and_without_a_gateway(gateway: GatewayProcess) -> None:

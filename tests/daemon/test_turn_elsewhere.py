@@ -216,6 +216,13 @@ async def test_each_does_what_its_roles_say(pair: Pair) -> None:
         roles = {one["name"]: one["roles"] for one in status["nodes"]}
         assert roles == {"network": ["ingress", "web"], "turns": ["lanes", "hooks"]}
         assert next(iter(roles)) == told
+
+    async def is_shared_out() -> bool:
+        nodes = (await anyio.to_thread.run_sync(pair.processes[0].call, "status"))["nodes"]
+        alone = {one["name"]: {*one["alone"]} - {"tends the journal"} for one in nodes}
+        return alone == {"network": {"discord"}, "turns": {"calls hooks when they are due"}}
+
+    await until(is_shared_out, "what each does for all")
     shown = await anyio.to_thread.run_sync(pair.processes[1].cli, "status")
     assert re.search(r"roles +lanes, hooks\n", shown.stdout)
     assert re.search(r"network .*ingress, web +discord", shown.stdout)

@@ -30,8 +30,8 @@ export async function show(_rest, asked) {
 // The gateways that share the journal, this one first.
 function drawNodes(nodes) {
   if (nodes.length < 2) return []
-  const rows = nodes.map(one => [one.name, ago(one.since), one.roles.join(', '), Object.keys(one.holds).sort().join(', ')])
-  return [panel('Nodes', table([column('node'), number('since'), column('roles'), column('it alone holds')], rows, ''))]
+  const rows = nodes.map(one => [one.name, ago(one.since), one.roles.join(', '), one.alone.join(', ')])
+  return [panel('Nodes', table([column('node'), number('since'), column('roles'), column('it alone does')], rows, ''))]
 }
 
 // Where other programs tell us something; `trouble` is why one cannot be called.
