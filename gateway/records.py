@@ -27,6 +27,12 @@ from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
 from gateway.engine.journal_position import JournalPosition
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
+from gateway.hook_records import EmittedEvent as EmittedEvent
+from gateway.hook_records import HookDecisionState as HookDecisionState
+from gateway.hook_records import HookFolder as HookFolder
+from gateway.hook_records import NodeHooks as NodeHooks
+from gateway.hook_records import OwedHook as OwedHook
+from gateway.hook_records import StoredValue as StoredValue
 from gateway.message_pieces import MessagePiece
 from gateway.messages import Address, Message, Reply
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
@@ -418,55 +424,6 @@ class FileRemoval(JournalRecord, tag="removed", frozen=True, kw_only=True):
     """Of these files of conversations nothing is to lie anywhere, nor of what was made of them; each is a digest."""
 
     files: tuple[str, ...]
-
-
-class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):
-    """Which hooks people have switched on or off, and which content they have trusted; the last one counts."""
-
-    enabled: dict[str, bool] = msgspec.field(default_factory=dict)
-    trusted: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class OwedHook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A durable hook, and which events it is owed. `token` is the name of its consumer."""
-
-    hook: str
-    token: str
-    events: tuple[str, ...]
-    intercepts: tuple[str, ...] = ()
-    when: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class HookFolder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What tells apart two folders of one name."""
-
-    digest: str
-    version: str = ""
-
-
-class NodeHooks(JournalRecord, tag="hooks", frozen=True, kw_only=True):
-    """Which hooks a gateway has in folders, by their names, and what those that are durable are owed; the last one of
-    each gateway counts."""
-
-    node: str
-    folders: dict[str, HookFolder] = msgspec.field(default_factory=dict)
-    owed: tuple[OwedHook, ...] = ()
-
-
-class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
-    """What a hook keeps under a key; the last one counts."""
-
-    hook: str
-    key: str
-    value: Any
-
-
-class EmittedEvent(JournalRecord, tag="event", frozen=True, kw_only=True):
-    """An event that a durable hook is owed."""
-
-    name: str
-    fields: dict[str, Any]
-    depth: int = 0  # how many events came before it, each caused by a hook
 
 
 def _find_kinds(record: type[JournalRecord]) -> tuple[type[JournalRecord], ...]:
