@@ -102,7 +102,7 @@ def fold(path: Path, count: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     index, made = SearchIndex(path), make_records(count)
     while page := [Record(one.seq, one.subject, one.data, one.ts) for one in islice(made, PAGE)]:
-        index.fold(page)
+        index.fold(page, page[-1].seq)
     index.db.close()
 
 

@@ -30,6 +30,10 @@ class JournalPosition:
     def has_reached(self, seq: int) -> bool:
         return seq <= self.reached[self._find_shard(seq)]
 
+    def find_largest(self) -> int:
+        """The largest sequence that is reached; 0 where none is."""
+        return max((seq for seq in self.reached if seq not in self.shards), default=0)
+
     def list_ranges(self) -> Iterator[tuple[int, int | None]]:
         """What lies before it: behind which sequence, and up to which; None: there is no end."""
         ends = [end for _, end in pairwise(self.shards)]

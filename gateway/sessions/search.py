@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
+from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineError
 from gateway.message_pieces import MessageName
 from gateway.sessions.deleted_messages import purge_deleted
@@ -37,6 +38,7 @@ T = TypeVar("T")
 ListCursor: TypeAlias = tuple[float, str]
 SearchCursor: TypeAlias = tuple[float, int]
 """What stands last on a page, by what pages are ordered by: the next page begins behind it."""
+IndexQuery: TypeAlias = Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,14 @@ class SessionStatistics:
 class IndexProgress:
     """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start."""
 
-    reached: int = 0
+    reached: JournalPosition
     end: int = 0
 
     def describe(self) -> str:
-        """In words, where it is built from much; "" where it keeps up."""
-        return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
+        """In words, where it is built from much; "" where it keeps up, or several shards have an end each."""
+        reached = self.reached.dump()
+        is_behind = isinstance(reached, int) and self.end - reached > BEHIND
+        return f"{reached} of {self.end} records are read" if is_behind else ""
 
 
 class ForgottenWords:
@@ -153,7 +157,7 @@ class SessionSearch:
         self._sessions = SessionRepository(engine, budget=0)
         self._path = path
         self._index: SearchIndex | None = None
-        self.progress = IndexProgress()
+        self.progress = IndexProgress(load_position(engine.shards()))
         self._forgotten = ForgottenWords(self._query)
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
@@ -167,7 +171,7 @@ class SessionSearch:
                 tasks.start_soon(self._forgotten.run)
                 await self._keep_up()
                 async for record in changes:
-                    if record.seq == 0 or record.seq > self.progress.reached:
+                    if record.seq == 0 or not self.progress.reached.has_reached(record.seq):
                         await self._keep_up()
                 tasks.cancel_scope.cancel()
         finally:
@@ -247,22 +251,23 @@ class SessionSearch:
         count = 0
         while True:
             began = time.monotonic()
-            after = await self._query(lambda index: index.upto)
-            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
+            after = self.progress.reached = await read_position(self._engine, self._query)
+            page = await records.read_on(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
             if not page:
-                self.progress.reached = after
                 return count
             await self._fold(after, page)
             count += len(page)
-            self.progress.reached = max(self.progress.reached, page[-1].seq)
             if not is_hurried and len(page) == PAGE:
                 await anyio.sleep(min(time.monotonic() - began, LONGEST_REST) * REST_SHARE)
 
-    async def _fold(self, after: int, page: Sequence[Record]) -> None:
+    async def _fold(self, after: JournalPosition, page: Sequence[Record]) -> None:
         deleted = [kept for one in page if isinstance(kept := _decode_deleted(one), records.MessageDeleted)]
         keys = {one.session_key for one in deleted}
         now = [one for key in keys for one in (await self._sessions.read_all(key)).values()]
-        forgotten = await self._query(lambda index: index.fold(page, now) if index.upto == after else [])
+        then = after.advance(*(one.seq for one in page)).dump()
+        forgotten = await self._query(
+            lambda index: index.fold(page, then, now) if load_position(after.shards, index.upto) == after else []
+        )
         for one in deleted:  # as below
             await purge_deleted(self._engine, one)
         if forgotten:
@@ -294,7 +299,17 @@ class SessionSearch:
             return query(self._index)
 
 
-async def check_journal(engine: Engine, query: Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]) -> int:
+async def read_position(engine: Engine, query: IndexQuery) -> JournalPosition:
+    """How far the index is. Where the journal has other shards now it is made anew, for it must read nothing twice."""
+    stored = await query(lambda index: index.upto)
+    position = load_position(engine.shards(), stored)
+    if stored in (0, position.dump()):
+        return position
+    await query(SearchIndex.clear)
+    return load_position(engine.shards())
+
+
+async def check_journal(engine: Engine, query: IndexQuery) -> int:
     """A journal that ends before what the index has read is another one: an older copy put back, or a new one.
 
     Returns where it ends; 0: that is not known.
@@ -305,12 +320,20 @@ async def check_journal(engine: Engine, query: Callable[[Callable[[SearchIndex],
         subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
         (seq,) = await engine.append(NewRecord(subject, records.encode(mark)))
         await engine.purge(subject, seq - 1)
-        if seq <= await query(lambda index: index.upto):
+        if await is_of_other_journal(engine, await read_position(engine, query), seq):
             log.warning("the journal is older than the search index, which is made anew")
             await query(SearchIndex.clear)
     except (EngineError, sqlite3.Error, OSError) as error:
         log.warning("whether the search index belongs to this journal is not known: %s", error)
     return seq
+
+
+async def is_of_other_journal(engine: Engine, position: JournalPosition, seq: int) -> bool:
+    """Asks whether the journal, in whose first shard `seq` is the newest, ends before this position in any shard."""
+    if position.has_reached(seq):
+        return True
+    others = [(after, upto) for after, upto in position.list_ranges() if after not in position.shards and after > seq]
+    return not all([await engine.read(">", after - 1, 1, upto=upto) for after, upto in others])
 
 
 def _decode_deleted(record: Record) -> records.JournalRecord | None:

@@ -18,8 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
+from gateway.engine.journal_position import StoredPosition
 from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
 from gateway.sessions.keys import platform_of
 from gateway.sessions.session import Session
@@ -92,14 +95,16 @@ class SearchIndex:
         self.db = _open_or_rebuild(path)
 
     @property
-    def upto(self) -> int:
-        """The sequence of the last record that is folded in."""
-        return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
+    def upto(self) -> StoredPosition:
+        """Up to where records are folded in."""
+        (stored,) = self.db.execute("SELECT upto FROM progress").fetchone()
+        upto: StoredPosition = msgspec.json.decode(str(stored), type=StoredPosition)
+        return upto
 
-    def fold(self, page: Sequence[Record], now: Iterable[Session] = ()) -> list[Record]:
+    def fold(self, page: Sequence[Record], upto: StoredPosition, now: Iterable[Session] = ()) -> list[Record]:
         """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it.
 
-        Sessions out of which messages were taken back are given as they are `now`.
+        They lead to `upto`. Sessions out of which messages were taken back are given as they are `now`.
         """
         forgotten = []
         with self.db:
@@ -110,7 +115,7 @@ class SearchIndex:
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             is_untidy = [_rewrite_turns(self.db, one) for one in now]
-            self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
+            self.db.execute("UPDATE progress SET upto = ?", (msgspec.json.encode(upto).decode(),))
             if forgotten or any(is_untidy):
                 self.db.execute("INSERT INTO untidy VALUES (1)")
         if forgotten or any(is_untidy):

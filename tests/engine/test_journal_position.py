@@ -16,6 +16,7 @@ def test_a_shard_is_reached_without_the_others() -> None:
     at = load_position(SHARDS).advance(103, 2)
     assert [at.has_reached(seq) for seq in (2, 3, 103, 104, 201)] == [True, False, True, False, False]
     assert list(at.list_ranges()) == [(2, 100), (103, 200), (200, None)]
+    assert (at.find_largest(), load_position(SHARDS).find_largest()) == (103, 0)
 
 
 def test_never_goes_back() -> None:

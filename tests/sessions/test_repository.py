@@ -47,7 +47,7 @@ async def test_several_records_and_other_puts_are_one_append(engine: Engine) -> 
     session = await sessions.append(
         await sessions.open(KEY), transitions.change_title("a title"), done("a"), extra=[NewRecord("gw.x", b"{}")]
     )
-    assert (session.title, session.seq, len(await engine.read("gw.x"))) == ("a title", 2, 1)
+    assert (session.title, session.records, len(await engine.read("gw.x"))) == ("a title", 2, 1)
     assert await sessions.open(KEY) == session
 
 

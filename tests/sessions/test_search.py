@@ -19,6 +19,7 @@ from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
 from gateway.transcript import Entry, Role, Usage
+from tests.sharded_engine import ShardedEngine, shard_of
 from tests.spine import until
 
 DAY = 86400.0
@@ -143,10 +144,10 @@ def test_what_is_forgotten_in_a_large_index_goes_bit_by_bit(tmp_path: Path) -> N
         entries = (Entry("user", f"sword{number}fish"), *(Entry("user", text) for text in texts))
         page = [opened, records.TurnEnded(upto=1, entries=entries, at=1.0)]
         conv = f"gw.turn.c{number}"
-        index.fold([Record(seq + n, conv, records.encode(one), 1.0) for n, one in enumerate(page, 1)])
+        index.fold([Record(seq + n, conv, records.encode(one), 1.0) for n, one in enumerate(page, 1)], seq + 2)
         seq += 2
     end = records.encode(records.TurnEnded(upto=99, status="forgotten", at=1.0))
-    index.fold([Record(seq + 1, "gw.turn.c7", end, 1.0)])
+    index.fold([Record(seq + 1, "gw.turn.c7", end, 1.0)], seq + 1)
     slices = 1
     while index.tidy():
         slices += 1
@@ -255,6 +256,24 @@ async def test_an_index_that_runs_follows_the_journal_by_itself(
         tasks.cancel_scope.cancel()
 
 
+async def test_an_older_journal_of_several_shards_is_indexed_anew(tmp_path: Path) -> None:
+    keys = [f"agent:main:net:dm:{number}" for number in range(40)]
+    keys = [
+        key for key in keys if shard_of(record_subjects.session_subject_of("turn", key))
+    ]  # what is not in the first
+    for there in (keys, keys[:3]):
+        async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
+            talk = Talk(engine)
+            for key in there:
+                await talk.begin(key)
+                await talk.say(key, key=key)
+            search = SessionSearch(engine, tmp_path / "search.db")
+            await tasks.start(search.run)
+            while {one.session_key for one in await search.list_sessions()} != {*there}:  # noqa: ASYNC110 - it is asked
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+
+
 async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     session = await talk.begin()
@@ -262,8 +281,8 @@ async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, se
     inbound = records.encode(
         records.InboundMessage(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
     )
-    await engine.append(NewRecord(record_subjects.session_subject_of("in", session.key), inbound))
-    end = records.TurnEnded(upto=99, status="forgotten")
+    (waiting,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", session.key), inbound))
+    end = records.TurnEnded(upto=waiting, status="forgotten")
     await talk.sessions.append(session, end)
     assert await found(search, "swordfish") == []
     assert len(await engine.read(record_subjects.session_subject_of("turn", session.key))) == 1

@@ -1,0 +1,66 @@
+"""A journal in memory of four shards: a conversation lies in the one of its hash, all else in the first."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gateway.engine import NewRecord, Record
+from gateway.engine.subjects import SubjectMatcher, compile_patterns
+from tests.torn_engine import TornEngine
+
+SHARDS = tuple(number << 40 for number in range(4))
+OF_CONVERSATIONS = re.compile(
+    r"gw\.(?:(?:in|audio|heard|voice|turn|bell|sum|shown|page|dead\.turns|owed)"
+    r"|out\.[^.]+\.[^.]+|(?:call|ask|webhook)\.[^.]+)\.(?P<conversation>[0-9a-f]{24})(?:\.|$)"
+)
+
+
+def shard_of(subject: str) -> int:
+    found = OF_CONVERSATIONS.match(subject)
+    return int(found["conversation"], 16) % len(SHARDS) if found else 0
+
+
+class ShardedEngine(TornEngine):
+    """Consumers and tails have what came in its order; whoever reads has it in that of the sequences."""
+
+    def __init__(self, left: int | None = None) -> None:
+        super().__init__(left)
+        self._ends = list(SHARDS)
+        self._places: dict[int, int] = {0: 0}  # of each sequence, and of the one before it, which is of no record
+
+    def shards(self) -> Sequence[int]:
+        return SHARDS
+
+    def _keep(self, put: NewRecord) -> Record:
+        shard = shard_of(put.subject)
+        self._end = self._ends[shard] + 1
+        record = super()._keep(put)
+        self._ends[shard] = record.seq
+        for seq in (record.seq - 1, record.seq):
+            self._places[seq] = len(self._places)
+        return record
+
+    def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
+        self._expire()
+        place = self._places[reached]
+        return (one for one in list(self._log.values()) if self._places[one.seq] > place and matches(one.subject))
+
+    async def read(
+        self,
+        pattern: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        upto: int | None = None,
+        fresh: bool = True,
+    ) -> list[Record]:
+        return self._find(pattern, after, upto)[: max(0, limit)]
+
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
+        found = self._find(pattern, after, upto)
+        self._remove(record.seq for record in found)
+        return len(found)
+
+    def _find(self, pattern: str, after: int, upto: int | None) -> list[Record]:
+        matching = self.waiting(0, compile_patterns([pattern]))
+        found = [one for one in matching if one.seq > after and (upto is None or one.seq <= upto)]
+        return sorted(found, key=lambda one: one.seq)
