@@ -7,9 +7,11 @@ the append of what it tells. A record is one JSON object with its kind and its v
 for ever, a newer one is refused.
 """
 
+import heapq
 from collections.abc import AsyncIterator
 from functools import reduce
-from operator import or_
+from itertools import islice
+from operator import attrgetter, or_
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -256,13 +258,15 @@ class SendRecord(JournalRecord, frozen=True, kw_only=True):
     """What all records of a send journal are: about part `part` of the reply with the sequence `out`.
 
     `out` is 0 for a stream, whose reply is not written yet. The last record of a place's send journal is enough to go
-    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far.
+    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far. Where the
+    journal has several shards, `settled` says for each up to where all is that came before this reply.
     """
 
     out: int
     reply_id: str = ""
     part: int = 0
     message_ids: tuple[tuple[str, ...], ...] = ()
+    settled: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SendIntent(SendRecord, tag="intent", frozen=True, kw_only=True):
@@ -490,6 +494,14 @@ async def read_on(
         if len(found) < limit:
             found += await read_readable(engine, pattern, after, limit - len(found), upto=upto, fresh=fresh)
     return found
+
+
+async def read_in_time(
+    engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
+) -> list[Record]:
+    """As the engine reads, from a position; those first that came first by their time, over all shards."""
+    pages = [await engine.read(pattern, after, limit, upto=upto, fresh=fresh) for after, upto in position.list_ranges()]
+    return list(islice(heapq.merge(*pages, key=attrgetter("ts")), limit))
 
 
 async def read_all(

@@ -19,7 +19,8 @@ from functools import partial
 import msgspec
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords, append_until_written
+from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written
+from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import Duplicate
 from gateway.outbox.interface import MessageIds
 
@@ -31,8 +32,8 @@ class SendPosition(msgspec.Struct, frozen=True):
     `strikes` replies in a row that the network refused for good; a place with too many is left alone until `retry_at`.
     """
 
+    upto: JournalPosition
     seq: int = 0
-    upto: int = 0
     out: int = 0
     part: int = 0
     ids: MessageIds = ()
@@ -42,27 +43,32 @@ class SendPosition(msgspec.Struct, frozen=True):
     strikes: int = 0
 
 
-def position_from(record: Record | None) -> SendPosition:
-    """Returns the position that a send journal's last record leads to."""
-    return SendPosition() if record is None else _position_after(record.seq, records.decode(record.data))
+async def read_position(engine: Engine, place: str, *, fresh: bool = True) -> SendPosition:
+    """Reads the position that a place's last record leads to."""
+    last = await engine.last(record_subjects.send_subject_of(place), fresh=fresh)
+    kept = records.decode(last.data) if last else None
+    if last is None or not isinstance(kept, records.SendRecord):
+        return SendPosition(load_position(engine.shards()), last.seq if last else 0)
+    return _position_after(last.seq, kept, engine.shards())
 
 
-def _position_after(seq: int, kept: records.JournalRecord) -> SendPosition:
+def _position_after(seq: int, kept: records.SendRecord, shards: Sequence[int]) -> SendPosition:
+    before = load_position(shards, kept.settled or kept.out - 1)
     match kept:
         case records.SendIntent(out=out, part=part, message_ids=ids, attempt=attempt):
             # The intent counts as an attempt by itself: a process that dies of a reply does not try it for ever.
-            return SendPosition(seq, out - 1, out, part, ids, in_doubt=True, attempts=attempt)
+            return SendPosition(before, seq, out, part, ids, in_doubt=True, attempts=attempt)
         case records.SendSucceeded(out=out, last=True):
-            return SendPosition(seq, out)
+            return SendPosition(before.advance(out), seq)
         case records.SendSucceeded(out=out, part=part, message_ids=ids):
-            return SendPosition(seq, out - 1, out, part + 1, ids)
+            return SendPosition(before, seq, out, part + 1, ids)
         case records.SendFailed(out=out, permanent=True, strikes=strikes, retry_at=retry_at):
-            return SendPosition(seq, out, strikes=strikes, retry_at=retry_at)
+            return SendPosition(before.advance(out), seq, strikes=strikes, retry_at=retry_at)
         case records.SendFailed(out=out, part=part, message_ids=ids, attempts=attempts) as failed:
             return SendPosition(
-                seq, out - 1, out, part, ids, attempts=attempts, retry_at=failed.retry_at, strikes=failed.strikes
+                before, seq, out, part, ids, attempts=attempts, retry_at=failed.retry_at, strikes=failed.strikes
             )
-    return SendPosition(seq)
+    raise TypeError(f"{type(kept).__name__} is no record of a send journal")
 
 
 def is_end(kept: records.SendRecord) -> bool:
@@ -89,28 +95,29 @@ class SendJournal:
     """
 
     def __init__(self, engine: Engine, place: str, clock: Callable[[], float]) -> None:
-        self.position = SendPosition()
+        self.position = SendPosition(load_position(engine.shards()))
         self.is_loaded = False
         self.owed_on = ""
         self._engine = engine
         self._clock = clock
+        self._place = place
         self._subject = record_subjects.send_subject_of(place)
 
     async def load(self) -> None:
-        self.position = position_from(await self._engine.last(self._subject, fresh=False))
+        self.position = await read_position(self._engine, self._place, fresh=False)
         self.is_loaded = True
 
     def begin(self, out: int) -> None:
         """Take up a reply that was not begun before; strikes stay until something arrives."""
         at = self.position
-        self.position = SendPosition(at.seq, at.upto, out, strikes=at.strikes)
+        self.position = SendPosition(at.upto, at.seq, out, strikes=at.strikes)
 
     async def write_intent(self, reply_id: str, part: int) -> None:
         at = self.position
         intent = records.SendIntent(
             out=at.out, reply_id=reply_id, part=part, attempt=at.attempts + 1, message_ids=at.ids
         )
-        seq = await self._append(intent)
+        seq = await self._append(self._complete(intent))
         # Whoever reads the intent after a crash is in doubt; we who wrote it live, and see how the call ends.
         self.position = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)
 
@@ -141,7 +148,13 @@ class SendJournal:
         await self._move(msgspec.structs.replace(failed, part=at.part, message_ids=at.ids), owed)
 
     async def _move(self, kept: records.SendRecord, owed: Sequence[NewRecord]) -> None:
-        self.position = _position_after(await self._append(kept, owed), kept)
+        kept = self._complete(kept)
+        self.position = _position_after(await self._append(kept, owed), kept, self._engine.shards())
+
+    def _complete(self, kept: records.SendRecord) -> records.SendRecord:
+        """With what has to be said where the journal has several shards."""
+        stored = self.position.upto.dump()
+        return kept if isinstance(stored, int) else msgspec.structs.replace(kept, settled=stored)
 
     async def _append(self, kept: records.SendRecord, owed: Sequence[NewRecord] = ()) -> int:
         """Write down what was done, however long the journal takes nothing.

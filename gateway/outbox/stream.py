@@ -26,7 +26,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
 from gateway.outbox.interface import MessageIds, OutboxSettings, Transport, nonce_of
-from gateway.outbox.send_journal import position_from, read_shown_part
+from gateway.outbox.send_journal import read_position, read_shown_part
 from gateway.outbox.stream_writer import StreamPiece
 
 log = logging.getLogger(__name__)
@@ -233,7 +233,7 @@ async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
 async def has_owed_replies(engine: Engine, place: str) -> bool:
     """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
     try:
-        settled = position_from(await engine.last(record_subjects.send_subject_of(place))).upto
-        return bool(await engine.read(record_subjects.reply_pattern_of_place(place), settled, 1))
+        settled = (await read_position(engine, place)).upto
+        return bool(await records.read_on(engine, record_subjects.reply_pattern_of_place(place), settled, 1))
     except EngineError:
         return True

@@ -30,7 +30,7 @@ from gateway.engine.interface import Record, Tail
 from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox.interface import JournalTransport
-from gateway.outbox.send_journal import position_from
+from gateway.outbox.send_journal import read_position
 from gateway.records import ProgramCall, ProgramKey
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.removal import forget_sessions
@@ -359,7 +359,7 @@ class AnswerWatcher:
         found = records.read_all(self._engine, replies, records.OwedReply, self.seq)
         owed = [(record.seq, one.reply.id) async for record, one in found if one.turn_id == end.turn_id]
         place = record_subjects.place_of(address_of_call(self.call))
-        while owed and await self._read_settled(place) < owed[-1][0]:
+        while owed and not (await read_position(self._engine, place)).upto.has_reached(owed[-1][0]):
             await self._hear()
         where = record_subjects.session_subject_of("shown", key)
         kept = records.read_all(self._engine, where, records.ShownReply, self.seq)
@@ -368,9 +368,6 @@ class AnswerWatcher:
         over = end.over_budget and not end.usage.calls
         withheld = bool(owed) and not said
         return CallAnswer("\n\n".join(said), end.status, end.usage, is_withheld=withheld, is_over_budget=over)
-
-    async def _read_settled(self, place: str) -> int:
-        return position_from(await self._engine.last(record_subjects.send_subject_of(place))).upto
 
 
 class ShownText:
