@@ -22,6 +22,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
+from gateway.engine.journal_position import StoredPosition
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.message_pieces import DELETED, MessagePiece
 from gateway.sessions.keys import platform_of
@@ -150,14 +151,17 @@ class StateFile:
         self._db.execute("PRAGMA secure_delete=ON")
         return True
 
-    def read_progress(self) -> tuple[int, str]:
-        """The sequence of the last record that is folded in, and the mark of that record."""
+    def read_progress(self) -> tuple[StoredPosition, str]:
+        """Up to where records are folded in, and the mark of the one with the largest sequence."""
         assert self._db
         upto, mark = self._db.execute("SELECT upto, mark FROM hermes_gateway").fetchone()
-        return int(upto), str(mark)
+        return msgspec.json.decode(str(upto), type=StoredPosition), str(mark)
 
-    def fold(self, page: Sequence[Record]) -> bool:
-        """Fold records in, all in one transaction. False, and nothing is written, where it is not ours any more."""
+    def fold(self, page: Sequence[Record], upto: StoredPosition, mark: str) -> bool:
+        """Fold records in, all in one transaction; they lead to `upto` and `mark`.
+
+        False, and nothing is written, where it is not ours any more.
+        """
         db = self._db
         if db is None or self._inode != _inode_of(self.path):
             return False
@@ -173,8 +177,8 @@ class StateFile:
                 self.is_unclean |= getattr(kept, "status", "") == "forgotten" or isinstance(
                     kept, records.MessageDeleted
                 )
-            last = page[-1]
-            db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", (last.seq, make_mark(last)))
+            where = (msgspec.json.encode(upto).decode(), mark)
+            db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", where)
             db.execute("COMMIT")
         finally:
             if db.in_transaction:

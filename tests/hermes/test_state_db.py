@@ -22,6 +22,7 @@ from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
+from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
@@ -206,7 +207,7 @@ async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None
     name, path = MessageName("slack", "D1", "5.5"), tmp_path / "state.db"
     entries = (Entry("user", "the word is rosebud"), Entry("assistant", "well"))
     done = records.TurnEnded(upto=1, entries=entries, pieces=(MessagePiece(name=name, by="slack:U1"),))
-    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
+    async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
         sessions = SessionRepository(engine)
         session = await sessions.open("agent:main:slack:dm:D1")
         session = await sessions.append(session, begin_session(session, 0.0), done)
@@ -215,6 +216,15 @@ async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None
         await sessions.append(session, records.MessageDeleted(session_key=session.key, name=name))
         await until(lambda: said(path) == [DELETED, "well"], "the deletion")
         await until(lambda: not any(b"rosebud" in one.read_bytes() for one in tmp_path.glob("state.db*")), "the file")
+        for number in range(8):  # in all shards, also before what was read
+            other = await sessions.open(f"agent:main:slack:dm:{number}")
+            again = records.TurnEnded(upto=1, entries=(Entry("user", "hello"),))
+            await sessions.append(other, begin_session(other, 0.0), again)
+        await until(lambda: said(path).count("hello") == 8, "each of them, once")
+        tasks.cancel_scope.cancel()
+    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:  # another journal
+        tasks.start_soon(StateFollower(path, engine, "on").run, anyio.lowlevel.checkpoint)
+        await until(lambda: said(path) == [], "none of it")
         tasks.cancel_scope.cancel()
 
 
