@@ -17,13 +17,13 @@ from gateway.lanes import LaneSettings
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.live_gateway import until as until  # where tests of the house look for it
-from tests.torn_engine import TornEngine
+from tests.sharded_engine import ShardedEngine
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     if request.param == "memory":
-        async with TornEngine() as memory:  # so nothing that spans conversations relies on being one append
+        async with ShardedEngine() as memory:  # so nothing relies on an order, or on one append, over conversations
             yield memory
     else:
         async with await open_sqlite(tmp_path / "journal.db") as sqlite:
