@@ -13,6 +13,7 @@ import anyio
 from gateway.agent.libraries import load_library
 from gateway.config.loading import Configuration
 from gateway.engine.interface import Engine, Record
+from gateway.engine.journal_position import load_position
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
@@ -122,14 +123,14 @@ def create_shared_backup(servers: JournalServers, target: Path) -> JournalConten
 
 async def _copy(servers: JournalServers, part: Path) -> None:
     async with await open_servers(servers) as engine:
-        journal, reached = engine.get_journal(), 0
+        journal, reached = engine.get_journal(), load_position(engine.shards())
         with make_journal_file(part) as file:
             for _ in range(MOST_TIMES):
-                end = await journal.read_last_seq()
+                ends = await journal.read_ends()
                 async for record in journal.read(reached):
                     file.add(record)
-                    reached = record.seq
-                if await journal.read_last_seq() == end:
+                    reached = reached.advance(record.seq)
+                if await journal.read_ends() == ends:
                     break
             file.add_consumers(await journal.read_floors(await engine.consumers()))
             file.end(await journal.read_last_seq())

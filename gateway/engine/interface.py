@@ -34,9 +34,9 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """One record to append.
 
     `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
-    the record: while one of that name is there, another is refused under its subject; under other subjects too for two
-    minutes at least, and longer where the engine can. After `ttl` seconds by the journal's clock the record is gone as
-    if purged, its name with it.
+    the record: while one of that name is there, another is refused under its subject; under other subjects of its
+    conversation too for two minutes at least, and longer where the engine can. After `ttl` seconds by the journal's
+    clock the record is gone as if purged, its name with it.
     """
 
     subject: str
@@ -73,9 +73,10 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class ConsumerSpec:
     """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
 
-    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records are
-    out at a time, those that wait for a repetition counted. `new_only` speaks when the consumer is made: it begins
-    with what is appended from then on, else with the oldest record that is kept.
+    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records of each
+    shard are out at a time, those that wait for a repetition counted. What comes of one shard comes in its order.
+    `new_only` speaks when the consumer is made: it begins with what is appended from then on, else with the oldest
+    record that is kept.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Delivery(Protocol):
 
     @property
     def attempt(self) -> int:
-        """1 at the first delivery; counted by the engine, so that a crash counts too."""
+        """1 at the first delivery; counted by the engine, so that a crash counts too, or a gateway that is too busy."""
 
     # None of the three raises because the journal is ill or closed: the worst that follows is one more delivery.
 
@@ -224,16 +225,17 @@ class Engine(Protocol):
     def shards(self) -> Sequence[int]:
         """Behind which sequence those of each shard begin, ascending; (0,) where there is one shard.
 
-        A conversation lies in one shard, and all that belongs to none in the first. Of two records in one shard the
-        later has the larger sequence; over shards a sequence says nothing of which came first (`JournalPosition`).
+        A conversation is what has the same last token in its subjects, which is 24 hexadecimal digits. It is written
+        to one shard, and what has no token to one of its own. So the later of two records of a conversation has the
+        larger sequence; of those of two conversations it says nothing of which came first (`JournalPosition`).
         """
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
         Nobody relies on that for what belongs to several conversations, or to none: of such an append the first puts
-        may stand alone after a crash, so they have names under which they may be written again, and what says that it
-        is done comes last.
+        may stand alone after a crash or a refusal, so they have names under which they may be written again, and what
+        says that it is done comes last.
 
         With them those records get their limit that are `settled` by this. It takes up to MOST_AT_ONCE records; one
         that is larger than PART_BYTES counts once more for each such part of it.

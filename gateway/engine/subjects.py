@@ -8,6 +8,7 @@ from gateway.errors import AppendSizeError
 
 SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
 SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
+TOKEN = re.compile(r"[0-9a-f]{24}")
 PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 
 SubjectMatcher = Callable[[str], bool]
@@ -71,3 +72,13 @@ def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
 def get_literal_prefix(pattern: str) -> str:
     """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
     return re.split("[*>]", pattern, maxsplit=1)[0]
+
+
+def find_token(pattern: str) -> str | None:
+    """The last segment that is a token, "" where none is; None where it is open which one that is."""
+    for segment in reversed(pattern.split(".")):
+        if segment in ("*", ">"):
+            return None
+        if TOKEN.fullmatch(segment):
+            return segment
+    return ""

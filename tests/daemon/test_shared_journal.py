@@ -16,7 +16,7 @@ import pytest
 from gateway.daemon.journal import find_node_name
 from gateway.engine import NewRecord
 from gateway.engine.nats.engine import open_nats
-from gateway.engine.nats.names import consumer_name_of
+from gateway.engine.nats.stored_consumers import read_consumer
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
@@ -92,7 +92,7 @@ def check_each_is_answered_once(gateway: GatewayProcess, *said: str) -> None:
 async def read_waits(url: str) -> dict[str, float]:
     """After how many seconds that a gateway had in hands which is no more comes to others, by the consumer."""
     async with await open_nats(url) as engine:
-        found = [await engine._read_consumer(consumer_name_of(name)) for name in await engine.consumers()]
+        found = [await read_consumer(engine._connection, engine._names, name) for name in await engine.consumers()]
     return {one["name"]: one["config"]["ack_wait"] / NANOSECONDS for one in found if one}
 
 

@@ -13,7 +13,7 @@ from tests.engine.conftest import SetClock, filled, seqs_of
 
 class TestConsumer:
     async def test_delivers_what_was_there_and_what_comes(self, engine: Engine) -> None:
-        old = await filled(engine, "a.x", "b.x", "a.y")
+        old = await filled(engine, "a.x", "b.x", "a.x")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert seqs_of(await consumer.fetch(10, 0)) == [old[0], old[2]]
         new = await filled(engine, "a.z")
@@ -170,7 +170,7 @@ class TestConsumer:
         assert [delivery.attempt for delivery in await consumer.fetch(1, 5)] == [3]
 
     async def test_has_no_more_in_flight_than_it_may(self, engine: Engine) -> None:
-        seqs = await filled(engine, *(f"a.{n}" for n in range(5)))
+        seqs = await filled(engine, *["a.x"] * 5)
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), max_inflight=2))
         first, second = await consumer.fetch(10, 0)
         assert await consumer.fetch(10, 0) == []
@@ -185,7 +185,7 @@ class TestConsumer:
         seqs = await filled(engine, *(f"a.{n}" for n in range(20)))
         one, two = [await engine.consumer(ConsumerSpec("c", ("a.*",))) for _ in range(2)]
         shares = [seqs_of(await consumer.fetch(5, 0)) for consumer in (one, two, one, two, one)]
-        assert [seq for share in shares for seq in share] == seqs
+        assert sorted(seq for share in shares for seq in share) == sorted(seqs)
 
     async def test_shares_among_takers_who_come_at_once(self, engine: Engine) -> None:
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
@@ -201,11 +201,11 @@ class TestConsumer:
             for _ in range(8):
                 group.start_soon(work)
             seqs = await filled(engine, *(f"a.{n % 7}" for n in range(200)))
-        assert sorted(got) == seqs
+        assert sorted(got) == sorted(seqs)
         assert await engine.depth("c") == 0
 
     async def test_is_independent_of_other_consumers(self, engine: Engine) -> None:
-        seqs = await filled(engine, "a.x", "a.y")
+        seqs = await filled(engine, "a.x", "a.x")
         one, two = [await engine.consumer(ConsumerSpec(name, ("a.*",))) for name in ("one", "two")]
         for delivery in await one.fetch(10, 0):
             await delivery.ack()
@@ -213,7 +213,7 @@ class TestConsumer:
 
     async def test_takes_up_new_patterns_where_it_still_waits(self, engine: Engine) -> None:
         await filled(engine, "b.1", "a.1")
-        waits = await filled(engine, "a.2", "b.2")
+        waits = await filled(engine, "a.1", "b.1")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(1, 0)) == 1
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*", "b.*")))
@@ -221,12 +221,12 @@ class TestConsumer:
 
     async def test_takes_up_new_patterns_behind_what_it_got_last(self, engine: Engine) -> None:
         """Where nothing waits: what lies between the two may be delivered, or not."""
-        await filled(engine, "b.0", "a.1")
+        await filled(engine, "b.1", "a.1")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(10, 0)) == 1
         between = await filled(engine, "b.1")
         consumer = await engine.consumer(ConsumerSpec("c", ("b.*",)))
-        new = await filled(engine, "a.2", "b.2")
+        new = await filled(engine, "a.1", "b.1")
         assert seqs_of(await consumer.fetch(10, 0)) in ([new[1]], [*between, new[1]])
 
     async def test_keeps_what_it_handed_out_when_patterns_change(self, engine: Engine, time_of_day: SetClock) -> None:
@@ -311,7 +311,7 @@ class TestConsumer:
 
 class TestListOwed:
     async def test_names_what_is_pending_and_what_waits_and_hands_nothing_out(self, engine: Engine) -> None:
-        seqs = await filled(engine, "a.x", "b.x", "a.y", "a.z")
+        seqs = await filled(engine, "a.x", "b.x", "a.x", "a.x")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         first, _ = await consumer.fetch(2, 0)
         await first.ack()
@@ -327,8 +327,8 @@ class TestListOwed:
         await engine.consumer(ConsumerSpec("c", ("a.*",)))
         (old,) = await filled(engine, "a.x")
         await time_of_day.pass_by(60)
-        (young,) = await filled(engine, "a.y")
-        (last,) = await engine.read("a.y")
+        (young,) = await filled(engine, "a.x")
+        _, last = await engine.read("a.x")
         assert [record.seq for record in await engine.list_owed("c", last.ts)] == [old]
         assert [record.seq for record in await engine.list_owed("c", last.ts + 1)] == [old, young]
 

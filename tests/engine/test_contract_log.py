@@ -72,15 +72,15 @@ class TestAppend:
 
     async def test_is_all_or_nothing_when_a_later_put_conflicts(self, engine: Engine) -> None:
         with pytest.raises(Conflict):
-            await engine.append(NewRecord("a.x", b"1"), NewRecord("a.y", b"2", expect=7))
+            await engine.append(NewRecord("a.x", b"1"), NewRecord("b.x", b"2", expect=7))
         assert await engine.read(">") == []
 
     async def test_is_all_or_nothing_when_a_later_put_is_a_duplicate(self, engine: Engine) -> None:
         await engine.append(NewRecord("a.x", b"1", msg_id="m1"))
         with pytest.raises(Duplicate):
-            await engine.append(NewRecord("a.y", b"2", msg_id="m2"), NewRecord("a.y", b"3", msg_id="m1"))
-        assert await engine.last("a.y") is None
-        assert len(await engine.append(NewRecord("a.y", b"2", msg_id="m2"))) == 1
+            await engine.append(NewRecord("b.x", b"2", msg_id="m2"), NewRecord("b.x", b"3", msg_id="m1"))
+        assert await engine.last("b.x") is None
+        assert len(await engine.append(NewRecord("b.x", b"2", msg_id="m2"))) == 1
 
     async def test_refuses_one_id_twice_in_one_append(self, engine: Engine) -> None:
         with pytest.raises(Duplicate):
@@ -109,8 +109,8 @@ class TestAppend:
         again = NewRecord("a.x", b"2", msg_id="m")
         for puts in (
             (again,),
-            (again, NewRecord("a.y", b"")),
-            (NewRecord("a.y", b""), again),
+            (again, NewRecord("b.x", b"")),
+            (NewRecord("b.x", b""), again),
             (NewRecord("a.x", b"2", msg_id="m", expect=seq),),
             (NewRecord("a.x", b"2", msg_id="m", expect=0),),
         ):
@@ -253,10 +253,17 @@ class TestReading:
         assert record.subject == "a.x"
         assert await engine.last("a") is None
 
-    async def test_read_follows_the_order_of_the_log(self, engine: Engine) -> None:
-        await filled(engine, "b.1", "a.1", "b.2", "c.1", "a.2")
-        assert subjects_of(await engine.read(">")) == ["b.1", "a.1", "b.2", "c.1", "a.2"]
-        assert subjects_of(await engine.read("a.*")) == ["a.1", "a.2"]
+    async def test_read_follows_the_sequences_and_within_a_conversation_those_are_the_order(
+        self, engine: Engine
+    ) -> None:
+        subjects = ["b.1", "a.1", "b.2", "c.1", "a.2"]
+        seqs = await filled(engine, *subjects)
+        by_seq = dict(sorted(zip(seqs, subjects, strict=True)))
+        assert [(record.seq, record.subject) for record in await engine.read(">")] == [*by_seq.items()]
+        for last in ("1", "2"):
+            expected = [subject for subject in subjects if subject.endswith(last)]
+            assert subjects_of(await engine.read(f"*.{last}")) == expected
+        assert sorted(subjects_of(await engine.read("a.*"))) == ["a.1", "a.2"]
 
     async def test_read_goes_on_behind_a_sequence_in_portions(self, engine: Engine) -> None:
         seqs = await filled(engine, *(f"a.{n}" for n in range(25)))
@@ -265,13 +272,13 @@ class TestReading:
             assert len(portion) <= 10
             found += [record.seq for record in portion]
             after = portion[-1].seq
-        assert found == seqs
+        assert found == sorted(seqs)
 
     async def test_read_goes_up_to_a_sequence(self, engine: Engine) -> None:
-        seqs = await filled(engine, "a.1", "b.1", "a.2", "a.3")
+        seqs = await filled(engine, "a.1", "b.1", "a.2.1", "a.1")
         for fresh in (True, False):
-            found = await engine.read("a.*", after=seqs[0], upto=seqs[2], fresh=fresh)
-            assert subjects_of(found) == ["a.2"]
+            found = await engine.read("a.>", after=seqs[0], upto=seqs[2], fresh=fresh)
+            assert subjects_of(found) == ["a.2.1"]
             assert await engine.read("b.*", upto=seqs[0], fresh=fresh) == []
             assert subjects_of(await engine.read("b.*", fresh=fresh)) == ["b.1"]
 
@@ -328,11 +335,11 @@ class TestPurge:
             await engine.append(NewRecord("b.x", b"", msg_id="m"), NewRecord("a.x", b""))
 
     async def test_goes_from_behind_one_sequence_up_to_another(self, engine: Engine) -> None:
-        seqs = await filled(engine, "a.x", "b.x", "a.y", "a.x", "b.x", "a.y")
+        seqs = await filled(engine, "a.x", "b.x", "a.y.x", "a.x", "b.x", "a.y.x")
         assert await engine.purge("a.>", seqs[3], after=seqs[0]) == 2
         assert [record.seq for record in await engine.read(">")] == [seqs[0], seqs[1], seqs[4], seqs[5]]
         assert await engine.purge("a.>", seqs[0], after=seqs[0]) == 0
-        assert await engine.purge("a.*", after=seqs[0]) == 1
+        assert await engine.purge("a.>", after=seqs[0]) == 1
         assert [record.seq for record in await engine.read(">")] == [seqs[0], seqs[1], seqs[4]]
 
     async def test_takes_from_the_consumers_what_they_are_owed(self, engine: Engine) -> None:

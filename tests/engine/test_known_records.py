@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.interface import SettledRecords
 from gateway.engine.nats.connection import open_connection
-from gateway.engine.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, split_address
+from gateway.engine.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, open_on_connection, split_address
 from gateway.engine.nats.names import Names
 from gateway.errors import Conflict, EngineError
 from tests.audit import audit
@@ -61,8 +61,7 @@ async def open_late(url: str, lag: Callable[[], float], what: str = RECORDS) -> 
     """A journal that knows late what others wrote."""
     servers, name = split_address(url)
     connection: Any = LateShows(await open_connection(servers), lag, what)
-    async with NatsEngine(connection, Names(name), WINDOW_SECONDS, math.inf) as engine:
-        await engine.start()
+    async with await open_on_connection(connection, Names(name), WINDOW_SECONDS, math.inf, 1) as engine:
         yield engine
 
 

@@ -10,9 +10,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 from weakref import WeakValueDictionary
 
 from nats.aio.msg import Msg
@@ -23,8 +22,8 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
-from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
-from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.names import consumer_name_of
+from gateway.engine.nats.shards import RecordStream
 from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
@@ -34,48 +33,86 @@ LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is store
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
 LEFT_SECONDS = 0.25  # in which somebody who was cut off may fetch again
-BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
 REFUSED_BACKOFF = Backoff(0.05, 1.0)  # servers without a majority refuse at once, and all gateways ask them
 
 log = logging.getLogger(__name__)
 
 
-def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
-    """As the server is to keep it."""
-    name = consumer_name_of(spec.name)
-    return {
-        "durable_name": name,
-        "name": name,
-        "metadata": {"name": spec.name},
-        "filter_subjects": [names.stored_filter(pattern) for pattern in merge_patterns(spec.patterns)],
-        "ack_policy": "explicit",
-        "ack_wait": int(spec.ack_wait * NANOSECONDS),
-        "max_ack_pending": spec.max_inflight,
-        "max_deliver": -1,
-        "deliver_policy": "new" if spec.new_only else "all",
-    }
-
-
-def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Asks whether the server keeps a consumer so already. It keeps a single filter under a name of its own."""
-    kept = {**kept, "filter_subjects": kept.get("filter_subjects") or [kept.get("filter_subject")]}
-    metadata = config["metadata"].items() <= kept.get("metadata", {}).items()
-    return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
-
-
 class NatsConsumer:
-    """All who fetch under one name in this process share this one object."""
+    """All who fetch under one name in this process share this one object.
 
-    def __init__(self, connection: Connection, names: Names, reader: RecordReader, spec: ConsumerSpec) -> None:
+    Where the journal has several streams, there is a consumer of the server's on each. All are asked for their share.
+    """
+
+    def __init__(self, connection: Connection, streams: Sequence[RecordStream], spec: ConsumerSpec) -> None:
         self.spec = spec
         self.is_forgotten = False
+        self.arrived = ReceivedDeliveries(has_more=len(streams) > 1)
+        self.news = Signal()
         self._connection = connection
-        self._names = names
-        self._reader = reader
-        self._arrived = ReceivedDeliveries()
+        self._parts = [_StreamRequests(connection, stream, self) for stream in streams]
+
+    async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        with self.arrived.wanted():
+            return await self._fetch(n, wait)
+
+    async def _fetch(self, n: int, wait: float) -> list[Delivery]:
+        await asyncio.sleep(0)
+        end = time.monotonic() + wait
+        if wait <= 0:
+            await asyncio.gather(*(part.look(n) for part in self._parts))
+        while True:
+            self.check()
+            news = self.news.event
+            left = end - time.monotonic()
+            if (taken := self.arrived.take(n)) or left <= 0:
+                return [*taken]
+            pause = await self._ask(n)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), min(left, pause))
+
+    async def _ask(self, n: int) -> float:
+        """Each for a share, so that little comes which nobody takes; how soon to ask again."""
+        share, again = -(-n // len(self._parts)), HEARTBEAT_SECONDS
+        for part in self._parts:
+            if (pause := part.pause) <= 0:
+                await part.ask(share)
+            else:
+                again = min(again, pause)
+        return again
+
+    def check(self) -> None:
+        self._connection.check_open()
+        if self.is_forgotten:
+            raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
+
+    async def return_arrived(self) -> None:
+        """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
+        for part in self._parts:
+            await part.stop()
+        await self.arrived.give_back()
+
+    def wake(self) -> None:
+        self.news.notify()
+
+    async def end(self) -> None:
+        """It was forgotten: nothing of it stays behind here."""
+        self.is_forgotten = True
+        self.wake()
+        for part in self._parts:
+            await part.end()
+
+
+class _StreamRequests:
+    """What one stream is asked for, on behalf of a consumer, and what comes from there."""
+
+    def __init__(self, connection: Connection, stream: RecordStream, consumer: NatsConsumer) -> None:
+        self._connection = connection
+        self._names = stream.names
+        self._reader = stream.reader
+        self._consumer = consumer
         self._latest: WeakValueDictionary[int, NatsDelivery] = WeakValueDictionary()  # by the record's sequence
-        self._news = Signal()
         self._inbox = connection.client.new_inbox()
         self._subscription: Subscription | None = None
         self._number = 0
@@ -86,51 +123,31 @@ class NatsConsumer:
         self._ask_after = 0.0  # by the steady clock: a refusal would be the answer until then
         connection.on_return.append(self._forget_requests)
 
+    @property
+    def pause(self) -> float:
+        """For how long it is not to be asked."""
+        return self._ask_after - time.monotonic()
+
     def _forget_requests(self) -> None:
         """Whatever was asked for is void."""
         self._open.clear()
-        self._news.notify()
+        self._consumer.wake()
 
-    async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        with self._arrived.wanted():
-            return await self._fetch(n, wait)
-
-    async def _fetch(self, n: int, wait: float) -> list[Delivery]:
-        await asyncio.sleep(0)
-        end = time.monotonic() + wait
-        if wait <= 0:
-            await self._look(n)
-        while True:
-            self._check()
-            news = self._news.event
-            left = end - time.monotonic()
-            if (taken := self._arrived.take(n)) or left <= 0:
-                return [*taken]
-            pause = self._ask_after - time.monotonic()
-            if pause <= 0:
-                await self._ask(n)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), min(left, pause if pause > 0 else HEARTBEAT_SECONDS))
-
-    def _check(self) -> None:
-        self._connection.check_open()
-        if self.is_forgotten:
-            raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
-
-    async def _look(self, n: int) -> None:
+    async def look(self, n: int) -> None:
         """See what is there now."""
+        arrived = self._consumer.arrived
         end = time.monotonic() + ACK_SECONDS
         self._is_answered = False
-        while not self._is_answered and len(self._arrived) < n and time.monotonic() < end:
-            await asyncio.sleep(max(self._ask_after - time.monotonic(), 0))
-            request = await self._request(n - len(self._arrived), LOOK_SECONDS)
-            while request in self._open and len(self._arrived) < n and time.monotonic() < end:
-                self._check()
+        while not self._is_answered and len(arrived) < n and time.monotonic() < end:
+            await asyncio.sleep(max(self.pause, 0))
+            request = await self._request(n - len(arrived), LOOK_SECONDS)
+            while request in self._open and len(arrived) < n and time.monotonic() < end:
+                self._consumer.check()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.event.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(self._consumer.news.event.wait(), LOOK_SECONDS)
             self._open.pop(request, None)
 
-    async def _ask(self, n: int) -> None:
+    async def ask(self, n: int) -> None:
         """Ask for what is missing, by and by.
 
         The server goes round all requests that are open: with one for each message that came, whoever got many would
@@ -139,7 +156,7 @@ class NatsConsumer:
         if self._open and time.monotonic() - self._heard > 3 * HEARTBEAT_SECONDS:
             self._open.clear()
             await self._see_whether_it_is_there()
-            self._check()
+            self._consumer.check()
         coming = sum(self._open.values())
         if coming <= n // 2:
             await self._request(n - coming, REQUEST_SECONDS, HEARTBEAT_SECONDS)
@@ -152,7 +169,7 @@ class NatsConsumer:
         asked = {"batch": count, "expires": int(seconds * NANOSECONDS)}
         if heartbeat:
             asked["idle_heartbeat"] = int(heartbeat * NANOSECONDS)
-        where = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{consumer_name_of(self.spec.name)}"
+        where = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{consumer_name_of(self._consumer.spec.name)}"
         self._open[request], self._heard = count, time.monotonic()
         try:
             await self._connection.publish(where, json.dumps(asked).encode(), reply=request)
@@ -175,7 +192,7 @@ class NatsConsumer:
             return
         else:
             await self._note_end(message.subject, is_answered=status in NOTHING_MORE)
-        self._news.notify()
+        self._consumer.wake()
 
     async def _note_end(self, request: str, *, is_answered: bool) -> None:
         self._open.pop(request, None)
@@ -199,11 +216,11 @@ class NatsConsumer:
             return
         if whole is None:
             return
-        delivery = NatsDelivery(self, whole, message, self._connection)
+        delivery = NatsDelivery(self._consumer, whole, message, self._connection)
         if earlier := self._latest.get(whole.seq):
             earlier.is_repeated = True
         self._latest[whole.seq] = delivery
-        self._arrived.put(delivery)
+        self._consumer.arrived.put(delivery)
 
     def _count_off(self) -> None:
         """The server answers requests in the order in which they came."""
@@ -215,43 +232,37 @@ class NatsConsumer:
     async def _see_whether_it_is_there(self) -> None:
         """Somebody may have removed it, here or elsewhere."""
         try:
-            where = f"$JS.API.CONSUMER.INFO.{self._names.stream}.{consumer_name_of(self.spec.name)}"
+            where = f"$JS.API.CONSUMER.INFO.{self._names.stream}.{consumer_name_of(self._consumer.spec.name)}"
             await self._connection.ask_stored(where, b"")
         except ServerRefusal as refusal:
-            self.is_forgotten = refusal.number == NO_CONSUMER
+            self._consumer.is_forgotten |= refusal.number == NO_CONSUMER
         except NoAnswer:
             return
 
-    async def return_arrived(self) -> None:
-        """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
+    async def stop(self) -> None:
+        """What was asked for is not wanted any more."""
         self._open.clear()
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
             with suppress(NatsError):  # the connection is gone, and it with it
                 await subscription.unsubscribe()
-        await self._arrived.give_back()
-
-    def wake(self) -> None:
-        self._news.notify()
 
     async def end(self) -> None:
-        """It was forgotten: nothing of it stays behind here."""
-        self.is_forgotten = True
-        self.wake()
         self._connection.on_return.remove(self._forget_requests)
-        if self._subscription is not None:
-            with suppress(NatsError):  # the connection is gone, and it with it
-                await self._subscription.unsubscribe()
+        await self.stop()
 
 
 class ReceivedDeliveries:
     """What the server has sent and nobody has taken yet.
 
     Where whoever fetched is gone and does not come again, it is given back: it is for other gateways then, at once.
+    With several streams more may come than is fetched, so there everybody who leaves may be the last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_more: bool) -> None:
+        self._has_more = has_more
         self._waiting: deque[NatsDelivery] = deque()
+        self._takers = 0
         self._is_left = False
         self._returning: set[asyncio.Task[None]] = set()
 
@@ -262,12 +273,19 @@ class ReceivedDeliveries:
     def wanted(self) -> Iterator[None]:
         """While somebody fetches."""
         self._is_left = False
+        self._takers += 1
+        is_cut_off = False
         try:
             yield
         except asyncio.CancelledError:
-            self._is_left = True
-            self._begin_return()
+            is_cut_off = True
             raise
+        finally:
+            self._takers -= 1
+            if self._takers == 0 and (is_cut_off or self._has_more):
+                self._is_left = True
+                if self._waiting:
+                    self._begin_return()
 
     def put(self, delivery: "NatsDelivery") -> None:
         self._waiting.append(delivery)
@@ -332,14 +350,3 @@ class NatsDelivery:
     async def _answer(self, word: bytes) -> None:
         with suppress(NoAnswer):
             await self._connection.ask(self._reply, word, seconds=ACK_SECONDS)
-
-
-async def restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:
-    """Say that a record is not done, in the place of whoever has it and is no more; without effect where nobody has.
-
-    `delivery` is the consumer's last one: the server looks only at whether there was one of that number.
-    """
-    attempt, at, pending = 1, 0, 0  # what it makes no use of
-    where = f"$JS.ACK.{names.stream}.{consumer_name_of(consumer)}.{attempt}.{seq}.{delivery}.{at}.{pending}"
-    with suppress(NoAnswer):
-        await connection.publish(where, b"-NAK")

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,29 +23,21 @@ from gateway.engine.interface import (
 )
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.nats.connection import (
-    NO_CONSUMER,
     OLDEST_SERVER,
     Connection,
     ServerRefusal,
     open_connection,
 )
-from gateway.engine.nats.consumer import (
-    BEGINNING,
-    NatsConsumer,
-    describe_consumer,
-    has_config,
-    restore_delivery,
-)
+from gateway.engine.nats.consumer import NatsConsumer
 from gateway.engine.nats.files import NatsFiles
-from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
-from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
-from gateway.engine.nats.purges import Purges
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.record_writer import RecordWriter, WriteRight
+from gateway.engine.nats.names import SHARD_BITS, STREAM_NAME, Names, consumer_name_of
+from gateway.engine.nats.record_writer import WriteRight
 from gateway.engine.nats.removals import Removals
-from gateway.engine.nats.streams import open_streams
+from gateway.engine.nats.shards import Shards
+from gateway.engine.nats.stored_consumers import list_owed, make_consumer, read_consumer, restore_deliveries
+from gateway.engine.nats.streams import JournalState, open_streams
 from gateway.engine.nats.whole_journal import NatsJournal
 from gateway.engine.stored_journal import parse_mark
 from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
@@ -75,25 +67,49 @@ async def open_nats(
     *,
     window: float = WINDOW_SECONDS,
     repeats: float = math.inf,
+    shards: int = 1,
     takes_marked: bool = False,
 ) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
     The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
-    the server knows the ids of messages of all subjects; `repeats`: for how long what is settled is kept at most.
-    `takes_marked`: also one that a migration is not through with.
+    the server knows the ids of messages of all subjects; `repeats`: for how long what is settled is kept at most;
+    `shards`: how many the journal has. `takes_marked`: also one that a migration is not through with.
 
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
     servers, name = split_address(url)
-    engine = NatsEngine(await open_connection(servers, user, password), Names(name), window, repeats)
+    connection = await open_connection(servers, user, password)
+    engine = await open_on_connection(connection, Names(name), window, repeats, shards)
     try:
-        await engine.start()
         if not takes_marked:
             await engine.check_mark()
     except BaseException:
         await engine.close()
+        raise
+    return engine
+
+
+async def open_on_connection(
+    connection: Connection, names: Names, window: float, repeats: float, shards: int
+) -> "NatsEngine":
+    """The same on a connection; it is closed where that fails."""
+    close = connection.close
+    try:
+        await connection.start()
+        version = connection.client.connected_server_version
+        if (version.major, version.minor) < OLDEST_SERVER:
+            raise EngineError(
+                f"the NATS server at {connection.url} is {version.major}.{version.minor}; "
+                f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
+            )
+        state = await open_streams(connection, names, window, shards)
+        engine = NatsEngine(connection, names, state, window, repeats)
+        close = engine.close
+        await engine.start()
+    except BaseException:
+        await close()
         raise
     return engine
 
@@ -111,19 +127,20 @@ def split_address(url: str) -> tuple[str, str]:
 class NatsEngine:
     """Made by `open_nats`."""
 
-    def __init__(self, connection: Connection, names: Names, window: float, repeats: float) -> None:
+    def __init__(
+        self, connection: Connection, names: Names, state: JournalState, window: float, repeats: float
+    ) -> None:
         self.clock = JournalClock(Clock())
         self.files = NatsFiles(connection, names)
         self._connection = connection
         self._names = names
+        self._state = state
         self._window = window
-        self._known = KnownRecords(names)
-        self._reader = RecordReader(connection, names, self._known)
-        self._writer = RecordWriter(connection, names, self._reader)
-        self._purges = Purges(connection, names, self._reader, self._writer.rights)
+        self._shards = Shards(connection, names, state)
+        self._streams = self._shards.streams
         self._leases = Leases(connection, names)
-        self._live = LiveSubjects(connection, names, self._reader, time.time)
-        self._removals = Removals(connection, names, self._purges, self._leases, repeats)
+        self._live = LiveSubjects(connection, names, [stream.reader for stream in self._streams], time.time)
+        self._removals = Removals(connection, names, self._shards.purge_subject, self._leases, repeats)
         self._consumers: dict[str, NatsConsumer] = {}
         self._writing: set[asyncio.Task[Any]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -138,21 +155,12 @@ class NatsEngine:
         await self.close()
 
     async def start(self) -> None:
-        await self._connection.start()
-        version = self._connection.client.connected_server_version
-        if (version.major, version.minor) < OLDEST_SERVER:
-            raise EngineError(
-                f"the NATS server at {self._connection.url} is {version.major}.{version.minor}; "
-                f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
-            )
-        state = await open_streams(self._connection, self._names, self._window)
-        self._reader.copies = state.copies
         await self._live.start()
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def read_mark(self) -> str:
         """What a migration wrote on the journal; "" where none did."""
-        return (await open_streams(self._connection, self._names, self._window)).mark
+        return (await open_streams(self._connection, self._names, self._window, self._state.layout.count)).mark
 
     async def check_mark(self) -> None:
         """Raises EngineError where a migration is not through, or has taken the journal away."""
@@ -163,21 +171,24 @@ class NatsEngine:
 
     def get_journal(self) -> NatsJournal:
         """By which it is taken along to another engine, or from one."""
-        return NatsJournal(self._connection, self._names, self._reader, self._writer, self._window)
+        return NatsJournal(self._connection, self._names, self._state, self._window)
 
     def shards(self) -> Sequence[int]:
-        return (0,)
+        return tuple(stream.names.begin for stream in self._streams)
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         check_new_records(puts)
         return await self._finish(partial(self._append, puts, settled))
 
     async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
-        sequences = await self._writer.append(puts) if puts else []
-        settled = self._removals.limit(settled, sequences[0] - 1 if sequences else self._known.seen)
+        sequences = await self._shards.append(puts) if puts else []
+        before = {seq >> SHARD_BITS: seq - 1 for seq in reversed(sequences)}
         for one in settled:
-            self._known.limit(one)
-        self._removals.note(settled)
+            stream = self._shards.find_stream(one.subject)
+            limited = self._removals.limit(one, before.get(stream.names.shard, stream.known.seen))
+            for holder in self._shards.list_streams(one.subject):
+                holder.known.limit(limited)
+            self._removals.note(limited)
         return sequences
 
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -196,48 +207,32 @@ class NatsEngine:
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
         self._check_open()
-        return await self._reader.last(subject, fresh=fresh)
+        return await self._shards.last(subject, fresh=fresh)
 
     async def read(
         self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
     ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        found = await self._reader.read(pattern, after, limit, fresh=fresh)
-        return found if upto is None else [record for record in found if record.seq <= upto]
+        return await self._shards.read(pattern, after, limit, upto, fresh=fresh)
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        return await self._finish(partial(self._purges.purge, pattern, upto, after))
+        return await self._finish(partial(self._shards.purge, pattern, upto, after))
 
     async def consumer(self, spec: ConsumerSpec) -> NatsConsumer:
         check_consumer_spec(spec)
         self._check_open()
-        name = consumer_name_of(spec.name)
-        config = describe_consumer(self._names, spec)
-        found = await self._read_consumer(name)
-        if found is not None:
-            config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
-        if found is None or not has_config(found["config"], config):
-            where = f"CONSUMER.CREATE.{self._names.stream}.{name}"
-            await self._call(where, stream_name=self._names.stream, config=config)
+        await asyncio.gather(*(make_consumer(self._connection, stream.names, spec) for stream in self._streams))
         made = self._consumers.get(spec.name)
         if made is not None and made.is_forgotten:  # by another gateway
             await made.end()
             made = None
         if made is None:
-            made = self._consumers[spec.name] = NatsConsumer(self._connection, self._names, self._reader, spec)
+            made = self._consumers[spec.name] = NatsConsumer(self._connection, self._streams, spec)
         made.spec = spec
         made.wake()
         return made
-
-    async def _read_consumer(self, name: str) -> dict[str, Any] | None:
-        try:
-            return await self._connection.call(f"CONSUMER.INFO.{self._names.stream}.{name}")
-        except ServerRefusal as refusal:
-            if refusal.number == NO_CONSUMER:
-                return None
-            raise EngineError(f"the NATS server cannot say how far a consumer is: {refusal}") from refusal
 
     async def consumers(self) -> list[str]:
         self._check_open()
@@ -250,48 +245,41 @@ class NatsEngine:
                 return names
 
     async def forget_consumer(self, name: str) -> None:
+        """That of the first stream goes last: as long as it is there, the consumer is."""
         self._check_open()
-        if await self._read_consumer(consumer_name_of(name)) is not None:
-            await self._call(f"CONSUMER.DELETE.{self._names.stream}.{consumer_name_of(name)}")
+        for stream in reversed(self._streams):
+            if await read_consumer(self._connection, stream.names, name) is not None:
+                await self._call(f"CONSUMER.DELETE.{stream.names.stream}.{consumer_name_of(name)}")
         if consumer := self._consumers.pop(name, None):
             await consumer.end()
 
     async def depth(self, name: str) -> int:
         self._check_open()
-        found = await self._read_consumer(consumer_name_of(name))
-        return 0 if found is None else int(found["num_pending"]) + int(found["num_ack_pending"])
+        found = await asyncio.gather(*(read_consumer(self._connection, one.names, name) for one in self._streams))
+        return sum(int(one["num_pending"]) + int(one["num_ack_pending"]) for one in found if one)
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
         self._check_open()
-        found = await self._read_consumer(consumer_name_of(name))
-        if found is None:
-            return []
-        after = max(after, int(found["ack_floor"]["stream_seq"]))
-        filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
         owed: list[Record] = []
-        for where in filters:
-            owed += await self._reader.read_stored(where, after, limit)
-        return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
+        for stream in self._streams:
+            if len(owed) < limit and stream.names.shard >= after >> SHARD_BITS:
+                owed += await list_owed(self._connection, stream, name, until, after, limit - len(owed))
+        return owed
 
     def write_under(self, right: WriteRight) -> None:
         """Write only while we have this right, beside those of before."""
-        self._writer.rights.append(right)
+        self._shards.rights.append(right)
 
     async def take_back(self) -> None:
         """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
         for name in await self.consumers():
-            found = await self._read_consumer(consumer_name_of(name))
-            if found and found["num_ack_pending"]:
-                for record in await self.list_owed(name, math.inf, limit=int(found["delivered"]["stream_seq"])):
-                    await restore_delivery(
-                        self._connection, self._names, name, record.seq, found["delivered"]["consumer_seq"]
-                    )
+            await asyncio.gather(*(restore_deliveries(self._connection, stream, name) for stream in self._streams))
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         self._check_open()
         lease = await self._leases.take(key, holder, ttl)
         if lease:
-            self._known.note(await self._reader.read_end())  # what its last holder wrote is seen from here on
+            await self._shards.look_ahead()  # what its last holder wrote is seen from here on
         return lease
 
     async def holder(self, key: str) -> str | None:
@@ -324,32 +312,34 @@ class NatsEngine:
             return EngineHealth(False, why)
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
-                stream = await self._call(f"STREAM.INFO.{self._names.stream}")
-                files = (await self._call(f"STREAM.INFO.{self._names.files}"))["state"]
+                records = await self._read_streams(stream.names.stream for stream in self._streams)
+                (files,) = await self._read_streams([self._names.files])
         except TimeoutError:  # one of several that is left alone may say nothing at all
             silent = f"the NATS server at {self._connection.url} does not answer within {HEALTH_SECONDS:g} s"
-            return EngineHealth(False, NO_MAJORITY if self._reader.copies > 1 else silent)
+            return EngineHealth(False, NO_MAJORITY if self._state.copies > 1 else silent)
         except EngineError as error:
             return EngineHealth(False, str(error))
-        state, cluster = stream["state"], stream.get("cluster")
         left = self._live.too_new.describe()
         health = EngineHealth(
             True,
             "well",
-            int(state["messages"]),
-            int(state["bytes"]),
-            file_size=int(files["bytes"]),
+            sum(int(one["state"]["messages"]) for one in records),
+            sum(int(one["state"]["bytes"]) for one in records),
+            file_size=int(files["state"]["bytes"]),
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
-        if cluster and not cluster.get("leader"):  # it may also answer all the same
-            return replace(health, ok=False, detail=NO_MAJORITY)
+        if any(one.get("cluster") and not one["cluster"].get("leader") for one in records):
+            return replace(health, ok=False, detail=NO_MAJORITY)  # such servers may also answer all the same
         return health
 
     async def inspect(self) -> ServerState:
         """What the servers say of themselves to a client."""
-        names = (self._names.stream, self._names.keys, self._names.files)
-        streams = [await self._call(f"STREAM.INFO.{name}") for name in names]
+        records = [stream.names.stream for stream in self._streams]
+        streams = await self._read_streams([*records, self._names.keys, self._names.files])
         return ServerState(self._connection.client.max_payload, streams, await self._call("INFO"))
+
+    async def _read_streams(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        return list(await asyncio.gather(*(self._call(f"STREAM.INFO.{name}") for name in names)))
 
     def failure(self) -> str:
         return self._connection.disconnection.describe() if self._connection.disconnection.is_lasting else ""

@@ -9,10 +9,12 @@ import asyncio
 import itertools
 import logging
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
+from typing import TypeAlias
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -37,36 +39,43 @@ PAGE = 1000
 LOOK_SECONDS = 1.0
 FLUSH_SECONDS = 5
 
+_Arrived: TypeAlias = "tuple[int, int, Msg, _Listener, list[str], int]"
+
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class _Listener:
-    """A tail as the server's messages come to it. `reached`: the record that it has heard last."""
+    """A tail as the server's messages come to it; how far it is in each stream, in their order.
+
+    `reached`: the record that it has heard last; `caught_up`: up to there it was read or there before, and may be shown
+    all the same.
+    """
 
     tail: "weakref.ref[LiveTail]"
     patterns: list[str]
     wants_subject: Callable[[str], bool]
-    reached: int
-    caught_up: int  # up to here it was read or there before, and may be shown all the same
+    reached: list[int]
+    caught_up: list[int]
 
-    def wants(self, record: Record) -> bool:
-        return self.tail() is not None and not 0 < record.seq <= self.caught_up
+    def wants(self, record: Record, shard: int) -> bool:
+        return self.tail() is not None and not 0 < record.seq <= self.caught_up[shard]
 
-    def put(self, record: Record) -> None:
-        self.reached = max(self.reached, record.seq)
+    def put(self, record: Record, shard: int) -> None:
+        self.reached[shard] = max(self.reached[shard], record.seq)
         if tail := self.tail():
             tail.put(record)
 
-    async def catch_up(self, reader: RecordReader) -> None:
-        """Read what stands behind what was heard, in the order of the journal."""
+    async def catch_up(self, shard: int, reader: RecordReader) -> None:
+        """Read what stands behind what was heard, in the order of the stream."""
         while self.tail() is not None:
-            pages = [await reader.read(pattern, self.reached, PAGE, fresh=True) for pattern in self.patterns]
+            after = self.reached[shard]
+            pages = [await reader.read(pattern, after, PAGE, fresh=True) for pattern in self.patterns]
             upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=None)
             found = {one.seq: one for page in pages for one in page if upto is None or one.seq <= upto}
             for seq in sorted(found):
-                self.put(found[seq])
-            self.caught_up = self.reached
+                self.put(found[seq], shard)
+            self.caught_up[shard] = self.reached[shard]
             if upto is None:
                 return
 
@@ -74,10 +83,13 @@ class _Listener:
 class LiveSubjects:
     """Publishing, asking, serving and listening of one gateway."""
 
-    def __init__(self, connection: Connection, names: Names, reader: RecordReader, now: Callable[[], float]) -> None:
+    def __init__(
+        self, connection: Connection, names: Names, readers: Sequence[RecordReader], now: Callable[[], float]
+    ) -> None:
         self._connection = connection
         self._names = names
-        self._reader = reader
+        self._readers = readers
+        self._known = [reader.known for reader in readers]
         self._now = now
         self.too_new = TooNewRecords()
         self._tails: weakref.WeakSet[LiveTail] = weakref.WeakSet()
@@ -85,32 +97,35 @@ class LiveSubjects:
         self._asking: set[asyncio.Future[Msg]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[_Listener] = []
-        self._arrived: list[tuple[int, int, Msg, _Listener, list[str]]] = []
-        self._has_missed = False
+        self._arrived: list[_Arrived] = []
+        self._missed: set[int] = set()  # the shards of which something may not have come
         self._count = itertools.count()
         self._news = asyncio.Event()
 
     async def start(self) -> None:
         self._connection.on_return.append(self._note_gap)
-        known = self._reader.known
-        await self._connection.listen(self._names.shown, self._hear_shown)
-        await self._connection.listen(self._names.purged, known.hear_purge)
-        known.begin(await self._reader.read_end())
+        for shard, reader in enumerate(self._readers):
+            await self._connection.listen(reader.names.shown, partial(self._hear_shown, shard))
+            await self._connection.listen(reader.names.purged, reader.known.hear_purge)
+            reader.known.begin(await reader.read_end())
 
-        async def hear(_message: Msg) -> None:
-            self._note_gap()
+            async def hear(_message: Msg, shard: int = shard) -> None:
+                self._note_gap(shard)
 
-        if self._reader.copies > 1:
-            await self._connection.listen(f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{self._names.stream}", hear)
+            if reader.copies > 1:
+                where = f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{reader.names.stream}"
+                await self._connection.listen(where, hear)
 
-    def _note_gap(self) -> None:
-        self._reader.known.forget()
-        self._has_missed = True
+    def _note_gap(self, *shards: int) -> None:
+        """In these, or in all."""
+        for shard in shards or range(len(self._readers)):
+            self._known[shard].forget()
+            self._missed.add(shard)
         self._news.set()
 
     async def publish(self, subject: str, data: bytes, version: int) -> None:
         check_subject(subject)
-        headers = _describe_known(self._reader.known) | _describe_version(version)
+        headers = _describe_known(self._known) | _describe_version(version)
         try:
             await self._connection.publish(self._names.live(subject), data, headers)
         except NoAnswer as error:
@@ -119,8 +134,8 @@ class LiveSubjects:
     async def tail(self, *patterns: str) -> LiveTail:
         tail = LiveTail(*patterns)
         wanted, subscriptions = merge_patterns(patterns), []
-        since = self._reader.known.seen
-        listener = _Listener(weakref.ref(tail), wanted, compile_patterns(wanted), since, since)
+        since = [known.seen for known in self._known]
+        listener = _Listener(weakref.ref(tail), wanted, compile_patterns(wanted), since, [*since])
         self._tails.add(tail)
         self._listeners.append(listener)
         for place, pattern in enumerate(wanted):
@@ -133,17 +148,17 @@ class LiveSubjects:
 
     def _listen(self, listener: "_Listener", earlier: list[str]) -> Callable[[Msg], Awaitable[None]]:
         async def hear(message: Msg) -> None:
-            heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, earlier))
+            heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, earlier, 0))
             self._news.set()
 
         return hear
 
-    async def _hear_shown(self, message: Msg) -> None:
-        await self._reader.known.hear(message)
-        subject = self._names.subject_of_stored(message.subject)
+    async def _hear_shown(self, shard: int, message: Msg) -> None:
+        await self._known[shard].hear(message)
+        subject = self._readers[shard].names.subject_of_stored(message.subject)
         for listener in self._listeners:
             if listener.wants_subject(subject):
-                heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, []))
+                heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, [], shard))
                 self._news.set()
 
     async def run(self) -> None:
@@ -160,35 +175,38 @@ class LiveSubjects:
                 self._news.set()
                 continue
             while self._arrived:
-                _, _, message, listener, earlier = heappop(self._arrived)
+                _, _, message, listener, earlier, shard = heappop(self._arrived)
                 try:
-                    await self._tell(message, listener, earlier)
+                    await self._tell(message, listener, earlier, shard)
                 except EngineError as error:
                     log.warning("who listens does not hear %s: %s", message.subject, error)
 
     async def _catch_up(self) -> None:
-        while self._has_missed:
-            self._has_missed = False
+        while self._missed:
+            shard = self._missed.pop()
+            reader = self._readers[shard]
             try:
-                self._reader.known.begin(await self._reader.read_end())
+                reader.known.begin(await reader.read_end())
                 for listener in list(self._listeners):
-                    await listener.catch_up(self._reader)
+                    await listener.catch_up(shard, reader)
             except EngineError:
-                self._has_missed = True
+                self._missed.add(shard)
                 raise
 
-    async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
+    async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str], shard: int) -> None:
         """What falls under two patterns comes twice; it counts under the first."""
         if error := _find_too_new(message):
             self.too_new.note(self._names.subject_of_live(message.subject), error)
             return
-        record: Record | None = _decode_message(message, self._names, self._reader.known, self._now())
-        if record is None or not listener.wants(record) or any(matches(one, record.subject) for one in earlier):
+        _note_known(self._known, message)
+        reader = self._readers[shard]
+        record: Record | None = _decode_message(message, self._names, reader, self._now())
+        if record is None or not listener.wants(record, shard) or any(matches(one, record.subject) for one in earlier):
             return
         if body := (message.headers or {}).get(BODY):
-            record = await self._reader.complete(record, self._names.stored_of_shown(message.subject), body)
+            record = await reader.complete(record, reader.names.stored_of_shown(message.subject), body)
         if record is not None:
-            listener.put(record)
+            listener.put(record, shard)
 
     def _end_soon(
         self, loop: asyncio.AbstractEventLoop, listener: "_Listener", subscriptions: list[Subscription]
@@ -204,7 +222,7 @@ class LiveSubjects:
 
     async def request(self, subject: str, data: bytes, timeout: float, version: int) -> bytes:
         check_subject(subject)
-        headers = _describe_known(self._reader.known) | _describe_version(version)
+        headers = _describe_known(self._known) | _describe_version(version)
         asking = asyncio.ensure_future(
             self._connection.client.request(self._names.live(subject), data, timeout, headers=headers)
         )
@@ -224,7 +242,7 @@ class LiveSubjects:
             raise EngineError(f"the NATS server at {self._connection.url} is not there: {error}") from error
         finally:
             self._asking.discard(asking)
-        _note_known(self._reader.known, answer)
+        _note_known(self._known, answer)
         if failed := (answer.headers or {}).get(FAILED):
             raise EngineError(f"the answer on {subject!r} failed: {failed}")
         return answer.data
@@ -247,7 +265,7 @@ class LiveSubjects:
                 await _end_all([subscription])
 
         try:
-            await self._reader.read_end()  # the server has it when it answers
+            await self._readers[0].read_end()  # the server has it when it answers
         except BaseException:
             self._served.discard(subject)
             self._begin(_end_all([subscription]))
@@ -255,7 +273,7 @@ class LiveSubjects:
         return unserve
 
     async def _answer(self, subject: str, answer: RequestHandler, message: Msg) -> None:
-        _note_known(self._reader.known, message)
+        _note_known(self._known, message)
         failed: dict[str, str] = {}
         try:
             if too_new := _find_too_new(message):
@@ -267,7 +285,7 @@ class LiveSubjects:
             log.warning("the answer on %s failed", subject, exc_info=error)
             data, failed = b"", {FAILED: repr(error).replace("\n", " ")}
         try:
-            await self._connection.publish(message.reply, data, _describe_known(self._reader.known) | failed)
+            await self._connection.publish(message.reply, data, _describe_known(self._known) | failed)
         except NoAnswer as error:
             log.warning("the answer on %s was not heard: %s", subject, error)
 
@@ -281,9 +299,9 @@ class LiveSubjects:
             task.cancel()
 
 
-def _describe_known(known: KnownRecords) -> dict[str, str]:
+def _describe_known(known: Sequence[KnownRecords]) -> dict[str, str]:
     """With each message goes what its sender knows of the journal, so that who gets it looks as far."""
-    return {SEEN: str(known.seen)}
+    return {SEEN: " ".join(str(one.seen) for one in known)}
 
 
 def _describe_version(version: int) -> dict[str, str]:
@@ -302,18 +320,18 @@ def _find_too_new(message: Msg) -> EngineTooNew | None:
     )
 
 
-def _note_known(known: KnownRecords, message: Msg) -> None:
-    known.note(int((message.headers or {}).get(SEEN, 0)))
+def _note_known(known: Sequence[KnownRecords], message: Msg) -> None:
+    for one, seen in zip(known, (message.headers or {}).get(SEEN, "").split(), strict=False):
+        one.note(int(seen))
 
 
-def _decode_message(message: Msg, names: Names, known: KnownRecords, now: float) -> Record:
+def _decode_message(message: Msg, names: Names, reader: RecordReader, now: float) -> Record:
     """What was published, or shown of what was stored."""
     if message.subject.startswith(names.live("")):
-        _note_known(known, message)
         return Record(0, names.subject_of_live(message.subject), message.data, now)
     seq = int((message.headers or {}).get("Nats-Sequence", 0))
-    known.note(seq)
-    return Record(seq, names.subject_of_stored(message.subject), message.data, now)
+    reader.known.note(seq)
+    return Record(seq, reader.names.subject_of_stored(message.subject), message.data, now)
 
 
 async def _end_all(subscriptions: list[Subscription]) -> None:

@@ -13,18 +13,37 @@ from dataclasses import dataclass
 NO_ID = "-"
 TAKEN = "taken-"  # begins the name of the pieces of a record that was taken along from another journal
 STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+SHARD_BITS = 40  # of a sequence; those above them say in which shard its record stands
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one journal on a server that may hold several."""
+    """The names of one journal on a server that may hold several, or of one of its shards.
+
+    The first shard has the names of a journal that is one stream. Leases, removals, files, live messages are of none.
+    """
 
     journal: str
+    shard: int = 0
+
+    @property
+    def begin(self) -> int:
+        """Behind which sequence those of this shard begin."""
+        return self.shard << SHARD_BITS
 
     @property
     def stream(self) -> str:
-        return self.journal
+        return f"{self.journal}-shard-{self.shard}" if self.shard else self.journal
+
+    @property
+    def _tag(self) -> str:
+        return str(self.shard) if self.shard else ""
+
+    @property
+    def _skip(self) -> int:
+        """How long the beginning is of what is a shard's own."""
+        return len(self.journal) + len(self._tag) + 3
 
     @property
     def keys(self) -> str:
@@ -54,24 +73,25 @@ class Names:
         return "/".join(segments).replace("=", "."), int(size), int(changed)
 
     def stored(self, subject: str, msg_id: str | None) -> str:
-        return f"{self.journal}.j.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
+        return f"{self.journal}.j{self._tag}.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
 
     def stored_filter(self, pattern: str) -> str:
-        return f"{self.journal}.j.{_widen(pattern)}"
+        return f"{self.journal}.j{self._tag}.{_widen(pattern)}"
 
     def piece(self, stored: str, piece_id: str) -> str:
         """Where what is too large for one message lies, but for the numbers of its pieces."""
-        return f"{self.journal}.b.{stored[len(self.journal) + 3 :]}.{piece_id}"
+        return f"{self.journal}.b{self._tag}.{stored[self._skip :]}.{piece_id}"
 
     def piece_filter(self, pattern: str) -> str:
         """All pieces of the records under a pattern."""
         widened = _widen(pattern)
-        return f"{self.journal}.b.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{self.journal}.b.{widened}.*.*"
+        beginning = f"{self.journal}.b{self._tag}"
+        return f"{beginning}.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{beginning}.{widened}.*.*"
 
     @property
     def gap(self) -> str:
         """Under which stands what holds the place of a record that is no more."""
-        return f"{self.journal}.b.{NO_ID}"
+        return f"{self.journal}.b{self._tag}.{NO_ID}"
 
     def live(self, subject: str) -> str:
         return f"{self.journal}.l.{subject}"
@@ -79,12 +99,20 @@ class Names:
     @property
     def purged(self) -> str:
         """Where whoever removed something tells all others."""
-        return f"{self.journal}.p"
+        return f"{self.journal}.p{self._tag}"
 
     @property
     def shown(self) -> str:
         """All that the server publishes of what it stored."""
-        return f"{self.journal}.r.>"
+        return f"{self.journal}.r{self._tag}.>"
+
+    @property
+    def all_records(self) -> str:
+        return f"{self.journal}.j{self._tag}.>"
+
+    @property
+    def all_pieces(self) -> str:
+        return f"{self.journal}.b{self._tag}.>"
 
     @property
     def leases(self) -> str:
@@ -98,10 +126,10 @@ class Names:
 
     def subject_of_stored(self, name: str) -> str:
         """The subject of ours under which the server has a record, or shows it."""
-        return name[len(self.journal) + 3 :].rpartition(".")[0]
+        return name[self._skip :].rpartition(".")[0]
 
     def stored_of_shown(self, name: str) -> str:
-        return f"{self.journal}.j.{name[len(self.journal) + 3 :]}"
+        return f"{self.journal}.j{self._tag}.{name[self._skip :]}"
 
     def subject_of_live(self, name: str) -> str:
         return name[len(self.journal) + 3 :]
@@ -111,7 +139,7 @@ class Names:
 
     def pattern_of_filter(self, where: str) -> str:
         """The pattern of ours that a filter of the server's was made of."""
-        widened = where[len(self.journal) + 3 :]
+        widened = where[self._skip :]
         if widened.endswith(".>"):
             return ">" if widened == "*.>" else f"{widened[:-4]}.>"
         return widened.rpartition(".")[0]

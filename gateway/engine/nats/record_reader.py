@@ -41,13 +41,13 @@ SILENCE = 0.5
 
 
 class RecordReader:
-    """`copies`: how many servers keep the stream."""
+    """Made for one stream. `copies`: how many servers keep it."""
 
-    def __init__(self, connection: Connection, names: Names, known: KnownRecords) -> None:
+    def __init__(self, connection: Connection, names: Names, known: KnownRecords, copies: int) -> None:
         self.known = known
         self._connection = connection
-        self._names = names
-        self.copies = 1
+        self.names = names
+        self.copies = copies
 
     async def last(self, subject: str, *, fresh: bool) -> Record | None:
         if not fresh:
@@ -55,7 +55,7 @@ class RecordReader:
             if known := self.known.last(subject):
                 return known
         while True:
-            found = await self.get({"last_by_subj": self._names.stored_filter(subject)})
+            found = await self.get({"last_by_subj": self.names.stored_filter(subject)})
             if found is None:
                 return None
             headers = decode_headers(found.get("hdrs", ""))
@@ -69,14 +69,14 @@ class RecordReader:
         if not body:
             return record
         piece_id, _, count = body.partition(" ")
-        pieces = await self.read_stored(f"{self._names.piece(stored, piece_id)}.*", 0, int(count))
+        pieces = await self.read_stored(f"{self.names.piece(stored, piece_id)}.*", 0, int(count))
         if len(pieces) < int(count):
             return None
         return Record(record.seq, record.subject, b"".join(piece.data for piece in pieces), record.ts)
 
     async def get(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """One message, from the leader."""
-        message = await read_message(self._connection, self._names.stream, **asked)
+        message = await read_message(self._connection, self.names.stream, **asked)
         if message:
             self.known.note(int(message["seq"]))
         return message
@@ -84,7 +84,7 @@ class RecordReader:
     async def read_end(self) -> int:
         """The sequence of what was appended last, whether it is still there or not."""
         try:
-            answer = await self._connection.call(f"STREAM.INFO.{self._names.stream}")
+            answer = await self._connection.call(f"STREAM.INFO.{self.names.stream}")
         except ServerRefusal as refusal:
             raise EngineError(f"the NATS server cannot read: {refusal}") from refusal
         return int(answer["state"]["last_seq"])
@@ -95,7 +95,7 @@ class RecordReader:
             if (known := self.known.read(pattern, after, limit)) is not None:
                 return known
         end = self.known.end
-        found = await self.read_stored(self._names.stored_filter(pattern), after, limit)
+        found = await self.read_stored(self.names.stored_filter(pattern), after, limit)
         if len(found) < limit:
             self.known.note_empty_range(pattern, found[-1].seq if found else after, end)
         return found
@@ -144,11 +144,11 @@ class RecordReader:
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         patience = SILENCE  # one of several may stand still: then another is asked
         while True:
-            page = RecordPage(self._names)
+            page = RecordPage(self.names)
             inbox = self._connection.open_inbox(page)
             try:
                 asked = {"seq": after + 1, "next_by_subj": where, "batch": limit}
-                where_to = f"$JS.API.DIRECT.GET.{self._names.stream}"
+                where_to = f"$JS.API.DIRECT.GET.{self.names.stream}"
                 await self._connection.publish(where_to, json.dumps(asked).encode(), reply=inbox)
                 await page.wait(patience)
                 if not page.is_unanswered:

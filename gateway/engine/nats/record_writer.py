@@ -93,19 +93,19 @@ class WriteRights(list[WriteRight]):
 
 
 class RecordWriter:
-    """Made for one journal. Before each try it waits for its `rights`: meanwhile one of them may have ended."""
+    """Made for one stream. Before each try it waits for its `rights`: meanwhile one of them may have ended."""
 
-    def __init__(self, connection: Connection, names: Names, reader: RecordReader) -> None:
+    def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
         self._connection = connection
         self._names = names
         self._reader = reader
         self._known = reader.known
         self._batches = asyncio.Semaphore(BATCHES)
-        self.rights = WriteRights()
+        self._rights = rights
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
         """It goes on until the answer is known; raises EngineError only where nothing was written."""
-        await self._check_ids(puts)
+        await self.check_ids(puts)
         append_id = uuid.uuid4().hex
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
         if len(messages) > MOST:
@@ -122,7 +122,7 @@ class RecordWriter:
             try:
                 if last := await self._find_own(doubt, len(messages)):
                     return last
-                await self.rights.wait_to_send()
+                await self._rights.wait_to_send()
                 return await self.send(messages)
             except ServerRefusal as refusal:
                 why: Exception = refusal
@@ -139,13 +139,13 @@ class RecordWriter:
                 raise EngineError(f"the NATS server at {self._connection.url} does not answer: {why}") from why
             await asyncio.sleep(attempts.pause())
 
-    async def _check_ids(self, puts: Sequence[NewRecord]) -> None:
+    async def check_ids(self, puts: Sequence[NewRecord]) -> None:
         """The server does not see all: where a put says what is to be the last, it does not look at the id."""
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids):
             raise Duplicate(f"one of {ids} is twice in one append")
         for put in puts:
-            if put.msg_id is not None and put.expect is not None and await self._has_id(put.subject, put.msg_id):
+            if put.msg_id is not None and put.expect is not None and await self.has_id(put.subject, put.msg_id):
                 raise Duplicate(f"{put.msg_id!r} is in the journal already")
 
     async def send(self, messages: list[StoredMessage]) -> int:
@@ -192,7 +192,7 @@ class RecordWriter:
         for put in puts:
             if put.msg_id is None:
                 continue
-            if await self._has_id(put.subject, put.msg_id):
+            if await self.has_id(put.subject, put.msg_id):
                 raise Duplicate(f"{put.msg_id!r} is in the journal already")
             if seq := await self._find_remembered(messages[0].subject, digest_of(put.msg_id)):
                 if await self._reader.get({"seq": seq}) is not None:
@@ -214,7 +214,7 @@ class RecordWriter:
         if last < max(put.expect or 0 for put in puts):
             self._known.doubt()
 
-    async def _has_id(self, subject: str, msg_id: str) -> bool:
+    async def has_id(self, subject: str, msg_id: str) -> bool:
         return await self._reader.get({"last_by_subj": self._names.stored(subject, msg_id)}) is not None
 
     async def _find_remembered(self, subject: str, digest: str) -> int:

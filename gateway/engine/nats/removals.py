@@ -13,15 +13,15 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from gateway.engine.interface import SettledRecords
 from gateway.engine.nats.connection import Connection, NoAnswer, ServerRefusal
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.names import Names
-from gateway.engine.nats.purges import Purges
 from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
@@ -30,6 +30,8 @@ LOOK_SECONDS = 60.0
 GATHER_SECONDS = 2.0  # that notes wait for others
 MOST_NOTES = 2000  # in one message
 LEASE, LEASE_SECONDS = "removals", 10.0
+
+PurgeSubject: TypeAlias = Callable[[str, int], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +48,12 @@ class _Notes:
 class Removals:
     """Those of one journal. `longest`: for how many seconds what is settled is kept at most."""
 
-    def __init__(self, connection: Connection, names: Names, purges: Purges, leases: Leases, longest: float) -> None:
+    def __init__(
+        self, connection: Connection, names: Names, purge: PurgeSubject, leases: Leases, longest: float
+    ) -> None:
         self._connection = connection
         self._names = names
-        self._purges = purges
+        self._purge = purge
         self._leases = leases
         self._longest = longest
         self._id = uuid.uuid4().hex
@@ -58,19 +62,18 @@ class Removals:
         self._woken = asyncio.Event()
         connection.on_return.append(self._doubt)
 
-    def limit(self, settled: Sequence[SettledRecords], last: int) -> list[SettledRecords]:
+    def limit(self, one: SettledRecords, last: int) -> SettledRecords:
         """With the time that they have here, and as far as they were there at the sequence `last`."""
-        return [SettledRecords(one.subject, min(one.upto, last), min(one.ttl, self._longest)) for one in settled]
+        return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, self._longest))
 
-    def note(self, settled: Sequence[SettledRecords]) -> None:
+    def note(self, one: SettledRecords) -> None:
         """They are removed later."""
-        for one in settled:
-            step = max(1, int(one.ttl / STEPS))
-            notes = self._find_notes(math.ceil((time.time() + one.ttl) / step) * step)
-            if one.upto > notes.upto.get(one.subject, 0):
-                notes.upto[one.subject] = one.upto
-                notes.is_written = False
-                self._woken.set()
+        step = max(1, int(one.ttl / STEPS))
+        notes = self._find_notes(math.ceil((time.time() + one.ttl) / step) * step)
+        if one.upto > notes.upto.get(one.subject, 0):
+            notes.upto[one.subject] = one.upto
+            notes.is_written = False
+            self._woken.set()
 
     def _find_notes(self, due: int) -> _Notes:
         notes = self._notes.get(due)
@@ -139,7 +142,7 @@ class Removals:
             return
         seq, notes = found
         for subject, upto in notes.items():
-            await self._purges.purge(subject, upto, 0)
+            await self._purge(subject, upto)
         with suppress(ServerRefusal):
             await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
 

@@ -2,6 +2,8 @@
 
 A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
 so it is refused at the start, and not found out about when something is missing.
+
+How many shards a journal has is chosen when it is made, and stands on its first stream. See `record_streams`.
 """
 
 import asyncio
@@ -21,36 +23,89 @@ PLACE_SECONDS, GLANCE = 5.0, 0.1
 FIXED = {"storage", "retention"}  # what no stream can change once it is there
 NANOSECONDS = 1_000_000_000
 MARK = "hermes-gateway"
+SHARDS, SINCE = "hermes-gateway-shards", "hermes-gateway-shards-since"
 DELETION_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class StreamState:
-    """The stream of records. `copies`: on so many servers; `mark`: what a migration wrote on it, "" where none did."""
+class Layout:
+    """What the streams of records of a journal are for, by their numbers.
+
+    In those before `since` stands what was brought along from another journal, and nothing is written there any more.
+    Where there are several shards, what belongs to nobody has the stream behind them, and what has a token one of the
+    `count` that follow.
+    """
+
+    count: int = 1
+    since: int = 0
+
+    @property
+    def numbers(self) -> range:
+        return range(self.since + (self.count + 1 if self.count > 1 else 1))
+
+    def find_number(self, token: str) -> int:
+        """Of the stream in which it stands what is written of this token; "": it has none."""
+        return self.since + (1 + int(token, 16) % self.count if token and self.count > 1 else 0)
+
+    def describe(self) -> dict[str, str]:
+        """As it stands on the first stream; nothing where there is but one stream."""
+        return {SHARDS: str(self.count), SINCE: str(self.since)} if len(self.numbers) > 1 else {}
+
+
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """`copies`: on so many servers; `mark`: what a migration wrote on the journal, "" where none did."""
 
     copies: int
     mark: str
+    layout: Layout
 
 
-async def open_streams(connection: Connection, names: Names, window: float) -> StreamState:
-    """`window`: seconds in which an id counts under every subject.
+async def open_streams(connection: Connection, names: Names, window: float, shards: int) -> JournalState:
+    """`window`: seconds in which an id counts under every subject; `shards`: how many there are to be.
 
     Raises:
-        EngineError: one of the streams is kept otherwise than a journal must be.
+        EngineError: one of the streams is kept otherwise than a journal must be, or there is another number of shards.
     """
-    journal, keys, files = _describe_streams(connection, names, window)
-    kept = await _open_stream(connection, names.stream, journal)
+    records, keys, files = _describe_streams(connection, names, window)
+    kept = await _open_stream(connection, names.stream, records, metadata=Layout(shards).describe())
+    state = _read_state(kept)
+    if state.layout.count != shards:
+        raise EngineError(
+            f"the journal {names.journal!r} on the NATS server was made with journal.shards: {state.layout.count}, and "
+            f"config.yaml says {shards}: set it back; or choose anew on the way to another journal, with "
+            "hermes-gateway migrate --to sqlite, then the new number and engine: nats://HOST:4222/OTHER, then "
+            "hermes-gateway migrate --to nats"
+        )
+    await open_record_streams(connection, names, window, state.layout)
     await _open_stream(connection, names.keys, keys)
     await _open_stream(connection, names.files, files)
-    return StreamState(int(kept["num_replicas"]), kept.get("metadata", {}).get(MARK, ""))
+    return state
 
 
-async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
-    """An empty stream of records in the place of the one that is there, with a mark."""
-    journal, *_others = _describe_streams(connection, names, window)
+async def open_record_streams(connection: Connection, names: Names, window: float, layout: Layout) -> None:
+    """All but the first one."""
+
+    async def open_one(one: Names) -> None:
+        wanted = _describe_records(connection, one, window)
+        await _open_stream(connection, one.stream, wanted, first_seq=one.begin + 1)
+
+    await asyncio.gather(*(open_one(Names(names.journal, number)) for number in layout.numbers[1:]))
+
+
+def _read_state(config: dict[str, Any]) -> JournalState:
+    metadata = config.get("metadata", {})
+    layout = Layout(int(metadata.get(SHARDS, 1)), int(metadata.get(SINCE, 0)))
+    return JournalState(int(config["num_replicas"]), metadata.get(MARK, ""), layout)
+
+
+async def replace_stream(
+    connection: Connection, names: Names, window: float, first_seq: int, metadata: dict[str, str]
+) -> None:
+    """An empty stream of records in the place of the one that is there."""
     with suppress(ServerRefusal):
         await connection.call(f"STREAM.DELETE.{names.stream}")
-    wanted = journal | {"first_seq": first_seq, "metadata": {MARK: mark}}
+    wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": metadata}
     end = time.monotonic() + DELETION_SECONDS
     while True:
         try:
@@ -60,7 +115,6 @@ async def replace_stream(connection: Connection, names: Names, window: float, fi
             if time.monotonic() > end:
                 raise EngineError(f"the NATS server makes no stream {names.stream!r}: {refusal}") from refusal
             await asyncio.sleep(0.2)
-    await connection.call(f"STREAM.PURGE.{names.keys}", filter=names.removal("*", "*"))
 
 
 async def set_mark(connection: Connection, names: Names, mark: str) -> None:
@@ -104,34 +158,41 @@ async def list_subjects(connection: Connection, stream: str, where: str) -> list
 
 
 def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], ...]:
-    """How those of the records, of the keys and of the files must be."""
-    copies = COPIES if len(connection.client.servers) >= COPIES else 1
-    common = {
+    """How the first one of the records, that of the keys and that of the files must be."""
+    keys = {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
+    files = {"subjects": [f"{names.journal}.f.>"], "max_msgs_per_subject": -1}
+    common = _describe_common(connection)
+    return _describe_records(connection, names, window), common | keys, common | files
+
+
+def _describe_records(connection: Connection, names: Names, window: float) -> dict[str, Any]:
+    return _describe_common(connection) | {
+        "subjects": [names.all_records, names.all_pieces],
+        "max_msgs_per_subject": -1,
+        "allow_atomic": True,
+        "allow_direct": True,
+        "duplicate_window": int(window * NANOSECONDS),
+        "republish": {"src": names.all_records, "dest": names.shown},
+    }
+
+
+def _describe_common(connection: Connection) -> dict[str, Any]:
+    return {
         "storage": "file",
         "retention": "limits",
         "discard": "new",
-        "num_replicas": copies,
+        "num_replicas": COPIES if len(connection.client.servers) >= COPIES else 1,
         "allow_msg_ttl": True,
         "max_msg_size": -1,
         "max_age": 0,
         "max_msgs": -1,
     }
-    journal = common | {
-        "subjects": [f"{names.journal}.j.>", f"{names.journal}.b.>"],
-        "max_msgs_per_subject": -1,
-        "allow_atomic": True,
-        "allow_direct": True,
-        "duplicate_window": int(window * NANOSECONDS),
-        "republish": {"src": f"{names.journal}.j.>", "dest": f"{names.journal}.r.>"},
-    }
-    keys = common | {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
-    files = common | {"subjects": [f"{names.journal}.f.>"], "max_msgs_per_subject": -1}
-    return journal, keys, files
 
 
-async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any], **made: Any) -> dict[str, Any]:
+    """`made`: what is said of it beside that where it is made, and not looked at later."""
     try:
-        found = await _read_or_make(connection, name, wanted)
+        found = await _read_or_make(connection, name, wanted | made)
     except ServerRefusal as refusal:
         raise EngineError(f"the NATS server does not keep the stream {name!r}: {refusal}") from refusal
     config: dict[str, Any] = found["config"]

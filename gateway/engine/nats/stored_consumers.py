@@ -1,0 +1,98 @@
+"""The consumers that a server keeps on a stream: made, asked how far they are, and what they are owed."""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from gateway.engine.interface import ConsumerSpec, Record
+from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
+from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
+from gateway.engine.nats.shards import RecordStream
+from gateway.engine.nats.streams import NANOSECONDS
+from gateway.errors import EngineError
+
+BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
+
+
+def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
+    """As the server is to keep it."""
+    name = consumer_name_of(spec.name)
+    return {
+        "durable_name": name,
+        "name": name,
+        "metadata": {"name": spec.name},
+        "filter_subjects": [names.stored_filter(pattern) for pattern in merge_patterns(spec.patterns)],
+        "ack_policy": "explicit",
+        "ack_wait": int(spec.ack_wait * NANOSECONDS),
+        "max_ack_pending": spec.max_inflight,
+        "max_deliver": -1,
+        "deliver_policy": "new" if spec.new_only else "all",
+    }
+
+
+def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Asks whether the server keeps a consumer so already. It keeps a single filter under a name of its own."""
+    kept = {**kept, "filter_subjects": kept.get("filter_subjects") or [kept.get("filter_subject")]}
+    metadata = config["metadata"].items() <= kept.get("metadata", {}).items()
+    return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
+
+
+async def make_consumer(connection: Connection, names: Names, spec: ConsumerSpec) -> None:
+    """Or bring its settings up to date; raises EngineError."""
+    config = describe_consumer(names, spec)
+    found = await read_consumer(connection, names, spec.name)
+    if found is not None:
+        config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
+        if has_config(found["config"], config):
+            return
+    where = f"CONSUMER.CREATE.{names.stream}.{config['name']}"
+    try:
+        await connection.call(where, stream_name=names.stream, config=config)
+    except ServerRefusal as refusal:
+        raise EngineError(f"the NATS server refuses the consumer {spec.name!r}: {refusal}") from refusal
+
+
+async def read_consumer(connection: Connection, names: Names, name: str) -> dict[str, Any] | None:
+    """How far it is; None: there is none. Raises EngineError."""
+    try:
+        return await connection.call(f"CONSUMER.INFO.{names.stream}.{consumer_name_of(name)}")
+    except ServerRefusal as refusal:
+        if refusal.number == NO_CONSUMER:
+            return None
+        raise EngineError(f"the NATS server cannot say how far a consumer is: {refusal}") from refusal
+
+
+async def list_owed(
+    connection: Connection, stream: RecordStream, name: str, until: float, after: int, limit: int
+) -> list[Record]:
+    """What it has before it in a stream; see the interface."""
+    found = await read_consumer(connection, stream.names, name)
+    if found is None:
+        return []
+    after = max(after, int(found["ack_floor"]["stream_seq"]))
+    filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
+    owed: list[Record] = []
+    for where in filters:
+        owed += await stream.reader.read_stored(where, after, limit)
+    return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
+
+
+async def restore_deliveries(connection: Connection, stream: RecordStream, name: str) -> None:
+    """Have delivered again what somebody has in hands who is no more."""
+    found = await read_consumer(connection, stream.names, name)
+    if found and found["num_ack_pending"]:
+        delivery, seq = found["delivered"]["consumer_seq"], int(found["delivered"]["stream_seq"])
+        for record in await list_owed(connection, stream, name, math.inf, 0, seq - stream.names.begin):
+            await _restore_delivery(connection, stream.names, name, record.seq, delivery)
+
+
+async def _restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:
+    """Say that a record is not done, in the place of whoever has it and is no more; without effect where nobody has.
+
+    `delivery` is the consumer's last one: the server looks only at whether there was one of that number.
+    """
+    attempt, at, pending = 1, 0, 0  # what it makes no use of
+    where = f"$JS.ACK.{names.stream}.{consumer_name_of(consumer)}.{attempt}.{seq}.{delivery}.{at}.{pending}"
+    with suppress(NoAnswer):
+        await connection.publish(where, b"-NAK")
