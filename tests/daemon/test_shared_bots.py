@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.cli.upgrade.running_gateway import RunningGateway
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
@@ -121,6 +122,8 @@ async def test_what_is_to_be_done_with_a_bot_is_done_where_it_is_served(bot: Sha
     assert [node["name"] for node in await ask(other, "status", "nodes")] == ["other", "one"]
     said = await anyio.to_thread.run_sync(other.cli, "status")
     assert "it alone does" in said.stdout
+    facts = await anyio.to_thread.run_sync(RunningGateway(other.home, other.environ).read_facts)
+    assert facts.platforms == ("telegram",), "an upgrade of the other is not to wait for it"
     assert (await steer(other, "pause")).startswith("telegram is paused")
     await until(partial(bot.is_said, "one", "until somebody resumes it"), "the pause")
     await bot.wire.write("are you there?")

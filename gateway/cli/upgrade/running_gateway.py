@@ -32,7 +32,8 @@ UP_HOOKS = frozenset({"registered", "starting", "loaded"})
 
 @dataclass(frozen=True, slots=True)
 class ServedFacts:
-    """What is up: networks and hooks by name, and the version that serves them; none where nobody answers."""
+    """What is up: networks, here or on another gateway of the journal, and hooks, by name, and the version that serves
+    them; none where nobody answers."""
 
     version: str = ""
     is_ready: bool = False
@@ -86,7 +87,7 @@ class RunningGateway:
             return ServedFacts(
                 str(status["version"]),
                 status["state"] == "ready",
-                tuple(name for name, facts in status["platforms"].items() if facts["up"]),
+                tuple(name for name, one in status["platforms"].items() if one["up"] or one.get("served_by")),
                 tuple(one["name"] for one in hooks if one["state"] in UP_HOOKS),
             )
         return ServedFacts()
