@@ -46,19 +46,21 @@ async def test_a_second_reader_is_told_in_words(wire: TelegramWire, house: House
 
 
 async def test_no_call_goes_out_that_is_for_another_gateway_to_make(wire: TelegramWire) -> None:
-    """As late as can be: when the connection stands."""
-    others = list[str]()
+    """As late as can be: when the connection stands, and once more when only the body is still to go."""
+    rights = [None] * 100  # as often it still is ours
 
     def check_right() -> None:
-        if others:
+        if not rights:
             raise AdapterError("another gateway may serve telegram by now")
+        rights.pop()
 
     async with make_bot(TelegramSettings(token=Secret(TOKEN), base_url=wire.url), check_right) as bot:
         await bot.send_message(int(ANN), "one", link_preview_options=NO_PREVIEW)
-        others.append("other")
-        for call in (bot.send_message(int(ANN), "two", link_preview_options=NO_PREVIEW), bot.get_updates()):
-            with pytest.raises(NetworkError, match="another gateway may serve telegram by now"):
-                await call
+        for left in ([], [None]):
+            for call in (bot.send_message(int(ANN), "two", link_preview_options=NO_PREVIEW), bot.get_updates(1)):
+                rights[:] = left
+                with pytest.raises(NetworkError, match="another gateway may serve telegram by now"):
+                    await call
     assert [one.text for one in wire.shown] == ["one"]
     assert not wire.asked("getUpdates")
 

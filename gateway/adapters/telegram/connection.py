@@ -35,6 +35,7 @@ PUBLIC_API = "https://api.telegram.org"
 WAIT = 20.0  # for an answer; a poll has its own time on top
 CONNECT = 10.0
 CALLS = 32  # at a time
+LAST_MOMENTS = ("send_request_headers.started", "send_request_body.started")  # as the HTTP library names them
 
 
 def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambda: None) -> Bot:
@@ -58,10 +59,10 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
 
 
 async def check_request(check_right: Callable[[], None], request: Any) -> None:
-    """At the last moment: it may have taken long to connect."""
+    """At the last moments: it may have taken long to connect, and Telegram waits for a body whose head has come."""
 
     async def check(event: str, _info: Mapping[str, Any]) -> None:
-        if event.endswith("send_request_headers.started"):
+        if event.endswith(LAST_MOMENTS):
             try:
                 check_right()
             except AdapterError as error:
