@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
+from aiohttp.typedefs import Middleware
 
 from gateway.message_parts import MessagePart
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
@@ -81,6 +82,7 @@ class DiscordWire:
     bot: dict[str, Any] = field(default_factory=lambda: BOT)
     beside: list["DiscordWire"] = field(default_factory=list)
     url: str = ""
+    middlewares: list[Middleware] = field(default_factory=list)  # of the server
     auto_thread: bool = False
     intents_granted: bool = True
     is_deaf: bool = False
@@ -115,7 +117,7 @@ class DiscordWire:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         self.channels = {CHANNEL: channel_of(CHANNEL)}
-        app = web.Application(client_max_size=60_000_000)
+        app = web.Application(client_max_size=60_000_000, middlewares=self.middlewares)
         app.router.add_get("/gateway", self._gateway)
         app.router.add_get("/files/{name}", self._file)
         app.router.add_route("*", "/api/v10/{path:.*}", self._rest)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
+from aiohttp.typedefs import Middleware
 
 from gateway.adapters.slack.manifest import SCOPES
 from gateway.message_parts import MessagePart
@@ -59,6 +60,7 @@ class SlackWire:
     lose_answers: int = 0
     is_mute: bool = False  # a stream is begun, and nobody is told
     url: str = ""
+    middlewares: list[Middleware] = field(default_factory=list)  # of the server
     _last: dict[str, Any] = field(default_factory=dict)
     _sockets: list[web.WebSocketResponse] = field(default_factory=list)
     _open: set[asyncio.Transport] = field(default_factory=set)
@@ -82,7 +84,7 @@ class SlackWire:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        app = web.Application(client_max_size=60_000_000)
+        app = web.Application(client_max_size=60_000_000, middlewares=self.middlewares)
         app.router.add_route("*", "/api/{method}", self._answer)
         app.router.add_get("/link", self._link)
         app.router.add_get("/files/{number}", self._file)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import ANN, GROUP, Shown
@@ -40,6 +41,7 @@ class TelegramWire:
     updates: list[dict[str, Any]] = field(default_factory=list)
     token: str = TOKEN
     url: str = ""
+    middlewares: list[Middleware] = field(default_factory=list)  # of the server
     tells_sizes: bool = True  # of files, with their messages
     files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
@@ -80,7 +82,7 @@ class TelegramWire:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         self.files_flow.set()
-        app = web.Application(client_max_size=60_000_000)
+        app = web.Application(client_max_size=60_000_000, middlewares=self.middlewares)
         app.router.add_post("/bot{token}/{method}", self._answer)
         app.router.add_get("/file/bot{token}/{name}", self._file)
         runner = web.AppRunner(app, shutdown_timeout=0.1)

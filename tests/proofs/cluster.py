@@ -6,7 +6,9 @@ Each part can be tried alone (`--part`):
 - *siege*: people on Telegram, Discord, Slack and the terminals of three gateways say numbers, all the time; a model on
   loopback answers with them, and has a guarded tool write some down. Gateways are killed, also the one that has the
   bot of Telegram, or stand still for longer than any lease and then wake; the servers through which all records go are
-  killed. Whoever spoke, the networks, the files and the kernel are asked what came of it, never the journal.
+  killed. Whoever spoke, the networks, the files and the kernel are asked what came of it, never the journal. What a
+  kill hit is said by the model (nobody waits for its answer any more), by the tool (it began and did not end) and by
+  the networks (a message is shown, and who sent it is gone before the answer that says so).
   *in doubt*: Telegram can neither be asked nor told that a message is the same, so what a kill cut off in the very call
   that sends may be there twice.
 - *turns*: the node of a turn is killed, or stands still, between two runs of a tool.
@@ -81,9 +83,10 @@ def rows(deeds: Sequence[Deed], found: Aftermath, take_over: float) -> Iterator[
     cluster, verdict = found.cluster, found.verdict
     kills, leaders = sum(one in (kill_any, kill_the_polling_one) for one in deeds), deeds.count(kill_the_leader)
     yield Row(("kills -9 of gateways", str(kills), str(kills)))
+    for where, hit in found.count_hit().items():
+        is_judged = kills >= MANY
+        yield make_row(f"  of these, {where}", "> 0" if is_judged else "-", str(hit), hit > 0 or not is_judged)
     yield Row(("kills -9 of the leading server", str(leaders), str(leaders)))
-    is_met = found.cut_off > 0 or kills < MANY
-    yield make_row("calls of the model that these cut off", "> 0", str(found.cut_off), is_met)
     slow = (
         ()
         if found.rate >= RATE

@@ -21,7 +21,8 @@ from gateway.testing import GatewayProcess
 from tests.chaos.daemon import Besieged
 from tests.engine.nats_servers import NatsServer, run_servers
 from tests.proof_table import Trial
-from tests.siege.hooks import Notes
+from tests.siege.cut_calls import CutCalls, CutSends, Kill
+from tests.siege.hooks import Notes, take_running
 from tests.siege.model import Model
 from tests.siege.people import Crowd, until
 from tests.siege.processes import end, left_behind
@@ -34,6 +35,7 @@ LONGEST = 180.0
 PAUSE = 13.0  # longer than any lease
 ELECTION = 4.0
 GLANCE = 0.1
+TOOL_SECONDS = 0.5
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Cluster:
     crowd: Crowd
     chance: random.Random
     cuts: list[float] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -75,12 +78,22 @@ class Cluster:
 
 @dataclass
 class Aftermath:
-    """What came of it. `rate`: messages a second, while harm was done; `cut_off`: calls of the model that had begun."""
+    """What came of it. `rate`: messages a second, while harm was done; `model` and `sends`: calls that were cut off."""
 
     cluster: Cluster
     verdict: Verdict
     rate: float
-    cut_off: int
+    model: CutCalls
+    sends: CutCalls
+
+    def count_hit(self) -> dict[str, int]:
+        """In the middle of what gateways were killed, as others saw it."""
+        kills = self.cluster.kills
+        return {
+            "in the middle of a call of the model": self.model.count_hit(kills),
+            "in the middle of a tool": sum(kill.tools > 0 for kill in kills),
+            "in the middle of a send": self.sends.count_hit(kills),
+        }
 
 
 Deed = Callable[[Cluster], Awaitable[None]]
@@ -106,8 +119,10 @@ async def kill_the_polling_one(cluster: Cluster) -> None:
 
 
 async def kill(cluster: Cluster, gateway: GatewayProcess, *, is_polling: bool = False) -> None:
-    cluster.cuts.append(time.monotonic())
+    begun = time.monotonic()
+    cluster.cuts.append(begun)
     await to_thread.run_sync(gateway.kill)
+    cluster.kills.append(Kill(begun, time.monotonic(), take_running(gateway)))
     if is_polling:
         await cluster.measure_gap()
     cluster.spawn(gateway)
@@ -146,7 +161,9 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
     for home in homes:
         home.parent.mkdir()
     sockets = [home / "hermes-gateway" / "control.sock" for home in homes]
-    crowd, model = Crowd(sockets[0], 1, tuple(sockets[1:]), each), Model()
+    crowd, model, sends = Crowd(sockets[0], 1, tuple(sockets[1:]), each), Model(TOOL_SECONDS), CutSends()
+    for wire in crowd.wires:
+        wire.middlewares.append(sends.delay)
     async with AsyncExitStack() as stack:
         servers = stack.enter_context(run_servers(folder / "nats", len(NAMES)))
         for server in (model, *crowd.wires):
@@ -179,7 +196,7 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
         for gateway in gateways:
             await stop(cluster, gateway)
         crowd.look()
-        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), rate, model.cut_off)
+        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), rate, model.cut, sends)
 
 
 def settings(model: Model, cluster: Cluster, name: str) -> str:

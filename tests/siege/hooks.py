@@ -1,13 +1,16 @@
 """The hooks of a besieged gateway, which write down what they were told; what they wrote is read here."""
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.testing import GatewayProcess
-from tests.siege.model import NUMBER, WRITTEN
+from tests.siege.model import NUMBER, RUNNING, WRITTEN
 
+LATELY = 5.0  # a tool that began before that was not cut off now, but when the gateway stood still
 FIELDS = {"agent:end": "message_full", "message:received": "text", "message:sent": "text", "tool:after": "args"}
 
 NOTE = """
@@ -94,3 +97,13 @@ class Notes:
     def _lines(self, name: str) -> Iterator[str]:
         path = self.folder / name
         return iter(path.read_text().splitlines() if path.exists() else [])
+
+
+def take_running(gateway: GatewayProcess) -> int:
+    """How many runs of the tool have begun lately and not ended. Each is counted once."""
+    count = 0
+    for path in gateway.home.own_folder.rglob(f"{RUNNING}*"):
+        with suppress(FileNotFoundError):  # it ends just now
+            count += time.time() - path.stat().st_mtime < LATELY
+            path.unlink()
+    return count

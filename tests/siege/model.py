@@ -4,7 +4,6 @@ People say `n000123`, and are told `heard n000123`. What has a 7 at its end is w
 is to deny what ends with 77. The model notes what a tool gave it, so that it is known what must be told of that tool.
 """
 
-import asyncio
 import json
 import random
 import re
@@ -14,8 +13,11 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.siege.cut_calls import CutCalls
+
 NUMBER = re.compile(r"\bn\d{6}\b")
 WRITTEN = "written"  # in the folder that an agent has
+RUNNING = "running-"  # begins a file beside it, that is there while the tool runs
 SLOWEST = 0.4
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
@@ -31,13 +33,14 @@ def is_forbidden(number: str) -> bool:
 class Model:
     """Answers each request as it stands; `tools` has the numbers whose tool gave a result.
 
-    `cut_off`: requests whose gateway was gone before they were answered.
+    `cut`: requests whose gateway was gone before they were answered. `tool_lasts`: the seconds that the tool takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tool_lasts: float = 0.0) -> None:
         self._chance = random.Random(1)
+        self._tool_lasts = tool_lasts
         self.tools: set[str] = set()
-        self.cut_off = 0
+        self.cut = CutCalls()
         self.url = ""
 
     @asynccontextmanager
@@ -59,8 +62,7 @@ class Model:
         self.tools |= {number for number in said if number in results}
         asked = asked_for(messages)
         wanted = [number for number in said if wants_tool(number) and number not in asked]
-        await asyncio.sleep(self._chance.uniform(0.02, SLOWEST))
-        self.cut_off += request.transport is None
+        await self.cut.last(request, self._chance.uniform(0.02, SLOWEST))
         events = [self._call(wanted[0])] if wanted else [{"content": piece} for piece in pieces(said)]
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
         with suppress(ConnectionError):  # who asked may be dead by now
@@ -71,9 +73,14 @@ class Model:
         return answer
 
     def _call(self, number: str) -> dict[str, Any]:
-        command = f"echo {number} >> {WRITTEN}; echo {number}"
-        function = {"name": "shell", "arguments": json.dumps({"command": command})}
+        function = {"name": "shell", "arguments": json.dumps({"command": write_down(number, self._tool_lasts)})}
         return {"tool_calls": [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}]}
+
+
+def write_down(number: str, seconds: float) -> str:
+    """The command that does it, and takes so long."""
+    running = f"{RUNNING}{number}"
+    return f"touch {running}; echo {number} >> {WRITTEN}; sleep {seconds}; rm {running}; echo {number}"
 
 
 def pieces(said: list[str]) -> list[str]:
