@@ -27,12 +27,13 @@ USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
 
 
 class JournalServers(NamedTuple):
-    """Where they are, who asks them, and for how many seconds at most they are to keep what is settled."""
+    """Where they are, who asks them, for how many seconds at most they are to keep what is settled, and the shards."""
 
     url: str
     user: str = ""
     password: str = ""
     repeats: float = math.inf
+    shards: int = 1
 
 
 def find_servers(configuration: Configuration) -> JournalServers | None:
@@ -40,7 +41,10 @@ def find_servers(configuration: Configuration) -> JournalServers | None:
     environ, settings = configuration.environ, configuration.settings
     if not settings.engine:
         return None
-    return JournalServers(settings.engine, environ.get(USER, ""), environ.get(PASSWORD, ""), settings.journal.repeats)
+    journal = settings.journal
+    return JournalServers(
+        settings.engine, environ.get(USER, ""), environ.get(PASSWORD, ""), journal.repeats, journal.shards
+    )
 
 
 async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
@@ -54,7 +58,12 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
     from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
 
     return await open_nats(
-        servers.url, servers.user, servers.password, repeats=servers.repeats, takes_marked=takes_marked
+        servers.url,
+        servers.user,
+        servers.password,
+        repeats=servers.repeats,
+        shards=servers.shards,
+        takes_marked=takes_marked,
     )
 
 

@@ -52,6 +52,16 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
             ge=3600,
         ),
     ] = 172_800.0
+    shards: Annotated[
+        int,
+        describe(
+            "where NATS servers keep the journal, into how many parts its conversations go, which are written beside "
+            "each other: 1, or 16 to 64 for tens of thousands of people; it is chosen when the journal is made, and "
+            "the same on every gateway",
+            ge=1,
+            le=256,
+        ),
+    ] = 1
 
 
 class BackupSettings(Struct, frozen=True, kw_only=True):

@@ -69,7 +69,8 @@ class ScheduledBackups:
 
     async def _make(self, settings: BackupSettings) -> None:
         servers = self._servers or JournalServers("")
-        told = json.dumps({"home": str(self._home.root), "keep": settings.keep, "servers": servers.url})
+        asked = {"home": str(self._home.root), "keep": settings.keep, "servers": servers.url, "shards": servers.shards}
+        told = json.dumps(asked)
         environ = {"PYTHONPATH": LIBRARY, USER: servers.user, PASSWORD: servers.password}
         command = [sys.executable, "-P", "-m", "gateway.backup", told]
         done = await anyio.run_process(command, check=False, env=environ, stdin=subprocess.DEVNULL, cwd="/")

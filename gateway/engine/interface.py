@@ -91,7 +91,8 @@ class EngineHealth:
     """Whether the journal takes appends, and in words why not.
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
-    `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0.
+    `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0. `shards`: over
+    so many its conversations are spread.
     `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
     the traffic, "" where nothing is. `commits` were made since it was opened, in `commit_seconds`.
     """
@@ -105,6 +106,7 @@ class EngineHealth:
     commits: int = 0
     commit_seconds: float = 0.0
     file_size: int = 0
+    shards: int = 1
 
 
 class Delivery(Protocol):

@@ -326,6 +326,7 @@ class NatsEngine:
             sum(int(one["state"]["messages"]) for one in records),
             sum(int(one["state"]["bytes"]) for one in records),
             file_size=int(files["state"]["bytes"]),
+            shards=self._state.layout.count,
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
         if any(one.get("cluster") and not one["cluster"].get("leader") for one in records):
