@@ -8,9 +8,11 @@ switched off wants nothing from then on; where no gateway was at work, from the 
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
@@ -44,6 +46,18 @@ class OwedFilter:
         return self._matches is None or self._matches(fields)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownNode:
+    """What a gateway has written, until when it counts, and the filters of its durable hooks, by what they are made of.
+
+    Gateways that have the same hooks share their filters: with a hundred of them an event is not looked at more often.
+    """
+
+    hooks: NodeHooks
+    until: float
+    filters: Mapping[bytes, OwedFilter]
+
+
 class OtherHooks:
     """`node` is this gateway. It follows the journal, which is loaded before hooks are told of anything."""
 
@@ -51,15 +65,15 @@ class OtherHooks:
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine, self._node = engine, node
-        self._known: dict[str, tuple[float, NodeHooks]] = {}  # by node, and until when it counts
-        self._filters: list[tuple[float, OwedFilter]] = []
+        self._known: dict[str, KnownNode] = {}  # by its name
+        self._filters: dict[OwedFilter, float] = {}  # of the others, and until when it counts
         self._written: NodeHooks | None = None
         self._due = 0.0
         self.on_change: Callable[[], None] = lambda: None
         self.telling = anyio.CancelScope()
 
     async def load(self) -> None:
-        self._known = {}
+        self._known, self._filters = {}, {}
         async for record, kept in records.read_all(self._engine, record_subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
             self._note(record, kept)
 
@@ -70,12 +84,12 @@ class OtherHooks:
 
     def find(self, node: str) -> NodeHooks | None:
         """What it has, where it said so."""
-        return self._known[node][1] if node in self._known else None
+        return self._known[node].hooks if node in self._known else None
 
     def list_filters(self, here: Collection[str]) -> Iterator[OwedFilter]:
         """Of the durable hooks that others have; those that are `here`, by the names of their consumers, left out."""
         now = self._engine.clock.latest()
-        return (one for until, one in self._filters if until > now and one.owed.token not in here)
+        return (one for one, until in self._filters.items() if until > now and one.owed.token not in here)
 
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
         """Write down what is here, from when it is `settled` on, until it is to be told no more."""
@@ -98,11 +112,13 @@ class OtherHooks:
             await self._engine.purge(subject, seq - 1)
 
     def _note(self, record: Record, kept: NodeHooks) -> None:
-        self._known[kept.node] = (record.ts + KEPT_FOR, kept)
-        self._filters = [
-            (until, OwedFilter(owed))
-            for until, one in self._known.values()
-            if one.node != self._node
-            for owed in one.owed
-        ]
+        there = {key: one for node in self._known.values() for key, one in node.filters.items()}
+        owed = {msgspec.json.encode(one): one for one in kept.owed}
+        filters = {key: there.get(key) or OwedFilter(one) for key, one in owed.items()}
+        self._known[kept.node] = KnownNode(kept, record.ts + KEPT_FOR, filters)
+        ends = dict[OwedFilter, float]()
+        for name, node in self._known.items():
+            if name != self._node:
+                ends |= {one: max(node.until, ends.get(one, 0.0)) for one in node.filters.values()}
+        self._filters = ends
         self.on_change()
