@@ -26,7 +26,7 @@ from gateway.access_records import PairingUser as PairingUser
 from gateway.access_records import ProgramKey as ProgramKey
 from gateway.access_records import ProgramKeyState as ProgramKeyState
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
-from gateway.engine.journal_position import JournalPosition
+from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.hook_records import EmittedEvent as EmittedEvent
@@ -505,25 +505,26 @@ async def read_in_time(
 
 
 async def read_all(
-    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, fresh: bool = True
+    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, upto: int | None = None, fresh: bool = True
 ) -> AsyncIterator[tuple[Record, RecordT]]:
     """Every record of this kind, in order, with what it holds."""
-    while page := await read_readable(engine, pattern, after, PAGE, fresh=fresh):
+    while page := await read_readable(engine, pattern, after, PAGE, upto=upto, fresh=fresh):
         for found in page:
             if isinstance(kept := decode(found.data), kind):
                 yield found, kept
         after = page[-1].seq
 
 
-async def read_events(engine: Engine, after: int = 0) -> AsyncIterator[tuple[Record, EmittedEvent]]:
-    """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
+async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEvent]]:
+    """Every event that durable hooks are owed or were, by its time: those of conversations, and all others."""
     kinds = [
-        read_all(engine, pattern, EmittedEvent, after)
+        read_all(engine, pattern, EmittedEvent, after, upto=upto)
+        for after, upto in load_position(engine.shards()).list_ranges()
         for pattern in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
     ]
     heads = [await anext(kind, None) for kind in kinds]
     while found := [head for head in heads if head]:
-        first = min(found, key=lambda head: head[0].seq)
+        first = min(found, key=lambda head: (head[0].ts, head[0].seq))
         yield first
         at = heads.index(first)
         heads[at] = await anext(kinds[at], None)

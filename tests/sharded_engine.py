@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from gateway.engine import NewRecord, Record
+from gateway.engine import Clock, ConsumerSpec, NewRecord, Record
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
+from gateway.testing.memory_engine import MemoryConsumer
 from tests.torn_engine import TornEngine
 
 SHARDS = tuple(number << 40 for number in range(4))
@@ -22,22 +23,30 @@ def shard_of(subject: str) -> int:
 class ShardedEngine(TornEngine):
     """Consumers and tails have what came in its order; whoever reads has it in that of the sequences."""
 
-    def __init__(self, left: int | None = None) -> None:
-        super().__init__(left)
+    def __init__(self, left: int | None = None, clock: Clock | None = None) -> None:
+        super().__init__(left, clock)
         self._ends = list(SHARDS)
-        self._places: dict[int, int] = {0: 0}  # of each sequence, and of the one before it, which is of no record
+        self._places: dict[int, int] = {0: 0}  # of each sequence: when it came
 
     def shards(self) -> Sequence[int]:
         return SHARDS
 
     def _keep(self, put: NewRecord) -> Record:
         shard = shard_of(put.subject)
-        self._end = self._ends[shard] + 1
+        self._end = self._ends[shard]
         record = super()._keep(put)
         self._ends[shard] = record.seq
-        for seq in (record.seq - 1, record.seq):
-            self._places[seq] = len(self._places)
+        self._places[record.seq] = len(self._places)
         return record
+
+    async def consumer(self, spec: ConsumerSpec) -> MemoryConsumer:
+        before = self._consumers.get(spec.name)
+        first = next(self.waiting(before.reached, before.matches), None) if before else None
+        consumer = await super().consumer(spec)
+        if first:
+            came = list(self._places)
+            consumer.reached = came[self._places[first.seq] - 1]
+        return consumer
 
     def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
         self._expire()

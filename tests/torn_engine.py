@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gateway.engine import NewRecord, SettledRecords
+from gateway.engine import Clock, NewRecord, SettledRecords
 from gateway.testing.memory_engine import MemoryEngine
 
 TOKEN = re.compile(r"[0-9a-f]{24}")
@@ -24,8 +24,8 @@ class TornEngine(MemoryEngine):
     `left`: after so many of these pieces the process ends, before an append that spans more is through.
     """
 
-    def __init__(self, left: int | None = None) -> None:
-        super().__init__()
+    def __init__(self, left: int | None = None, clock: Clock | None = None) -> None:
+        super().__init__(clock)
         self.left = left
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:

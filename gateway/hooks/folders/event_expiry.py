@@ -13,6 +13,7 @@ import anyio
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
+from gateway.engine.journal_position import load_position
 from gateway.errors import Duplicate, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
 from gateway.yaml_source.units import format_count
@@ -74,9 +75,10 @@ class EventExpiry:
         return True
 
     async def _purge(self, pattern: str, until: float) -> None:
-        while page := await self._engine.read(pattern, 0, PAGE):
-            old = [record.seq for record in page if record.ts < until]
-            if old:
-                await self._engine.purge(pattern, old[-1])
-            if len(old) < len(page):
-                return
+        for after, upto in load_position(self._engine.shards()).list_ranges():
+            while page := await self._engine.read(pattern, after, PAGE, upto=upto):
+                old = [record.seq for record in page if record.ts < until]
+                if old:
+                    await self._engine.purge(pattern, old[-1], after=after)
+                if len(old) < len(page):
+                    break
