@@ -30,8 +30,8 @@ from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.shared_files import SharedFiles
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage import RunningTotals, UsageJournal
+from tests.sharded_engine import ShardedEngine
 from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")
@@ -135,7 +135,7 @@ async def no_hooks(_role: Role) -> str:
     return "no hooks"
 
 
-def make_usage(engine: MemoryEngine) -> UsageJournal:
+def make_usage(engine: ShardedEngine) -> UsageJournal:
     return UsageJournal(engine, RunningTotals(time.time))
 
 
@@ -189,7 +189,7 @@ async def chat(
     approvers: tuple[str, ...] = ("admin", "asker"),
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
-    engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
+    engine, hooks, net = ShardedEngine(), HookRegistry(), Net()
     sessions = SessionRepository(engine)
 
     async def is_withdrawn(reply: Reply) -> bool:

@@ -15,8 +15,8 @@ from gateway.engine import NewRecord
 from gateway.errors import AdapterError
 from gateway.messages import Address, Message, Reply
 from gateway.sessions import OpenTurn
-from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
 RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls -la"}}]}
@@ -282,7 +282,7 @@ class FarOutbox:
 
 
 async def test_what_is_shown_as_open_is_closed_however_long_its_network_is_gone() -> None:
-    async with MemoryEngine() as engine:
+    async with ShardedEngine() as engine:
         reply, outbox = Reply("approval:1", ADMIN_CHAT, "May I?"), FarOutbox(40)
         owed = await engine.append(records.make_reply_put(reply, KEY, "", 1.0))
         sent = records.SendSucceeded(out=owed[0], reply_id=reply.id, message_ids=(("m1",),), at=1.0)

@@ -18,11 +18,11 @@ from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository, transitions
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late
+from tests.sharded_engine import ShardedEngine
 from tests.spine import change_session, key, message
 
 SETTINGS = replace(
@@ -62,7 +62,7 @@ class Node:
 class World:
     """Two nodes, three conversations."""
 
-    engine: MemoryEngine
+    engine: ShardedEngine
     tasks: anyio.abc.TaskGroup
     nodes: list[Node] = field(default_factory=list)
     effects: list[tuple[str, int]] = field(default_factory=list)
@@ -150,7 +150,7 @@ class World:
 
 
 async def live(plan: list[tuple[str, ...]]) -> None:
-    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
+    async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
         world = World(engine, tasks, nodes=[])
         for at in (0, 1):
             await world.start(at)
