@@ -1,23 +1,18 @@
-"""A journal in memory of four shards: a conversation lies in the one of its hash, all else in the first."""
+"""A journal in memory of four shards: what has a token lies in the one of its hash, all else in the last."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from gateway.engine import Clock, ConsumerSpec, NewRecord, Record
-from gateway.engine.subjects import SubjectMatcher, compile_patterns
+from gateway.engine.subjects import SubjectMatcher, compile_patterns, find_token
 from gateway.testing.memory_engine import MemoryConsumer
 from tests.torn_engine import TornEngine
 
 SHARDS = tuple(number << 40 for number in range(4))
-OF_CONVERSATIONS = re.compile(
-    r"gw\.(?:(?:in|audio|heard|voice|turn|bell|sum|shown|page|dead\.turns|owed)"
-    r"|out\.[^.]+\.[^.]+|(?:call|ask|webhook)\.[^.]+)\.(?P<conversation>[0-9a-f]{24})(?:\.|$)"
-)
 
 
 def shard_of(subject: str) -> int:
-    found = OF_CONVERSATIONS.match(subject)
-    return int(found["conversation"], 16) % len(SHARDS) if found else 0
+    token = find_token(subject)
+    return int(token, 16) % 3 if token else 3
 
 
 class ShardedEngine(TornEngine):

@@ -329,11 +329,11 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
 
 
 async def is_of_other_journal(engine: Engine, position: JournalPosition, seq: int) -> bool:
-    """Asks whether the journal, in whose first shard `seq` is the newest, ends before this position in any shard."""
+    """Asks whether the journal ends before this position in any shard; `seq` is the newest in one of them."""
     if position.has_reached(seq):
         return True
-    others = [(after, upto) for after, upto in position.list_ranges() if after not in position.shards and after > seq]
-    return not all([await engine.read(">", after - 1, 1, upto=upto) for after, upto in others])
+    ranges = [(after, upto) for after, upto in position.advance(seq).list_ranges() if after not in position.shards]
+    return not all([await engine.read(">", after - 1, 1, upto=upto) for after, upto in ranges])
 
 
 def _decode_deleted(record: Record) -> records.JournalRecord | None:
