@@ -190,7 +190,8 @@ class FileStore(Protocol):
         """Whether other gateways have it from here. Where they do not, whatever lies in a file may stay there."""
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
-        """Store what is in an open file, in place of what was under that key. It is kept for `ttl` seconds at least.
+        """Store what is in an open file, in place of what was under that key. It is kept for `ttl` seconds at least;
+        `inf`: until it is deleted.
 
         Raises:
             EngineError: it is not stored.

@@ -10,10 +10,11 @@ import logging
 import math
 import os
 import uuid
+from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
-from anyio import to_thread
+from anyio import move_on_after, to_thread
 
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
@@ -24,6 +25,7 @@ from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
 PIECE_BYTES = 256_000
+CLEAN_SECONDS = 2.0  # for what was cut off
 LATER = 60.0  # seconds that the pieces stay longer than what names them
 
 log = logging.getLogger(__name__)
@@ -49,11 +51,17 @@ class NatsFiles:
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
         where, before = self._names.file(check_key(key)), await self._find(key)
         file_id, sequences, digest = uuid.uuid4().hex, list[int](), hashlib.sha256()
-        size = 0
-        while piece := await to_thread.run_sync(file.read, self._room):
-            sequences.append(await self._write(self._names.file_piece(file_id), piece, ttl + LATER))
-            digest.update(piece)
-            size += len(piece)
+        size, is_whole = 0, False
+        try:
+            while piece := await to_thread.run_sync(file.read, self._room):
+                sequences.append(await self._write(self._names.file_piece(file_id), piece, ttl + LATER))
+                digest.update(piece)
+                size += len(piece)
+            is_whole = True
+        finally:
+            if not is_whole:
+                with move_on_after(CLEAN_SECONDS, shield=True), suppress(EngineError):
+                    await self._purge(self._names.file_piece(file_id))
         about = describe_file(key, os.fstat(file.fileno()))
         said = msgspec.json.encode(_FilePieces(file_id, tuple(sequences), digest.hexdigest()))
         seq = await self._write(f"{where}.{size}.{int(about.changed)}", said, ttl)
@@ -111,7 +119,7 @@ class NatsFiles:
         return digest.hexdigest() == pieces.sha256
 
     async def _write(self, where: str, data: bytes, ttl: float) -> int:
-        headers = {LIFETIME: str(max(1, math.ceil(ttl)))}
+        headers = {} if math.isinf(ttl) else {LIFETIME: str(max(1, math.ceil(ttl)))}
         try:
             answer = await self._connection.insist(lambda: self._connection.ask_stored(where, data, headers))
         except ServerRefusal as refusal:
