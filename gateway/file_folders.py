@@ -22,6 +22,15 @@ UNCLAIMED = ".unclaimed"  # what came in before there were such folders, and nob
 # A file that came in, as we call it, and what was made of it for a model. So these are known from what the agent wrote
 # beside them, which does not go by itself.
 RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(-[0-9]{1,2})?(\.[a-z0-9]{1,8})?")
+# Files that agents take instructions from, and folders whose settings run programs or steer agents; in small letters.
+INSTRUCTIONS = frozenset(
+    {
+        *("agents.md", "agent.md", "claude.md", "claude.local.md", "gemini.md", "hermes.md", ".hermes.md", "soul.md"),
+        *("skill.md", "copilot-instructions.md", ".cursorrules", ".clinerules", ".windsurfrules", ".mcp.json"),
+    }
+)
+STEERING_FOLDERS = frozenset({".claude", ".cursor", ".hermes"})
+INSTRUCTION_FOLDERS = STEERING_FOLDERS | {".git", ".hg"}
 OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up

@@ -6,6 +6,7 @@ The words of a message's audio stand on `gw.audio.<conv>`, answers that are to b
 What was said to others in a quiet chat stands on `gw.quiet.<chat>`, what of it a conversation was told on
 `gw.heard.<conv>`.
 What the page's chat shows of a conversation stands on `gw.page.<conv>`.
+What lies in folders that all gateways have stands on `gw.folder.<path>.<folder>`.
 Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`; those that
 are of none on `gw.ev.<name>`.
 """
@@ -54,6 +55,7 @@ HOOK_DECISIONS_SUBJECT = "gw.switches"
 NODE_HOOKS_SUBJECTS = "gw.hooks.*"
 FORGOTTEN_SUBJECT = "gw.forgotten"
 REMOVED_FILES_SUBJECT = "gw.files"
+FOLDER_SUBJECTS = "gw.folder.*.*"
 CONTROL_SUBJECTS = "rt.ctl.*"
 DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
@@ -156,6 +158,11 @@ def quiet_subject_of(chat: str) -> str:
 def note_subject_of(memory: str) -> str:
     """Returns where the notes of a memory stand, by the digest of whose it is."""
     return f"gw.notes.{memory}"
+
+
+def folder_subject_of(folder: str, path: str | None = None) -> str:
+    """Returns where it stands what lies in a folder that all gateways have; without a path, the pattern of it all."""
+    return f"gw.folder.{'*' if path is None else token_of(path)}.{token_of(folder)}"
 
 
 def call_subject_of(key_name: str, call_id: str, session_key: str) -> str:

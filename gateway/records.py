@@ -430,6 +430,21 @@ class FileRemoval(JournalRecord, tag="removed", frozen=True, kw_only=True):
     files: tuple[str, ...]
 
 
+class FolderFile(JournalRecord, tag="file", frozen=True, kw_only=True):
+    """What lies in a folder that all gateways have, under a path below it; the last one counts.
+
+    Without a SHA-256 it was removed. `stored` is what it is called among those that are kept of the folder, `changed`
+    when it was changed, by the clock of whoever did it.
+    """
+
+    folder: str
+    path: str
+    stored: str = ""
+    sha256: str = ""
+    is_executable: bool = False
+    changed: float = 0.0
+
+
 def _find_kinds(record: type[JournalRecord]) -> tuple[type[JournalRecord], ...]:
     """The kinds of record that there are: those that no other is made of."""
     below = record.__subclasses__()

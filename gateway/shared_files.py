@@ -31,6 +31,7 @@ from gateway.file_folders import (
     open_plain_file,
     put_in_place,
 )
+from gateway.folder_journal import STORED
 from gateway.messages import Attachment, Message, Reply
 from gateway.record_subjects import REMOVED_FILES_SUBJECT, token_of
 from gateway.steps import Step, ToolStarted
@@ -139,6 +140,8 @@ class SharedFiles:
         """
         count = 0
         for one in await self._store.list():
+            if one.key.startswith(f"{STORED}/"):
+                continue
             place = self._folder / one.key
             count += await to_thread.run_sync(place.exists) or await self._fetch(one.key, place)
         return count

@@ -114,6 +114,8 @@ WRITTEN = {
     b'{"kind":"note","v":1,"at":0.0,"memory":"00ff","text":"tea"}': records.MemoryNote,
     b'{"kind":"unremembered","v":1,"at":0.0,"memory":"00ff"}': records.NotesForgotten,
     b'{"kind":"removed","v":1,"at":0.0,"files":["00ff"]}': records.FileRemoval,
+    b'{"kind":"file","v":1,"at":0.0,"folder":"root/w","path":"a.md","stored":"00-ff","sha256":"ff","is_executable":true,'
+    b'"changed":1.5}': records.FolderFile,
     b'{"kind":"unheard","v":1,"at":0.0,"place":"net:-1","removed":[3,5]}': records.HeardRemoval,
     b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.StoredValue,
     b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.EmittedEvent,

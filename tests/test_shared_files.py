@@ -1,6 +1,9 @@
 """Files of conversations that several gateways have, by two homes on one journal."""
 
+import base64
 import dataclasses
+import io
+import math
 import os
 import time
 import uuid
@@ -18,6 +21,7 @@ from gateway.config.home import Home as GatewayHome
 from gateway.daemon.received_files import put_received_files
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.stored_messages import LIFETIME
 from gateway.journal_follower import JournalFollower
 from gateway.messages import Address, Attachment, Message, Reply
 from gateway.people.person import Person
@@ -35,6 +39,7 @@ from gateway.shared_files import (
     make_path_pattern,
     remove_files,
 )
+from gateway.shared_folders import SharedFolders, make_chat_folder
 from gateway.steps import LlmStep, ToolFinished, ToolStarted
 from gateway.transcript import Entry, Picture, ToolCall
 from gateway.usage import RunningTotals, UsageJournal
@@ -263,16 +268,24 @@ async def test_somebody_s_files_are_shown_and_forgotten_wherever_they_came_in(
     for key in (*theirs, *stays):
         await one.files.put(one.write(key.encode(), key))
     search = SessionSearch(engine, tmp_path / "search.db")
-    traces = PersonTraces(engine, SessionRepository(engine), search, FileMemory(tmp_path / "memory"), other.folder)
+    wrote = one.write(b"net/7/notes.md", "net/7/notes.md")
+    await SharedFolders(one.engine, one.folder).put(make_chat_folder(wrote.parent))
+    sessions, memory, folders = (
+        SessionRepository(engine),
+        FileMemory(tmp_path / "memory"),
+        SharedFolders(engine, other.folder),
+    )
+    traces = PersonTraces(engine, sessions, search, memory, other.folder, folders)
     found = await traces.fetch_files(person)
-    assert [path.read_bytes().decode() for path in found] == [*theirs]
+    assert [path.read_bytes().decode() for path in found] == [theirs[0], "net/7/notes.md", theirs[1]]
     usage = UsageJournal(engine, RunningTotals(time.time))
     gone = await PersonRemoval(traces, Pairings(engine), Activity(engine), usage, tmp_path / "unreadable").forget(
         person
     )
-    assert gone.files == len(theirs)
-    assert not any((other.folder / key).exists() for key in theirs)
+    assert gone.files == len(found)
+    assert not any((other.folder / key).exists() for key in (*theirs, "net/7/notes.md"))
     assert [stored.key for stored in await engine.files.list()] == sorted(stays)
+    assert await folders.list_names() == []
 
 
 def test_a_key_is_known_by_the_end_of_a_path() -> None:
@@ -280,3 +293,26 @@ def test_a_key_is_known_by_the_end_of_a_path() -> None:
     for path in (f"/files/../7/{NAME}", f"/files/net/{NAME}/y", "/files/net/7/a.md", f"/files/{NAME}", f"/a/b/{NAME}"):
         assert key_of(Path(path)) == ""
     assert digest_of(Path(f"/a/files/{KEY}")) == digest_of(Path(f"/b/files/{KEY}".replace(".jpg", "-2.jpg")))
+
+
+class CutOff(io.BytesIO):
+    """A file that cannot be read to its end."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell():
+            raise OSError("the disk is ill")
+        return super().read(size)
+
+
+async def test_of_what_cannot_be_read_nothing_stays_at_the_servers(homes: tuple[Home, Home]) -> None:
+    one, _ = homes
+    with pytest.raises(OSError, match="the disk is ill"):
+        await one.engine.files.put(KEY, CutOff(b"p" * 600_000), math.inf)
+    assert isinstance(one.engine, NatsEngine)
+    connection, names = one.engine._connection, one.engine._names
+    assert (await connection.call(f"STREAM.INFO.{names.files}"))["state"]["messages"] == 0
+    path = one.write(b"p")
+    with path.open("rb") as file:
+        await one.engine.files.put(KEY, file, math.inf)
+    stored = await connection.call(f"STREAM.MSG.GET.{names.files}", last_by_subj=f"{names.file(KEY)}.*.*")
+    assert LIFETIME not in base64.b64decode(stored["message"]["hdrs"]).decode(), "it stays"

@@ -144,7 +144,7 @@ def _write(
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
     journal, left_out, root = None, dict[str, str](), home.root.resolve()
     if servers:
-        fetch_shared_files(servers, home.files)
+        fetch_shared_files(servers, home)
     with _open_archive(part, count) as writer:
         for found in list_files(home, with_env=with_env):
             why = found.why_not or _add_file(writer, root, found.name, work)

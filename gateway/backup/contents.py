@@ -19,7 +19,10 @@ JOURNAL = f"{OWN_FOLDER}/journal.db"
 ENV = ".env"
 SHARED = ("hooks", "plugins", "skills", "BOOT.md")
 # Of our own folder: what is running now, what is made from the rest, and copies.
-TRANSIENT = ("logs", "voice", "backups", "restore", "replaced", "upgrade", "gateway.lock", "control.sock", "turn-marks")
+TRANSIENT = (
+    *("logs", "voice", "folders", "backups", "restore", "replaced", "upgrade"),
+    *("gateway.lock", "control.sock", "turn-marks"),
+)
 TRANSIENT_BEGINNINGS = (".", "journal.db", "search.db")
 MADE_ANEW = "__pycache__"
 

@@ -5,12 +5,14 @@ consumer had in its hands it is given once more by whoever goes on with the copy
 """
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from gateway.agent.libraries import load_library
+from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.engine.interface import Engine, Record
 from gateway.engine.journal_position import load_position
@@ -18,6 +20,8 @@ from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
 from gateway.shared_files import SharedFiles
+from gateway.shared_folders import SharedFolders
+from gateway.shared_roots import find_shared_root
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
@@ -82,8 +86,8 @@ def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Recor
     return anyio.run(read)
 
 
-def fetch_shared_files(servers: JournalServers, folder: Path) -> None:
-    """All files of conversations that they keep, into the folder of such files.
+def fetch_shared_files(servers: JournalServers, home: Home) -> None:
+    """All files of conversations that they keep, and what agents wrote at any gateway, into the home.
 
     Raises:
         ConfigError: the client of NATS is not installed.
@@ -92,21 +96,22 @@ def fetch_shared_files(servers: JournalServers, folder: Path) -> None:
 
     async def fetch() -> None:
         async with await open_servers(servers) as engine:
-            await fetch_files(engine, folder)
+            await fetch_files(engine, home)
 
     anyio.run(fetch)
 
 
-async def fetch_files(engine: Engine, folder: Path) -> int:
-    """The same from a journal that is open; how many those are.
+async def fetch_files(engine: Engine, home: Home) -> int:
+    """The same from a journal that is open; how many files of conversations those are.
 
     Raises:
         EngineError: the servers do not answer, or the disk is full.
     """
     try:
-        return await SharedFiles(engine.files, folder).fetch_all()
+        await SharedFolders(engine, home.files).fetch_all(partial(find_shared_root, home))
+        return await SharedFiles(engine.files, home.files).fetch_all()
     except OSError as error:
-        raise EngineError(f"{folder} cannot be written: {error.strerror}") from error
+        raise EngineError(f"{home.files} cannot be written: {error.strerror}") from error
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:

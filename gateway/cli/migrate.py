@@ -160,7 +160,7 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome
             raise EngineError(f"{path} is there already: move it away; what the servers hold is to stand in its place")
         part = path.with_name(f"{path.name}.part")
         await copy_to_file(copy, engine, part)
-        copy.files = await fetch_files(engine, copy.home.files)
+        copy.files = await fetch_files(engine, copy.home)
         await servers.set_mark(str(moved))  # from here on no node begins
         if not lease.is_certain:  # one may have begun before
             await servers.set_mark("")

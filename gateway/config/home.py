@@ -92,6 +92,7 @@ class Home:
         self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in
         self.shared_files = ours / "files.shared"  # is there when all of them are with the servers, too
+        self.folders = ours / "folders"  # what of the agents' folders all gateways have
         self.memory = ours / "memory"  # what people had the agent remember
         self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
         self.context_copies = ours / "context"  # what context files said before commands ran

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ from gateway.file_folders import UNCLAIMED
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 from gateway.sessions import Session
+from gateway.shared_folders import SharedFolder
+from gateway.shared_roots import list_shared_roots
 from gateway.worker.sandbox import find_support
 
 log = logging.getLogger(__name__)
@@ -107,6 +109,11 @@ class Agents:
         self._tools = self._make_tools(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
+
+    @cached_property
+    def shared_roots(self) -> list[SharedFolder]:
+        """Those of the roots that all gateways on a journal have."""
+        return list_shared_roots(self._home, self._settings)
 
     @property
     def models(self) -> list[str]:

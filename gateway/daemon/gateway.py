@@ -110,6 +110,8 @@ from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.shared_files import SharedFiles, find_event_files
+from gateway.shared_folders import SharedFolder, SharedFolders
+from gateway.shared_roots import find_turn_folders
 from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
@@ -152,7 +154,7 @@ class Gateway:
         tasks: anyio.abc.TaskGroup,
     ) -> None:
         self.home, self.configuration, self.shutdown = home, configuration, shutdown
-        self.engine, self.activity = engine, Activity(engine)
+        self.engine, self.activity, self.shared_files = engine, Activity(engine), SharedFiles(engine.files, home.files)
         self.nodes = Nodes(engine, find_node(home, configuration), configuration.settings.node.roles)
         self.registry = registry
         self.state: GatewayState = "starting"
@@ -160,7 +162,7 @@ class Gateway:
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
-        settings, self.shared_files = configuration.settings, SharedFiles(engine.files, home.files)
+        settings, self.shared_folders = configuration.settings, build_shared_folders(self)
 
         self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
         self.sessions = SessionRepository(
@@ -233,9 +235,10 @@ class Gateway:
         """What somebody may want to know though nothing is wrong."""
         known = list_notices(self.access, self.configuration, self.is_new)
         held = [HELD.format(path=path) for path in self.context_files.list_held()]
+        left_out = self.shared_folders.left_out.values()
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
         skills = [str(finding) for finding in self.agents.findings]
-        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills]
+        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills, *left_out]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart.
@@ -359,6 +362,8 @@ class Gateway:
             run_id=uuid.uuid4().hex,
             files=self.home.files,
             shared_files=self.shared_files,
+            shared_folders=self.shared_folders,
+            find_folders=partial(find_shared_folders, self),
             find_workspace=lambda facts: self.agents.reach.find_workspace(facts),  # noqa: PLW0108 - others come
             media=self._media,
             keys=sessions,
@@ -440,6 +445,11 @@ def build_event_relay(gateway: Gateway) -> EventRelay:
     return EventRelay(gateway.engine, gateway.registry, gateway.context.run_id, gateway.nodes.name)
 
 
+def build_shared_folders(gateway: Gateway) -> SharedFolders:
+    """What is put there from here is known by the node's name."""
+    return SharedFolders(gateway.engine, gateway.home.files, gateway.nodes.name)
+
+
 def build_traces(gateway: Gateway) -> TraceSender:
     """It knows a model by the name that its provider has for it."""
 
@@ -471,6 +481,11 @@ async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspa
     session = await gateway.sessions.open(outbound.session_key)
     folder = reply.address.find_folder(gateway.home.files, session.user_id)
     return gateway.agents.reach.find_workspace({**facts, FOLDER: folder})
+
+
+def find_shared_folders(gateway: Gateway, facts: Mapping[str, Any]) -> list[SharedFolder]:
+    """The folders of a turn that all gateways have; none where there is no other."""
+    return find_turn_folders(gateway.agents.shared_roots, facts) if gateway.shared_folders.is_shared else []
 
 
 def find_agent(gateway: Gateway, place: Mapping[str, str]) -> Agent:

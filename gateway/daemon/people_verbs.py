@@ -41,7 +41,8 @@ class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _traces_of(gateway: Gateway) -> PersonTraces:
-    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, gateway.memory, gateway.home.files)
+    files, folders = gateway.home.files, gateway.shared_folders
+    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, gateway.memory, files, folders)
 
 
 async def _list(gateway: Gateway, params: PeopleListParams) -> Any:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 
 from gateway.access import INTERNAL
 from gateway.adapters.page.transport import PageTransport
@@ -38,6 +39,7 @@ from gateway.outbox.interface import JournalTransport
 from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
 from gateway.shared_files import RemovalFollower
+from gateway.shared_folders import list_chat_folders
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
@@ -145,6 +147,9 @@ async def keep_files(gateway: Gateway, *, task_status: anyio.abc.TaskStatus[None
     """Until cancelled: others get those that they cannot have yet, and what is too old goes."""
     task_status.started()
     await put_received_files(gateway.shared_files, gateway.home)
+    if gateway.shared_folders.is_shared:
+        found = await to_thread.run_sync(list_chat_folders, gateway.home.files)
+        await gateway.shared_folders.sync(*gateway.agents.shared_roots, *found)
     await FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run()
 
 

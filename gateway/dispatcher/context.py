@@ -23,6 +23,8 @@ from gateway.outbox import Outbox
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
 from gateway.shared_files import SharedFiles
+from gateway.shared_folders import SharedFolders
+from gateway.shared_roots import FindFolders
 from gateway.usage import UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber
 
@@ -103,7 +105,9 @@ class DispatcherContext:
     run_id: str  # of this process: the next one has another
     files: Path  # in which each conversation has a folder
     shared_files: SharedFiles  # what lies in these, for all gateways
+    shared_folders: SharedFolders  # in which agents work, for all gateways
     find_workspace: FindWorkspace  # the files of a turn, by its facts
+    find_folders: FindFolders  # those of them that all gateways have
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval
     unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved

@@ -7,7 +7,7 @@ has passed, then come the hooks, then a command or a turn of the agent.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ import anyio.abc
 from gateway import records
 from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
-from gateway.agent.ports import EventEmitter
+from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.commands import parse_command
@@ -256,7 +256,8 @@ class Dispatcher:
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
             history = await self._context.shared_files.find_of_entries(session.entries, folder)
-            result = await self.signs.show(sign, partial(run_turn, agent, history, asked, ports))
+            run = partial(run_turn, agent, history, asked, ports)
+            result = await self.signs.show(sign, partial(run_in_folders, self._context, facts, turn.resumed, run))
         if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:
@@ -266,10 +267,8 @@ class Dispatcher:
         replies = await self._make_answers(turn, message, said, facts if result.sends_files else None)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
-        over = result.stop == "budget"
-        return LaneResult(
-            result.entries, replies, result.status, usage=result.usage, error=result.error, over_budget=over
-        )
+        used, over = result.usage, result.stop == "budget"
+        return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
 
     async def _make_answers(
         self, turn: LaneTurn, message: Message, said: str, facts: Mapping[str, Any] | None
@@ -316,6 +315,18 @@ class Dispatcher:
         if waiting == self._context.run_id or await is_waiting(self._context.engine, waiting):
             return ""
         return "not awaited"
+
+
+async def run_in_folders(
+    context: DispatcherContext, facts: Mapping[str, Any], is_resumed: bool, run: Callable[[], Awaitable[TurnResult]]
+) -> TurnResult:
+    """A turn. It finds what was written at other gateways, and they have what it wrote before its end is written."""
+    folders = context.find_folders(facts)
+    await context.shared_folders.take(*folders)
+    result = await run()
+    if is_resumed or result.questions or any(entry.tool_calls for entry in result.entries):
+        await context.shared_folders.put(*folders)
+    return result
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:

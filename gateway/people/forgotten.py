@@ -15,6 +15,7 @@ from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import AccessError
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.shared_files import CLOCKS_APART
+from gateway.shared_folders import BASES, find_known_place, make_chat_folder
 from gateway.usage import RunningTotals
 
 
@@ -74,6 +75,7 @@ def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> N
         except AccessError:  # a chat of several
             continue
         if make_pseudonym(salt, person) == pseudonym and not own.is_symlink():
+            find_known_place(folder.with_name(BASES), make_chat_folder(own).name).unlink(missing_ok=True)
             for path in (*sorted(own.rglob("*"), reverse=True), own):
                 with suppress(OSError):  # what holds something younger stays
                     if path.is_dir() and not path.is_symlink():

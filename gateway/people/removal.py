@@ -143,6 +143,7 @@ class PersonRemoval:
         for one in await store.list() if store.is_shared else ():
             if self._traces.is_folder_of(person, *one.key.split("/")[:2]):
                 await store.delete(one.key)
+        await self._traces.forget_shared(person)
 
     def _remove_files(self, person: Person) -> int:
         """Returns how many there were of messages that nobody could read."""

@@ -27,7 +27,8 @@ from gateway.messages import ChatType
 from gateway.people.person import WEBHOOK, Person
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
-from gateway.shared_files import SharedFiles
+from gateway.shared_files import FOLDER, SharedFiles
+from gateway.shared_folders import SharedFolders, make_chat_folder
 from gateway.transcript import Entry
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
@@ -67,13 +68,20 @@ class PersonTraces:
     """Finds them. Nothing is kept between two questions: the journal and the files are asked each time."""
 
     def __init__(
-        self, engine: Engine, sessions: SessionRepository, search: SessionSearch, memory: Memory, files: Path
+        self,
+        engine: Engine,
+        sessions: SessionRepository,
+        search: SessionSearch,
+        memory: Memory,
+        files: Path,
+        folders: SharedFolders,
     ) -> None:
         self.engine = engine
         self.sessions = sessions
         self.memory = memory
         self._search = search
         self._files = files
+        self._folders = folders
 
     async def list_speakers(self) -> Mapping[Person, Speaker]:
         """Who has begun conversations, those who spoke last first."""
@@ -141,7 +149,7 @@ class PersonTraces:
                         yield record, kept
 
     async def fetch_files(self, person: Person) -> list[Path]:
-        """What lies in their own folders, with what came in at other gateways.
+        """What lies in their own folders, with what came in at other gateways, or was written there.
 
         Raises:
             EngineError: nobody answers.
@@ -150,7 +158,18 @@ class PersonTraces:
         for one in await store.list() if store.is_shared else ():
             if self.is_folder_of(person, *one.key.split("/")[:2]):
                 await files.find(str(self._files / one.key))
+        await self._folders.take(*[make_chat_folder(self._files / key) for key in await self.list_shared(person)])
         return await anyio.to_thread.run_sync(self.list_files, person)
+
+    async def list_shared(self, person: Person) -> list[str]:
+        """Their own folders in which something lies for all gateways, by the places below that of all folders."""
+        names = [name.partition("/") for name in await self._folders.list_names()]
+        return [key for begin, _, key in names if begin == FOLDER and self.is_folder_of(person, *key.split("/")[:2])]
+
+    async def forget_shared(self, person: Person) -> None:
+        """What all gateways had of their own folders."""
+        for key in await self.list_shared(person):
+            await self._folders.forget(f"{FOLDER}/{key}")
 
     def list_files(self, person: Person) -> list[Path]:
         """What lies in their own folders."""

@@ -22,6 +22,7 @@ from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError
 from gateway.shared_files import SharedFiles
+from gateway.shared_folders import SharedFolder, SharedFolders, make_chat_folder
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 
@@ -259,11 +260,16 @@ async def test_what_is_not_whole_is_used_by_nobody(home: Home) -> None:
 
 
 async def put(url: str, photo: Path) -> None:
-    """It came in at another gateway."""
-    await anyio.Path(photo.parent).mkdir(parents=True)
+    """It came in at another gateway, where an agent wrote down what it shows."""
+    files, workspace = photo.parents[2], photo.parents[3] / "workspace"
+    for folder in (photo.parent, workspace):
+        await anyio.Path(folder).mkdir(parents=True)
+        await anyio.Path(folder / "notes.md").write_text("The barn is red.")
     await anyio.Path(photo).write_bytes(b"a photo")
     async with await open_nats(url) as engine:
-        await SharedFiles(engine.files, photo.parents[2]).put(photo)
+        await SharedFiles(engine.files, files).put(photo)
+        root = SharedFolder("root/hermes-gateway/workspace", workspace)
+        await SharedFolders(engine, files).put(make_chat_folder(photo.parent), root)
 
 
 def test_a_copy_of_a_home_has_the_journal_of_the_servers_and_goes_on_elsewhere(
@@ -291,6 +297,8 @@ def test_a_copy_of_a_home_has_the_journal_of_the_servers_and_goes_on_elsewhere(
         done = other.cli("backup", "restore", str(copy), "--replace")
         assert done.returncode == 0, done.stderr
         assert (other.home.files / "net" / "7" / PHOTO).read_bytes() == b"a photo"
+        for folder in (other.home.files / "net" / "7", other.home.own_folder / "workspace"):
+            assert (folder / "notes.md").read_text() == "The barn is red."
         again.set_engine(again.engine)
         again.migrate("nats")
         again.start()

@@ -26,7 +26,15 @@ CONF = (DOCS / "nats.conf").read_text("utf-8")
 COMPOSE = yaml.safe_load((DOCS / "cluster.yaml").read_text("utf-8"))
 SERVERS = ("one", "two", "three")
 PASSWORD = "a-long-word"
-SCRIPT = ({"user": "", "text": "I heard you."},) * 40
+NOTES: dict[str, Any] = {"path": "notes/barn.md", "content": "The barn is red."}
+SCRIPT: tuple[dict[str, Any], ...] = (
+    {"user": "note it", "answers": [{"tool_calls": [{"name": "write_file", "args": NOTES}]}, {"text": "Noted."}]},
+    {
+        "user": "read it",
+        "answers": [{"tool_calls": [{"name": "read_file", "args": {"path": NOTES["path"]}}]}, {"text": "So."}],
+    },
+    *({"user": "", "text": "I heard you."},) * 40,
+)
 
 
 def fill_in(environ: Mapping[str, str]) -> dict[str, str]:
@@ -92,6 +100,7 @@ def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluste
     second.start()
     assert first.say("good morning")["reply"] == "I heard you."
     assert "journal: fine" in first.cli("doctor").stdout
+    assert first.say("note it")["reply"] == "Noted."
     leader = anyio.run(cluster.find_leader)
     cluster.servers[leader].kill()
     assert first.say("still there?")["reply"] == "I heard you."
@@ -100,10 +109,12 @@ def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluste
     assert first.process
     first.process.send_signal(signal.SIGKILL)
     assert second.say("who is there?")["reply"] == "I heard you."
+    assert second.say("read it")["reply"] == "So.", "what the agent wrote there"
     session = second.call("sessions.list")["sessions"][0]["session_id"]
     entries = second.call("sessions.show", {"session": session})["entries"]
     said = [one["content"] for one in entries if one["role"] == "user"]
-    assert said == ["good morning", "still there?", "who is there?"]
+    assert said == ["good morning", "note it", "still there?", "who is there?", "read it"]
+    assert NOTES["content"] in [one["content"] for one in entries if one["role"] == "tool"]
     one, two, three = cluster.servers.values()
     one.kill()
     two.kill()

@@ -30,6 +30,7 @@ from gateway.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.shared_files import SharedFiles
+from gateway.shared_folders import SharedFolders
 from gateway.usage import RunningTotals, UsageJournal
 from tests.sharded_engine import ShardedEngine
 from tests.spine import lane_settings, until
@@ -200,7 +201,7 @@ async def chat(
     async def find_workspace(_outbound: OwedReply) -> Workspace:
         return workspace
 
-    shared_files = SharedFiles(engine.files, Path("/nowhere/files"))
+    shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
     deliveries = ReplyHooks(
         hooks,
         ReplyFiles(shared_files, find_workspace),
@@ -208,12 +209,11 @@ async def chat(
         partial(write_decisions, engine, sessions),
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
     )
-    outbox = Outbox(engine, callbacks=deliveries)
-    chats = ChatRules(ChatJournal(engine), Settings())
+    outbox, chats = Outbox(engine, callbacks=deliveries), ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
     given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard), "shared_files": shared_files}
-    given |= house_facts
+    given |= {"find_folders": lambda _facts: []} | house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
@@ -224,7 +224,8 @@ async def chat(
         reports=make_reports(restart, about),
         keys=SessionSettings(),
         run_id="this run",
-        files=Path("/nowhere/files"),
+        files=files,
+        shared_folders=SharedFolders(engine, files),
         find_workspace=lambda _facts: workspace,
         activity=Activity(engine),
         **given,

@@ -17,6 +17,7 @@ from gateway.people.traces import is_direct, is_of, pick_turns
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.sessions.transitions import begin_session
+from gateway.shared_folders import SharedFolders
 from gateway.transcript import Entry
 from tests.spine import engine
 
@@ -70,7 +71,7 @@ async def test_a_conversation_is_that_of_whom_it_was_with(
     session = await sessions.append(session, begin_session(session, 1.0, message=said))
     people = (spoke,) if spoke else ()
     await sessions.append(session, records.TurnEnded(upto=0, entries=(Entry("user", "hi"),), people=people, at=1.0))
-    traces = PersonTraces(engine, sessions, search, FileMemory(tmp_path), tmp_path)
+    traces = PersonTraces(engine, sessions, search, FileMemory(tmp_path), tmp_path, SharedFolders(engine, tmp_path))
     conversations = await traces.find_conversations(person)
     assert (conversations.own, conversations.shared) == ((key,) * (found == "own"), (key,) * (found == "shared"))
     await search.close()

@@ -22,19 +22,12 @@ from functools import partial
 from pathlib import Path
 
 from gateway.errors import AgentError
+from gateway.file_folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
 
 LARGEST = 10_000_000
 LOCK_PATIENCE = 5.0  # seconds
 LOCK_PAUSE = 0.01
 SAME_NAMES = 3  # a conversation's folder has at each gateway: `files`, the network, the conversation
-# Files that agents take instructions from, and folders whose settings run programs or steer agents; in small letters.
-INSTRUCTIONS = frozenset(
-    {
-        *("agents.md", "agent.md", "claude.md", "claude.local.md", "gemini.md", "hermes.md", ".hermes.md", "soul.md"),
-        *("skill.md", "copilot-instructions.md", ".cursorrules", ".clinerules", ".windsurfrules", ".mcp.json"),
-    }
-)
-INSTRUCTION_FOLDERS = frozenset({".git", ".hg", ".claude", ".cursor", ".hermes"})
 NOT_WRITTEN = (
     "{path} steers later turns: it can be read and not written here. Tell the person what you would change, as a "
     "proposal; whoever owns the gateway puts it there"

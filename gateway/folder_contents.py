@@ -1,0 +1,172 @@
+"""The plain files below a folder: which there are, and how one is put there or removed, following no link.
+
+Links, pipes, sockets and devices are none. What is too large, or too much, is named in place of being listed. It knows
+nothing else of the gateway.
+"""
+
+import hashlib
+import os
+import stat
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from gateway.file_folders import OPEN_FOLDER, open_plain_file
+
+MOST_FILES = 1_000
+MOST_FOLDERS = 5_000  # that are looked into
+LARGEST_FILE = 20_000_000  # bytes
+MOST_BYTES = 200_000_000
+EXECUTABLE = 0o100
+PIECE_BYTES = 1_000_000
+
+FileMark: TypeAlias = tuple[int, ...]
+"""By which a file is known to be untouched since."""
+
+IsLeftOut: TypeAlias = Callable[[Path], bool]
+"""Whether a file of this whole path is passed over."""
+
+
+@dataclass(slots=True)
+class FolderContents:
+    """Files by their paths below the folder, and words for what is not among them."""
+
+    files: dict[str, os.stat_result] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:
+    """What lies nearest to the folder first, so that what is too much lies deepest."""
+    found, size, folders = FolderContents(), 0, 0
+    pending = deque([root])
+    while pending:
+        folder = pending.popleft()
+        folders += 1
+        if folders > MOST_FOLDERS:
+            found.left_out.append(
+                f"what lies in and behind {folder.relative_to(root)}: more than {MOST_FOLDERS:,} folders"
+            )
+            break
+        for entry in _list_entries(folder):
+            path = Path(entry.path)
+            name = path.relative_to(root).as_posix()
+            with suppress(OSError):  # it went meanwhile
+                about = entry.stat(follow_symlinks=False)
+                if is_left_out(path):
+                    continue
+                if stat.S_ISDIR(about.st_mode):
+                    pending.append(path)
+                elif stat.S_ISREG(about.st_mode):
+                    size += about.st_size
+                    if why := _find_fault(name, about.st_size, len(found.files), size):
+                        size -= about.st_size
+                        found.left_out.append(f"{name!a}: {why}")
+                    else:
+                        found.files[name] = about
+    return found
+
+
+def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda one: one.name)
+    return []
+
+
+def _find_fault(name: str, size: int, count: int, together: int) -> str:
+    if not name.isprintable():
+        return "a name with signs that nobody can read"
+    if size > LARGEST_FILE:
+        return f"{size / 1e6:.0f} MB, where {LARGEST_FILE / 1e6:.0f} MB are the most"
+    if count >= MOST_FILES:
+        return f"more than {MOST_FILES:,} files"
+    return f"more than {MOST_BYTES / 1e6:.0f} MB together" if together > MOST_BYTES else ""
+
+
+def mark_of(about: os.stat_result) -> FileMark:
+    return about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+
+
+def can_run(about: os.stat_result) -> bool:
+    return bool(about.st_mode & EXECUTABLE)
+
+
+def find_digest(path: Path) -> str:
+    """The SHA-256 of a file, which is reached following no link.
+
+    Raises:
+        OSError: it is not to be had.
+    """
+    digest = hashlib.sha256()
+    with open_plain_file(path) as file:
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def find_file(root: Path, name: str) -> os.stat_result | None:
+    """None: there is no plain file of this name below the folder."""
+    *above, last = split_name(name)
+    with suppress(OSError), _open_folder(root, above) as folder:
+        about = os.stat(last, dir_fd=folder, follow_symlinks=False)
+        return about if stat.S_ISREG(about.st_mode) else None
+    return None
+
+
+def move_to(root: Path, name: str, part: Path) -> None:
+    """A file gets its place below the folder, on the same disk, whatever was there.
+
+    Raises:
+        OSError: a folder or a link is in its way, or the disk is full.
+    """
+    *above, last = split_name(name)
+    with _open_folder(root, above, make=True) as folder:
+        os.rename(part, last, dst_dir_fd=folder)
+
+
+def move_aside(root: Path, name: str, other: str) -> None:
+    """A file below the folder gets another name beside its own."""
+    *above, last = split_name(name)
+    with _open_folder(root, above) as folder:
+        os.rename(last, other, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def remove_from(root: Path, name: str) -> None:
+    """A file below the folder goes, and with it the folders that it leaves empty."""
+    parts = split_name(name)
+    with suppress(OSError):
+        with _open_folder(root, parts[:-1]) as folder:
+            os.unlink(parts[-1], dir_fd=folder)
+        for depth in range(len(parts) - 1, 0, -1):
+            with _open_folder(root, parts[: depth - 1]) as folder:
+                os.rmdir(parts[depth - 1], dir_fd=folder)
+
+
+def split_name(name: str) -> Sequence[str]:
+    """The parts of a path below a folder.
+
+    Raises:
+        ValueError: it leads elsewhere.
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+        raise ValueError(f"{name!r} is no path below a folder")
+    return parts
+
+
+@contextmanager
+def _open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    folder = os.open(root, OPEN_FOLDER)
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o700, dir_fd=folder)
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        yield folder
+    finally:
+        os.close(folder)

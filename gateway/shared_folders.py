@@ -1,0 +1,363 @@
+"""Folders in which agents work, for every gateway: what a turn wrote at one, the next turn finds at another.
+
+Theory of operation. After a turn that used tools, before its end is written, whatever is other than what both sides
+last had (the *base*, kept in the home) is put where all have it (see `folder_journal`); before a turn what has come
+since is taken. Whoever is killed before loses no more than what that turn wrote, and puts it there when it is back.
+
+What did not change here is never put, so it stands in nobody's way. What changed on both sides: whoever puts it later
+counts; where that is seen before a turn, whichever was changed later counts, and the file that was here stays beside it
+under another name. The base counts for the folder that it was made for: of one that was emptied before a turn, or put
+in its place, nothing is taken to be removed.
+
+Where others have nothing from here (the journal lies in the home), nothing of this happens.
+"""
+
+import logging
+import os
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+from gateway import records
+from gateway.engine.folder_files import is_key
+from gateway.engine.interface import Engine
+from gateway.errors import EngineError
+from gateway.file_folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, write_file
+from gateway.folder_contents import (
+    EXECUTABLE,
+    FileMark,
+    FolderContents,
+    IsLeftOut,
+    can_run,
+    find_digest,
+    find_file,
+    list_contents,
+    mark_of,
+    move_aside,
+    move_to,
+    remove_from,
+)
+from gateway.folder_journal import FolderJournal
+from gateway.record_subjects import token_of
+from gateway.shared_files import FETCHED, FOLDER
+
+BASES = "folders"  # beside the folder of all files
+SHOWN_LEFT_OUT = 3
+LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFolder:
+    """`name`: the same at each gateway; `root`: where it lies here, without links on the way."""
+
+    name: str
+    root: Path
+    is_left_out: IsLeftOut = lambda _path: False
+
+
+class KnownFile(msgspec.Struct, frozen=True):
+    """What both sides have of a file."""
+
+    sha256: str
+    is_executable: bool
+    mark: FileMark
+
+
+class KnownFolder(msgspec.Struct):
+    """What both sides have of the folder at this place on the disk."""
+
+    place: tuple[int, int]
+    files: dict[str, KnownFile] = {}
+
+
+class SharedFolders:
+    """Those of this gateway: `files` holds the folders of conversations; beside it lies what both sides have of each.
+
+    `node` is the name by which what was put from here is known.
+    """
+
+    def __init__(self, engine: Engine, files: Path, node: str = "") -> None:
+        self.left_out: dict[str, str] = {}  # by folder: what others do not have, and why
+        self._journal = FolderJournal(engine, node)
+        self._files = files
+        self._kept = files.with_name(BASES)
+        self._met: dict[str, int] = {}  # how far the journal was read for each; the first time, from its beginning
+        self._locks = defaultdict[str, anyio.Lock](anyio.Lock)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have them from us."""
+        return self._journal.is_shared
+
+    async def take(self, *folders: SharedFolder) -> None:
+        """Have here what others put there since.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        for folder in folders if self.is_shared else ():
+            async with self._locks[folder.name]:
+                await self._take(folder)
+
+    async def put(self, *folders: SharedFolder) -> None:
+        """Let others have what changed here since; what cannot be put now is put the next time, and said to be left."""
+        for folder in folders if self.is_shared else ():
+            async with self._locks[folder.name]:
+                try:
+                    await self._put(folder)
+                except EngineError as error:
+                    self._note_left_out(folder, [str(error)])
+
+    async def sync(self, *folders: SharedFolder) -> None:
+        """Take and put, at a start: of what was cut off in the middle of it nothing stays.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        for folder in folders if self.is_shared else ():
+            await self.take(folder)
+            async with self._locks[folder.name]:
+                await self._forget_lost(folder)
+            await self.put(folder)
+
+    async def fetch_all(self, find_root: Callable[[str], SharedFolder | None]) -> None:
+        """Have here what others put into the folders that are found by their names, and into those of conversations.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        for name in await self.list_names():
+            if folder := find_root(name) or find_chat_folder(self._files, name):
+                await self.take(folder)
+
+    async def list_names(self) -> list[str]:
+        """Of all folders in which something lies, at any gateway."""
+        return await self._journal.list_names() if self.is_shared else []
+
+    async def forget(self, folder: str) -> None:
+        """Nothing of this folder is kept for others any more; what lies in it is for the caller to remove."""
+        if self.is_shared:
+            await self._journal.forget(folder)
+            await to_thread.run_sync(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
+
+    async def _forget_lost(self, folder: SharedFolder) -> None:
+        """What nobody holds any more is not known to both sides, so that it is put anew."""
+        if lost := await self._journal.find_lost(folder.name):
+            base = await to_thread.run_sync(self._read_known, folder)
+            base.files = {path: known for path, known in base.files.items() if path not in lost}
+            await to_thread.run_sync(self._write_known, folder, base)
+
+    async def _take(self, folder: SharedFolder) -> None:
+        is_first = folder.name not in self._met
+        newest = await self._journal.read_newest(folder.name, self._met.get(folder.name, 0))
+        if newest or is_first:
+            base = await to_thread.run_sync(self._read_known, folder, bool(newest))
+            before = dict(base.files)
+            if is_first:  # of a journal that says nothing of a file, it is no base
+                base.files = {path: known for path, known in base.files.items() if path in newest}
+            for _, kept in newest.values():
+                await self._take_file(folder, base, kept)
+            if base.files != before:
+                await to_thread.run_sync(self._write_known, folder, base)
+        self._met[folder.name] = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
+
+    async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> None:
+        """A file that cannot be written here is put nowhere else for that."""
+        path, known = kept.path, base.files.get(kept.path)
+        try:
+            is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
+            if is_known or folder.is_left_out(folder.root / path):
+                return
+            here = await to_thread.run_sync(find_file, folder.root, path)
+            digest = await to_thread.run_sync(_find_known_digest, folder.root / path, here, known)
+            if digest == kept.sha256 and (here is None or can_run(here) == kept.is_executable):
+                _note(base, kept, here)
+                return
+            is_changed = here is not None and digest != (known.sha256 if known else "")
+            if here and is_changed and find_change(here, known) > kept.changed:
+                return  # it is put the next time
+            if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
+                base.files.pop(path, None)  # what lies here, if anything, is put there
+                return
+            if not kept.sha256:
+                await to_thread.run_sync(_remove, folder, path, is_changed)
+            _note(base, kept, await to_thread.run_sync(find_file, folder.root, path))
+        except (OSError, ValueError) as error:
+            log.warning("%s: %r of another gateway is not here: %s", folder.name, path, error)
+
+    async def _fetch(self, folder: SharedFolder, kept: records.FolderFile, *, is_changed: bool) -> bool:
+        part = self._files.resolve() / FETCHED / uuid.uuid4().hex
+        if not await self._journal.fetch(kept, part):
+            return False
+        await to_thread.run_sync(_place, folder, kept, part, is_changed)
+        return True
+
+    async def _put(self, folder: SharedFolder) -> None:
+        base = await to_thread.run_sync(self._read_known, folder)
+        before = dict(base.files)
+        found = await to_thread.run_sync(list_contents, folder.root, folder.is_left_out)
+        changed = await to_thread.run_sync(_find_changed, folder.root, found, base)
+        gone = await to_thread.run_sync(_find_gone, folder.root, found, base)
+        changes = [records.FolderFile(folder=folder.name, path=path, changed=time.time()) for path in gone]
+        for path, known in changed.items():
+            kept = _describe(folder, path, found.files[path], known, base)
+            if stored := await self._journal.put(folder.root, kept, known.mark):
+                changes.append(stored)
+        if changes:
+            await self._journal.append(folder.name, changes)
+        for kept in changes:
+            if kept.sha256:
+                base.files[kept.path] = changed[kept.path]
+            else:
+                base.files.pop(kept.path, None)
+        if base.files != before:
+            await to_thread.run_sync(self._write_known, folder, base)
+        self._note_left_out(folder, found.left_out)
+
+    def _note_left_out(self, folder: SharedFolder, left_out: Sequence[str]) -> None:
+        words = "; ".join(left_out[:SHOWN_LEFT_OUT])
+        if len(left_out) > SHOWN_LEFT_OUT:
+            words += f"; and {len(left_out) - SHOWN_LEFT_OUT} more"
+        said = LEFT_OUT.format(folder=folder.root, words=words) if words else ""
+        if said and self.left_out.get(folder.name) != said:
+            log.warning("%s", said)
+        self.left_out.pop(folder.name, None)
+        if said:
+            self.left_out[folder.name] = said
+
+    def _read_known(self, folder: SharedFolder, makes: bool = False) -> KnownFolder:
+        if makes:
+            folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = _find_place(folder.root)
+        with suppress(OSError, msgspec.MsgspecError):
+            base = msgspec.json.decode(find_known_place(self._kept, folder.name).read_bytes(), type=KnownFolder)
+            is_met = folder.name in self._met
+            if base.place == place and (is_met or any(find_file(folder.root, path) for path in base.files)):
+                return base
+        return KnownFolder(place)
+
+    def _write_known(self, folder: SharedFolder, base: KnownFolder) -> None:
+        write_file(find_known_place(self._kept, folder.name), msgspec.json.encode(base))
+
+
+def find_known_place(kept: Path, folder: str) -> Path:
+    return kept / f"{token_of(folder)}.json"
+
+
+def find_change(about: os.stat_result, known: KnownFile | None) -> float:
+    """When it was changed here. One that both sides never had may be a copy that is older than its place."""
+    return max(about.st_mtime, about.st_ctime) if known else about.st_mtime
+
+
+def _find_known_digest(path: Path, about: os.stat_result | None, known: KnownFile | None) -> str:
+    """The SHA-256 of a file, read where it may be another one than before; empty: it is not there."""
+    if about is None:
+        return ""
+    return known.sha256 if known and known.mark == mark_of(about) else find_digest(path)
+
+
+def _find_changed(root: Path, found: FolderContents, base: KnownFolder) -> dict[str, KnownFile]:
+    changed = dict[str, KnownFile]()
+    for path, about in found.files.items():
+        before, mark = base.files.get(path), mark_of(about)
+        if before and before.mark == mark:
+            continue
+        with suppress(OSError):  # it went meanwhile
+            now = KnownFile(find_digest(root / path), can_run(about), mark)
+            if before and (before.sha256, before.is_executable) == (now.sha256, now.is_executable):
+                base.files[path] = now
+            else:
+                changed[path] = now
+    return changed
+
+
+def _find_gone(root: Path, found: FolderContents, base: KnownFolder) -> list[str]:
+    return [path for path in base.files if path not in found.files and find_file(root, path) is None]
+
+
+def _describe(
+    folder: SharedFolder, path: str, about: os.stat_result, known: KnownFile, base: KnownFolder
+) -> records.FolderFile:
+    """What the journal is to say of a file; where what it holds is to be stored comes later."""
+    changed = find_change(about, base.files.get(path))
+    return records.FolderFile(
+        folder=folder.name, path=path, sha256=known.sha256, is_executable=known.is_executable, changed=changed
+    )
+
+
+def _note(base: KnownFolder, kept: records.FolderFile, here: os.stat_result | None) -> None:
+    if here and kept.sha256:
+        base.files[kept.path] = KnownFile(kept.sha256, kept.is_executable, mark_of(here))
+    else:
+        base.files.pop(kept.path, None)
+
+
+def _remove(folder: SharedFolder, path: str, is_changed: bool) -> None:
+    if is_changed:
+        _keep_beside(folder, path)
+    else:
+        remove_from(folder.root, path)
+
+
+def _place(folder: SharedFolder, kept: records.FolderFile, part: Path, is_changed: bool) -> None:
+    """What has come gets its place; what was there and has changed stays beside it."""
+    try:
+        if find_digest(part) != kept.sha256:
+            raise OSError("it is not what it is said to be")
+        part.chmod(0o600 | (EXECUTABLE if kept.is_executable else 0))
+        os.utime(part, (kept.changed, kept.changed))
+        if is_changed:
+            _keep_beside(folder, kept.path)
+        move_to(folder.root, kept.path, part)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _keep_beside(folder: SharedFolder, path: str) -> None:
+    other = f"{path.rpartition('/')[2]}.{uuid.uuid4().hex[:8]}"
+    move_aside(folder.root, path, other)
+    log.warning("%s: %r was changed at another gateway too: what was here is %r now", folder.name, path, other)
+
+
+def make_chat_folder(path: Path) -> SharedFolder:
+    """What an agent wrote in the folder of a conversation; what came in there goes its own way."""
+    return SharedFolder("/".join((FOLDER, *path.parts[-2:])), path.parent.resolve() / path.name, is_received)
+
+
+def find_chat_folder(files: Path, name: str) -> SharedFolder | None:
+    """The one of this name, below the folder of them all; None: it is of no conversation."""
+    begin, _, key = name.partition("/")
+    return make_chat_folder(files / key) if begin == FOLDER and is_key(key) and key.count("/") == 1 else None
+
+
+def list_chat_folders(files: Path) -> list[SharedFolder]:
+    """Those of all conversations that are here."""
+    found = [path for path in sorted(files.glob("[!.]*/*")) if path.is_dir() and not path.is_symlink()]
+    return [make_chat_folder(path) for path in found]
+
+
+def is_received(path: Path) -> bool:
+    """Asks whether it came in, or is coming."""
+    return bool(RECEIVED_NAME.fullmatch(path.name.removeprefix(".").removesuffix(".new"))) or is_steering(path)
+
+
+def is_steering(path: Path) -> bool:
+    """Asks whether agents take instructions from it: each gateway's owner puts such files there."""
+    return path.name.lower() in INSTRUCTIONS or path.name.lower() in STEERING_FOLDERS
+
+
+def _find_place(root: Path) -> tuple[int, int]:
+    with suppress(FileNotFoundError):
+        about = root.stat()
+        return about.st_dev, about.st_ino
+    return 0, 0

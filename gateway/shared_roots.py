@@ -1,0 +1,65 @@
+"""Which of `tools.roots` all gateways have: those in the home that hold nothing of the gateway's own.
+
+Others are the operator's to bring to each machine, as what steers agents is, wherever it lies.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gateway.agent.toolbox.file_reach import FOLDER
+from gateway.config.home import Home
+from gateway.config.settings import Settings
+from gateway.roles import is_admin
+from gateway.shared_folders import SharedFolder, is_steering, make_chat_folder
+
+BEGIN = "root/"  # of their names, before the way from the home
+
+FindFolders: TypeAlias = Callable[[Mapping[str, Any]], list[SharedFolder]]
+"""The folders that all gateways have of those that a turn works in, by its facts."""
+
+
+def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
+    """Each with what lies below it, so none of them lies in another."""
+    roots = [home.path(root) for root in settings.tools.roots]
+    named = (settings.main, *settings.agents.values())
+    instructions = {_find_real(roots[0] / one) for agent in named for one in agent.context_files if roots}
+    dirs = [_find_real(home.path(one)) for one in (*settings.hooks.dirs, *settings.adapters.dirs)]
+    found = list[SharedFolder]()
+    for root in sorted({_find_real(root) for root in roots}, key=lambda one: len(one.parts)):
+        is_alone = not any(one.root in root.parents for one in found)
+        if is_alone and is_free(home, root) and not _touches(root, dirs):
+            name = BEGIN + root.relative_to(_find_real(home.root)).as_posix()
+            found.append(SharedFolder(name, root, lambda path: is_steering(path) or path in instructions))
+    return found
+
+
+def find_shared_root(home: Home, name: str) -> SharedFolder | None:
+    """The one of this name, whatever the settings are; None: there is none."""
+    root = _find_real(home.root / name.removeprefix(BEGIN))
+    return SharedFolder(name, root, is_steering) if name.startswith(BEGIN) and is_free(home, root) else None
+
+
+def is_free(home: Home, root: Path) -> bool:
+    """Asks whether it lies in the home, and nothing of the gateway's or of Hermes's in it or around it."""
+    theirs = (home.hooks, home.plugins, home.skills, home.env, home.boot_md, home.hermes_logs)
+    state = (home.hermes_state, home.hermes_sessions, home.hermes_config)
+    return _find_real(home.root) in root.parents and not _touches(
+        root, map(_find_real, (*home.own_places, *theirs, *state))
+    )
+
+
+def find_turn_folders(roots: list[SharedFolder], facts: Mapping[str, Any]) -> list[SharedFolder]:
+    """Of the turn with these facts: as `FileReach` has it."""
+    folder = facts.get(FOLDER)
+    own = [make_chat_folder(folder)] if isinstance(folder, Path) else []
+    return [*(roots if is_admin(facts.get("role", "guest")) else ()), *own]
+
+
+def _touches(root: Path, places: Iterable[Path]) -> bool:
+    return any(root.is_relative_to(one) or one.is_relative_to(root) for one in places)
+
+
+def _find_real(path: Path) -> Path:
+    return Path(os.path.realpath(path))

@@ -1,0 +1,260 @@
+"""Folders of agents that several gateways have, by two homes on one journal."""
+
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.engine import Engine, open_sqlite
+from gateway.engine.nats.engine import open_nats
+from gateway.folder_contents import LARGEST_FILE, MOST_FILES
+from gateway.folder_journal import STORED
+from gateway.shared_files import SharedFiles
+from gateway.shared_folders import BASES, SharedFolder, SharedFolders, is_steering, make_chat_folder
+from tests.engine.conftest import nats_server
+
+__all__ = ["nats_server"]
+
+
+class Home:
+    """A gateway's, as far as it has a workspace."""
+
+    def __init__(self, engine: Engine, root: Path) -> None:
+        self.engine = engine
+        self.files = root / "files"
+        self.kept = root / BASES
+        self.root = root / "workspace"
+        self.root.mkdir(parents=True)
+        self.folder = SharedFolder("root/workspace", self.root, is_steering)
+        self.start()
+
+    def start(self) -> None:
+        """What was only in memory is no more."""
+        self.shared = SharedFolders(self.engine, self.files, self.root.parent.name)
+
+    def write(self, content: str, name: str = "notes.md") -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        return path
+
+    def read(self) -> dict[str, str]:
+        return {
+            str(one.relative_to(self.root)): one.read_text() for one in sorted(self.root.rglob("*")) if one.is_file()
+        }
+
+    async def take(self) -> dict[str, str]:
+        await self.shared.take(self.folder)
+        return self.read()
+
+    async def put(self) -> None:
+        await self.shared.put(self.folder)
+
+
+@pytest.fixture
+async def homes(nats_server: str, tmp_path: Path) -> AsyncIterator[tuple[Home, Home]]:
+    async with await open_nats(f"{nats_server}/{uuid.uuid4().hex[:12]}") as engine:
+        yield Home(engine, tmp_path / "one"), Home(engine, tmp_path / "other")
+
+
+async def count_stored(home: Home) -> int:
+    return len(await home.engine.files.list(STORED))
+
+
+async def test_what_one_wrote_the_other_has_and_what_it_removed_is_gone(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("The barn is red.", "a/barn.md")
+    one.write("#!/bin/sh", ".git/hooks/run").chmod(0o755)
+    await one.put()
+    assert await other.take() == {".git/hooks/run": "#!/bin/sh", "a/barn.md": "The barn is red."}
+    assert os.access(other.root / ".git/hooks/run", os.X_OK)
+    assert not os.access(other.root / "a/barn.md", os.X_OK)
+    other.write("The barn is blue.", "a/barn.md")
+    shutil.rmtree(other.root / ".git")
+    await other.put()
+    assert await one.take() == {"a/barn.md": "The barn is blue."}
+    assert not (one.root / ".git").exists()
+    assert await count_stored(one) == 1
+    (one.root / "a/barn.md").chmod(0o755)
+    await one.put()
+    await other.take()
+    assert os.access(other.root / "a/barn.md", os.X_OK)
+
+
+async def test_what_did_not_change_is_never_put(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    path = one.write("of the first")
+    await one.put()
+    await other.take()
+    other.write("newer")
+    await other.put()
+    os.utime(path)
+    one.write("of one", "more.md")
+    await one.put()
+    assert await other.take() == {"more.md": "of one", "notes.md": "newer"}
+    assert await one.take() == {"more.md": "of one", "notes.md": "newer"}
+
+
+async def test_who_puts_what_both_changed_later_counts(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("of the first")
+    await one.put()
+    await other.take()
+    one.write("of one")
+    other.write("of the other")
+    await one.put()
+    await other.put()
+    assert await one.take() == {"notes.md": "of the other"} == await other.take()
+
+
+async def test_what_loses_stays_beside(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    os.utime(other.write("older"), (1_000_000, 1_000_000))
+    one.write("newer")
+    await one.put()
+    found = await other.take()
+    assert found.pop("notes.md") == "newer"
+    (beside,) = found
+    assert beside.startswith("notes.md.")
+    assert found[beside] == "older"
+    await other.put()
+    assert len(await one.take()) == 2
+
+
+async def test_a_killed_gateway_puts_what_it_wrote_when_it_is_back(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("The barn is red.")
+    await one.put()
+    await other.take()
+    one.write("and large", "more.md")
+    one.write("of a person", "third.md")
+    await one.put()
+    one.write("and more", "more.md")
+    (one.root / "third.md").unlink()
+    one.start()
+    await one.shared.sync(one.folder)
+    assert await other.take() == {"more.md": "and more", "notes.md": "The barn is red."}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["emptied", "made again"])
+async def test_an_empty_folder_in_its_place_removes_nothing(homes: tuple[Home, Home], again: bool) -> None:
+    one, other = homes
+    one.write("The barn is red.")
+    await one.put()
+    await other.take()
+    shutil.rmtree(one.root)
+    one.root.mkdir()
+    if again:
+        one.write("new", "more.md")
+    one.start()
+    await one.shared.sync(one.folder)
+    assert one.read()["notes.md"] == "The barn is red." == (await other.take())["notes.md"]
+
+
+async def test_on_another_journal_all_is_put_anew(homes: tuple[Home, Home], nats_server: str) -> None:
+    one, _ = homes
+    one.write("The barn is red.")
+    await one.put()
+    async with await open_nats(f"{nats_server}/{uuid.uuid4().hex[:12]}") as engine:
+        one.engine = engine
+        one.start()
+        await one.shared.sync(one.folder)
+        assert await count_stored(one) == 1
+        assert one.read() == {"notes.md": "The barn is red."}
+
+
+async def test_what_the_servers_lost_is_put_anew(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("The barn is red.")
+    one.write("stays", "more.md")
+    await one.put()
+    await one.take()
+    for stored in await one.engine.files.list(STORED):
+        await one.engine.files.delete(stored.key)
+    one.start()
+    await one.shared.sync(one.folder)
+    assert await other.take() == {"more.md": "stays", "notes.md": "The barn is red."}
+    key = f"{(await one.engine.files.list(STORED))[0].key[:-4]}0000"
+    with one.write("cut off", "more.md").open("rb") as file:
+        await one.engine.files.put(key, file, 1_000)
+    other.start()
+    await other.shared.sync(other.folder)
+    assert await count_stored(one) == 3, "it is not from there"
+    await one.shared.sync(one.folder)
+    assert await count_stored(one) == 2
+
+
+async def test_links_pipes_sockets_and_what_steers_agents_stay(homes: tuple[Home, Home], tmp_path: Path) -> None:
+    one, other = homes
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("a key")
+    (one.root / "key").symlink_to(secret / "key")
+    (one.root / "folder").symlink_to(secret)
+    os.mkfifo(one.root / "pipe")
+    one.write("Obey.", "AGENTS.md")
+    one.write("Obey.", ".claude/settings.json")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(one.root / "socket"))
+        await one.put()
+    assert await other.take() == {}
+    (other.root / "folder").symlink_to(secret)
+    (one.root / "folder").unlink()
+    one.write("written", "folder/key")
+    await one.put()
+    await other.take()
+    assert (secret / "key").read_text() == "a key", "no link is followed"
+
+
+async def test_what_is_over_a_bound_is_named(homes: tuple[Home, Home], caplog: pytest.LogCaptureFixture) -> None:
+    one, other = homes
+    with one.write("").open("r+b") as file:
+        file.truncate(LARGEST_FILE + 1)
+    for number in range(MOST_FILES + 5):
+        one.write("", f"many/{number:04}")
+    one.write("", "line\nbreak")
+    await one.put()
+    words = one.shared.left_out["root/workspace"]
+    assert words.startswith(f"other gateways do not have all that lies in {one.root}: ")
+    assert "'notes.md': 20 MB, where 20 MB are the most" in words
+    assert "'line\\nbreak': a name with signs that nobody can read" in words
+    assert words.endswith("and 4 more")
+    assert "'many/1000'" in words
+    assert words in caplog.text
+    assert len(await other.take()) == MOST_FILES
+    await one.take()
+    shutil.rmtree(one.root / "many")
+    (one.root / "notes.md").unlink()
+    (one.root / "line\nbreak").unlink()
+    await one.put()
+    assert one.shared.left_out == {}
+    assert await other.take() == {}
+
+
+async def test_of_a_conversation_goes_what_the_agent_wrote(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    here, there = (home.files / "net" / "7" for home in homes)
+    here.mkdir(parents=True)
+    (here / "notes.md").write_text("of the agent")
+    (here / "00112233445566778899aabb.jpg").write_bytes(b"came in")
+    await one.shared.put(make_chat_folder(here))
+    await SharedFiles(other.engine.files, other.files).fetch_all()
+    assert not there.exists(), "it is no file that came in"
+    await other.shared.fetch_all(lambda _name: None)
+    assert [path.name for path in there.iterdir()] == ["notes.md"]
+    await one.shared.forget("files/net/7")
+    assert await count_stored(one) == 0
+    assert await one.shared.list_names() == []
+
+
+async def test_on_one_machine_nothing_happens(tmp_path: Path) -> None:
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        home = Home(engine, tmp_path / "one")
+        home.write("The barn is red.")
+        await home.shared.sync(home.folder)
+        assert not home.kept.exists()
+        assert await home.shared.list_names() == []
