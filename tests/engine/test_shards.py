@@ -73,6 +73,21 @@ async def test_a_consumer_is_given_a_little_of_each_shard_and_leaves_to_others_w
         assert await other.consumers() == []
 
 
+async def test_who_fetches_again_and_again_keeps_what_came_beside_what_it_took(url: str) -> None:
+    async with await open_shards(url) as engine:
+        consumer, taken, repeated = await engine.consumer(ALL), set[int](), 0
+        for one in TOKENS:
+            await engine.append(*(NewRecord(f"turn.{one}", b"") for _ in range(20)))
+        with anyio.fail_after(60):
+            while len(taken) < 20 * SHARDS:
+                for delivery in await consumer.fetch(1, 60):
+                    await anyio.sleep(0.02)
+                    await delivery.ack()
+                    taken.add(delivery.record.seq)
+                    repeated += delivery.attempt > 1
+    assert repeated < 10  # where this process stands still for a while, some are for others
+
+
 async def test_another_number_of_shards_is_refused_with_what_helps(url: str) -> None:
     async with await open_shards(url):
         pass

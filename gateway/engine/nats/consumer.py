@@ -263,8 +263,8 @@ class ReceivedDeliveries:
         self._has_more = has_more
         self._waiting: deque[NatsDelivery] = deque()
         self._takers = 0
-        self._is_left = False
-        self._returning: set[asyncio.Task[None]] = set()
+        self._left_at: float | None = None  # by the steady clock: since then nobody is there
+        self._returning: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -272,7 +272,7 @@ class ReceivedDeliveries:
     @contextmanager
     def wanted(self) -> Iterator[None]:
         """While somebody fetches."""
-        self._is_left = False
+        self._left_at = None
         self._takers += 1
         is_cut_off = False
         try:
@@ -283,14 +283,12 @@ class ReceivedDeliveries:
         finally:
             self._takers -= 1
             if self._takers == 0 and (is_cut_off or self._has_more):
-                self._is_left = True
-                if self._waiting:
-                    self._begin_return()
+                self._left_at = time.monotonic()
+                self._begin_return()
 
     def put(self, delivery: "NatsDelivery") -> None:
         self._waiting.append(delivery)
-        if self._is_left:
-            self._begin_return()
+        self._begin_return()
 
     def take(self, n: int) -> "list[NatsDelivery]":
         taken: list[NatsDelivery] = []
@@ -304,14 +302,16 @@ class ReceivedDeliveries:
         await asyncio.gather(*(delivery.nak() for delivery in self.take(len(self))))
 
     def _begin_return(self) -> None:
-        task = asyncio.create_task(self._return_later())
-        self._returning.add(task)
-        task.add_done_callback(self._returning.discard)
+        if self._left_at is not None and self._waiting and (self._returning is None or self._returning.done()):
+            self._returning = asyncio.create_task(self._return_later())
 
     async def _return_later(self) -> None:
-        await asyncio.sleep(LEFT_SECONDS)
-        if self._is_left:
-            await self.give_back()
+        """Where it stays so for a while; who fetches again and again is there."""
+        while self._left_at is not None and self._waiting:
+            if (left := self._left_at + LEFT_SECONDS - time.monotonic()) > 0:
+                await asyncio.sleep(left)
+            else:
+                await self.give_back()
 
 
 class NatsDelivery:
