@@ -135,9 +135,12 @@ async def take(engine: Engine, turns: list[int]) -> None:
     assert await engine.depth(ALL.name) == SHARDS
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-async def test_a_conversation_goes_on_wherever_its_journal_is_taken(url: str, tmp_path: Path, shards: int) -> None:
-    """From a file into shards, back into a file, and into another number of shards."""
+@pytest.mark.parametrize(("where", "shards"), [("nats_server", 1), ("nats_servers", 2)])
+async def test_a_conversation_goes_on_wherever_its_journal_is_taken(
+    where: str, shards: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """From a file into shards, back into a file, and into another number of shards; on one server, and on three."""
+    url = f"{request.getfixturevalue(where)}/t{uuid.uuid4().hex[:12]}"
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         for one in TOKENS:
             await engine.append(*(NewRecord(f"turn.{one}", b"%d" % turn, msg_id=f"{one}:{turn}") for turn in (0, 1)))
