@@ -32,7 +32,7 @@ REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a l
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
-LEFT_SECONDS = 0.25  # in which somebody who was cut off may fetch again
+LEFT_SECONDS = 1.0  # in which somebody who was cut off may fetch again, also on a slow machine
 NOTHING_MORE = {"404", "408"}  # within the time that was given for it
 REFUSED_BACKOFF = Backoff(0.05, 1.0)  # servers without a majority refuse at once, and all gateways ask them
 
