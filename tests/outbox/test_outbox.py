@@ -58,6 +58,7 @@ async def test_replies_to_a_place_keep_their_order_whatever_session_they_belong_
                 await post.outbox.post(Reply(str(number), at, f"{number:02}"), f"session {number % 3}")
             await post.ended(10)
             assert post.net.in_chat("group") == [f"{number:02}" for number in range(first, first + 10)]
+    assert (await audit(engine, is_over=False, is_sent=True)).faults == []
 
 
 async def test_a_slow_place_does_not_delay_another(engine: Engine) -> None:
