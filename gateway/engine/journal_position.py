@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
+SHARD_BITS = 40  # of a sequence; those above them say in which shard its record stands
 StoredPosition: TypeAlias = int | list[int]
 
 
@@ -47,8 +48,11 @@ class JournalPosition:
 
 
 def load_position(shards: Sequence[int], stored: StoredPosition = 0) -> JournalPosition:
-    """The position that was stored; where it is of another number of shards, the one where the journal begins."""
+    """The position that was stored, also where the journal has more shards since: what was there stays in place."""
     begin = JournalPosition(tuple(shards), tuple(shards))
-    if isinstance(stored, int):
-        return begin.advance(stored)
-    return begin.advance(*stored) if len(stored) == len(shards) else begin
+    return begin.advance(*([stored] if isinstance(stored, int) else stored))
+
+
+def list_shards(last: int) -> tuple[int, ...]:
+    """Behind which sequences the shards begin of a journal whose last sequence is this."""
+    return tuple(number << SHARD_BITS for number in range((last >> SHARD_BITS) + 1))

@@ -147,7 +147,7 @@ class LiveDelivery:
 
 
 class LiveMessages:
-    """What engines in one process share: the part that leaves no record, and that there is one shard."""
+    """What engines in one process share: the part that leaves no record, and that one shard is written to."""
 
     _consumers: Mapping[str, LiveConsumer]
 
@@ -158,6 +158,7 @@ class LiveMessages:
         self._answering: set[asyncio.Task[bytes]] = set()
         self._leases: dict[str, LiveLease] = {}
         self._token = 0
+        self._shards: Sequence[int] = (0,)
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -169,7 +170,7 @@ class LiveMessages:
         await self.close()
 
     def shards(self) -> Sequence[int]:
-        return (0,)
+        return self._shards
 
     async def close(self) -> None:
         self._closed = True

@@ -167,8 +167,7 @@ class StateFollower:
             return None
         stored, mark = await to_thread.run_sync(self._file.read_progress)
         upto = load_position(self._engine.shards(), stored)
-        if upto != self._reached or stored not in (0, upto.dump()):
-            # Not what we wrote last: an older copy, or a file of another journal.
+        if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
             largest = upto.find_largest()
             last = await self._engine.read(record_subjects.TURN_SUBJECTS, largest - 1, 1)
             if [largest, mark] != [part for one in last for part in (one.seq, make_mark(one))]:

@@ -300,13 +300,8 @@ class SessionSearch:
 
 
 async def read_position(engine: Engine, query: IndexQuery) -> JournalPosition:
-    """How far the index is. Where the journal has other shards now it is made anew, for it must read nothing twice."""
-    stored = await query(lambda index: index.upto)
-    position = load_position(engine.shards(), stored)
-    if stored in (0, position.dump()):
-        return position
-    await query(SearchIndex.clear)
-    return load_position(engine.shards())
+    """How far the index is."""
+    return load_position(engine.shards(), await query(lambda index: index.upto))
 
 
 async def check_journal(engine: Engine, query: IndexQuery) -> int:

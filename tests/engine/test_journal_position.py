@@ -27,4 +27,4 @@ def test_is_what_was_stored() -> None:
     at = load_position(SHARDS).advance(5, 120, 207)
     assert load_position(SHARDS, at.dump()) == at
     assert load_position(SHARDS, 5).dump() == [5, 100, 200]  # stored where there was one shard
-    assert load_position((0,), [5, 100, 200]).dump() == 0
+    assert load_position((*SHARDS, 300), [5, 120, 200]).dump() == [5, 120, 200, 300]

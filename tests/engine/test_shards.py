@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, open_sqlite
+from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.engine import NatsEngine, open_nats
-from gateway.engine.nats.names import SHARD_BITS
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.record_subjects import token_of
 from tests.engine.conftest import ID_WINDOW, SHARDS

@@ -12,7 +12,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from gateway import records
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.journal_position import SHARD_BITS, load_position
+from gateway.engine.sqlite.whole_journal import make_journal_file
+from gateway.engine.stored_journal import StoredRecord
 from gateway.errors import EngineError, EngineTooNew, HomeBusy
 from tests.engine.conftest import SetClock, content_of, filled, mode_of, seqs_of
 
@@ -264,3 +268,16 @@ async def test_the_journal_costs_an_idle_process_nothing(path: Path) -> None:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
     assert spent < 0.05
+
+
+async def test_what_was_brought_along_from_shards_stands_in_shards_here_too(tmp_path: Path) -> None:
+    path, begin = tmp_path / "journal.db", 1 << SHARD_BITS
+    with make_journal_file(path) as file:
+        for seq in (5, begin + 3):
+            file.add(StoredRecord(seq, "a.x", b"", 1.0))
+        file.end(begin + 3)
+    async with await open_sqlite(path) as engine:
+        assert engine.shards() == (0, begin)
+        (new,) = await engine.append(NewRecord("a.x", b""))
+        position = load_position(engine.shards(), [0, begin + 3])
+        assert [record.seq for record in await records.read_on(engine, "a.*", position, 9)] == [5, new]

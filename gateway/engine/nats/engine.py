@@ -22,6 +22,7 @@ from gateway.engine.interface import (
     Tail,
 )
 from gateway.engine.journal_clock import Clock, JournalClock
+from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.connection import (
     OLDEST_SERVER,
     Connection,
@@ -32,7 +33,7 @@ from gateway.engine.nats.consumer import NatsConsumer
 from gateway.engine.nats.files import NatsFiles
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
-from gateway.engine.nats.names import SHARD_BITS, STREAM_NAME, Names, consumer_name_of
+from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
 from gateway.engine.nats.record_writer import WriteRight
 from gateway.engine.nats.removals import Removals
 from gateway.engine.nats.shards import Shards

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.engine.journal_position import SHARD_BITS
+
 NO_ID = "-"
 TAKEN = "taken-"  # begins the name of the pieces of a record that was taken along from another journal
 STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
-SHARD_BITS = 40  # of a sequence; those above them say in which shard its record stands
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

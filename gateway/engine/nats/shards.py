@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from gateway.engine.interface import NewRecord, Record
+from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.connection import Connection
 from gateway.engine.nats.known_records import KnownRecords
-from gateway.engine.nats.names import SHARD_BITS, Names
+from gateway.engine.nats.names import Names
 from gateway.engine.nats.purges import Purges
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.record_writer import RecordWriter, WriteRights

@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from gateway.engine.interface import ConsumerSpec
-from gateway.engine.journal_position import JournalPosition, load_position
+from gateway.engine.journal_position import SHARD_BITS, JournalPosition, load_position
 from gateway.engine.nats.connection import Connection, ServerRefusal, time_of
 from gateway.engine.nats.consumer import NatsConsumer
-from gateway.engine.nats.names import SHARD_BITS, TAKEN, Names, consumer_name_of, digest_of
+from gateway.engine.nats.names import TAKEN, Names, consumer_name_of, digest_of
 from gateway.engine.nats.record_writer import MOST
 from gateway.engine.nats.removals import list_removals
 from gateway.engine.nats.shards import RecordStream, Shards
