@@ -341,9 +341,20 @@ def find_chat_folder(files: Path, name: str) -> SharedFolder | None:
 
 
 def list_chat_folders(files: Path) -> list[SharedFolder]:
-    """Those of all conversations that are here."""
-    found = [path for path in sorted(files.glob("[!.]*/*")) if path.is_dir() and not path.is_symlink()]
-    return [make_chat_folder(path) for path in found]
+    """Those of all conversations that are here, where an agent has written something, or had."""
+    paths = [path for path in sorted(files.glob("[!.]*/*")) if path.is_dir() and not path.is_symlink()]
+    found = [(path, make_chat_folder(path)) for path in paths]
+    return [
+        folder
+        for path, folder in found
+        if _is_written(path) or find_known_place(files.with_name(BASES), folder.name).exists()
+    ]
+
+
+def _is_written(path: Path) -> bool:
+    with suppress(OSError), os.scandir(path) as entries:
+        return any(not is_received(Path(one.path)) for one in entries)
+    return False
 
 
 def is_received(path: Path) -> bool:

@@ -14,7 +14,7 @@ from gateway.engine.nats.engine import open_nats
 from gateway.folder_contents import LARGEST_FILE, MOST_FILES
 from gateway.folder_journal import STORED
 from gateway.shared_files import SharedFiles
-from gateway.shared_folders import BASES, SharedFolder, SharedFolders, is_steering, make_chat_folder
+from gateway.shared_folders import BASES, SharedFolder, SharedFolders, is_steering, list_chat_folders, make_chat_folder
 from tests.engine.conftest import nats_server
 
 __all__ = ["nats_server"]
@@ -241,7 +241,12 @@ async def test_of_a_conversation_goes_what_the_agent_wrote(homes: tuple[Home, Ho
     here.mkdir(parents=True)
     (here / "notes.md").write_text("of the agent")
     (here / "00112233445566778899aabb.jpg").write_bytes(b"came in")
+    (one.files / "net" / "8").mkdir()
+    (one.files / "net" / "8" / "00112233445566778899aabb.jpg").write_bytes(b"came in")
+    assert [folder.name for folder in list_chat_folders(one.files)] == ["files/net/7"]
     await one.shared.put(make_chat_folder(here))
+    (here / "notes.md").unlink()
+    assert [folder.name for folder in list_chat_folders(one.files)] == ["files/net/7"], "what was removed is told"
     await SharedFiles(other.engine.files, other.files).fetch_all()
     assert not there.exists(), "it is no file that came in"
     await other.shared.fetch_all(lambda _name: None)
