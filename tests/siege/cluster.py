@@ -172,7 +172,7 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
         cluster = Cluster(gateways, servers, crowd, random.Random(1))
         for name, gateway in zip(NAMES, gateways, strict=True):
             gateway.environ |= {**crowd.environ, "OPENAI_API_KEY": "loopback"}
-            gateway.configure(settings(model, cluster, name))
+            gateway.configure(settings(model, cluster, gateway, name))
         notes = Notes(gateways, folder / "notes", f"1200.{os.getpid():07}")
         stack.callback(clear, gateways, notes)
         for gateway in gateways:
@@ -199,8 +199,9 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
         return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), rate, model.cut, sends)
 
 
-def settings(model: Model, cluster: Cluster, name: str) -> str:
-    return json.dumps(json.loads(alone(model, cluster.crowd)) | {"engine": cluster.url, "node": {"name": name}})
+def settings(model: Model, cluster: Cluster, gateway: GatewayProcess, name: str) -> str:
+    own = {"engine": cluster.url, "node": {"name": name}}
+    return json.dumps(json.loads(alone(model, cluster.crowd, gateway)) | own)
 
 
 async def stop(cluster: Cluster, gateway: GatewayProcess) -> None:

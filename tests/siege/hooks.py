@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway.testing import GatewayProcess
-from tests.siege.model import NUMBER, RUNNING, WRITTEN
+from tests.siege.model import NOTED, NUMBER, RUNNING, WRITTEN
 
 LATELY = 5.0  # a tool that began before that was not cut off now, but when the gateway stood still
 FIELDS = {"agent:end": "message_full", "message:received": "text", "message:sent": "text", "tool:after": "args"}
@@ -57,9 +57,10 @@ class Notes:
 
     def __init__(self, gateways: Sequence[GatewayProcess], folder: Path, sleeps: str) -> None:
         self.folder = folder
-        self._homes = [gateway.home.own_folder for gateway in gateways]
+        self._noted = [find_noted(gateway) for gateway in gateways]
         self.sleeps = sleeps
-        folder.mkdir(exist_ok=True)
+        for one in (folder, *self._noted):
+            one.mkdir(exist_ok=True)
         for gateway in gateways:
             self._add_all(gateway)
 
@@ -87,8 +88,8 @@ class Notes:
 
     def tool_runs(self) -> list[str]:
         """What the shell wrote down, by the model's wish."""
-        files = [path for home in self._homes for path in home.rglob(WRITTEN)]
-        lines = [line for path in files for line in path.read_text().splitlines()]
+        files = [folder / WRITTEN for folder in self._noted]
+        lines = [line for path in files if path.exists() for line in path.read_text().splitlines()]
         return [line for line in lines if NUMBER.fullmatch(line)]
 
     def size(self) -> int:
@@ -99,10 +100,15 @@ class Notes:
         return iter(path.read_text().splitlines() if path.exists() else [])
 
 
+def find_noted(gateway: GatewayProcess) -> Path:
+    """Where the tool writes of this gateway."""
+    return gateway.home.root.parent / NOTED
+
+
 def take_running(gateway: GatewayProcess) -> int:
     """How many runs of the tool have begun lately and not ended. Each is counted once."""
     count = 0
-    for path in gateway.home.own_folder.rglob(f"{RUNNING}*"):
+    for path in find_noted(gateway).glob(f"{RUNNING}*"):
         with suppress(FileNotFoundError):  # it ends just now
             count += time.time() - path.stat().st_mtime < LATELY
             path.unlink()

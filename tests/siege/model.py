@@ -16,7 +16,8 @@ from aiohttp import web
 from tests.siege.cut_calls import CutCalls
 
 NUMBER = re.compile(r"\bn\d{6}\b")
-WRITTEN = "written"  # in the folder that an agent has
+NOTED = "noted"  # a folder beside the home of the gateway that ran the tool: what is in an agent's comes to all of them
+WRITTEN = "written"
 RUNNING = "running-"  # begins a file beside it, that is there while the tool runs
 SLOWEST = 0.4
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -80,7 +81,8 @@ class Model:
 def write_down(number: str, seconds: float) -> str:
     """The command that does it, and takes so long."""
     running = f"{RUNNING}{number}"
-    return f"touch {running}; echo {number} >> {WRITTEN}; sleep {seconds}; rm {running}; echo {number}"
+    run = f"touch {running}; echo {number} >> {WRITTEN}; sleep {seconds}; rm {running}"
+    return f"cd ../../../{NOTED}; {run}; echo {number}"
 
 
 def pieces(said: list[str]) -> list[str]:

@@ -13,10 +13,11 @@ from subprocess import run
 
 import anyio
 
+from gateway.testing import GatewayProcess
 from tests.chaos.daemon import Besieged
 from tests.proof_table import Trial
 from tests.siege.deeds import Victim
-from tests.siege.hooks import Notes
+from tests.siege.hooks import Notes, find_noted
 from tests.siege.model import Model
 from tests.siege.people import Crowd
 from tests.siege.processes import end, left_behind
@@ -53,7 +54,7 @@ async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, li
         model = Model()
         for server in (model, *crowd.wires):
             await stack.enter_async_context(server.serving())
-        gateway.configure(settings(model, crowd))
+        gateway.configure(settings(model, crowd, gateway))
         notes = Notes([gateway], folder / "notes", f"1200.{os.getpid():07}")
         stack.callback(clear, gateway, notes)
         environ = {**crowd.environ, "OPENAI_API_KEY": "loopback"}
@@ -78,13 +79,13 @@ async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, li
         return found, victim.faults
 
 
-def settings(model: Model, crowd: Crowd) -> str:
+def settings(model: Model, crowd: Crowd, gateway: GatewayProcess) -> str:
     return json.dumps(
         {
             "model": {"provider": "openai", "name": "m", "base_url": model.url},
             "access": {"rate": 100_000, "owners": crowd.owners},
             "sessions": {"too_old": "0s"},
-            "tools": {"shell": "allow"},
+            "tools": {"shell": "allow", "sandbox": {"write": [str(find_noted(gateway))]}},
         }
     )
 

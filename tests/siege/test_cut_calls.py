@@ -16,7 +16,7 @@ from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.slack_wire import SlackWire
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
 from tests.siege.cut_calls import CutCalls, CutSends, Kill
-from tests.siege.hooks import LATELY, take_running
+from tests.siege.hooks import LATELY, find_noted, take_running
 from tests.siege.model import RUNNING, WRITTEN, Model, write_down
 from tests.spine import until
 
@@ -69,13 +69,14 @@ async def test_so_is_a_call_of_the_model() -> None:
 
 async def test_a_tool_is_cut_off_that_began_lately_and_does_not_end(tmp_path: Path) -> None:
     gateway = GatewayProcess(tmp_path / "home")
-    folder = gateway.home.own_folder / "workspace"
-    folder.mkdir(parents=True)
+    folder, workspace = find_noted(gateway), gateway.home.own_folder / "workspace"
+    folder.mkdir()
+    workspace.mkdir(parents=True)
     long_ago = folder / f"{RUNNING}n000017"
     long_ago.touch()
     os.utime(long_ago, (time.time() - 2 * LATELY,) * 2)
-    await anyio.run_process(write_down("n000027", 0), cwd=folder)
-    async with await anyio.open_process(write_down("n000007", 60), cwd=folder, start_new_session=True) as shell:
+    await anyio.run_process(write_down("n000027", 0), cwd=workspace)
+    async with await anyio.open_process(write_down("n000007", 60), cwd=workspace, start_new_session=True) as shell:
         await until(lambda: "n000007" in (folder / WRITTEN).read_text(), "the tool")
         os.killpg(shell.pid, signal.SIGKILL)
     assert (take_running(gateway), take_running(gateway)) == (1, 0)

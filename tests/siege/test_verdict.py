@@ -9,7 +9,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import Shown
-from tests.siege.hooks import Notes
+from tests.siege.hooks import Notes, find_noted
 from tests.siege.model import WRITTEN, Model, asked_for, unanswered
 from tests.siege.people import Crowd, Person
 from tests.siege.processes import end, left_behind
@@ -25,8 +25,7 @@ class Aftermath:
     def __init__(self, folder: Path) -> None:
         self.crowd = Crowd(folder / "socket", seed=1)
         gateway = GatewayProcess(folder / "home")
-        self.tool = gateway.home.own_folder / "workspace" / WRITTEN
-        self.tool.parent.mkdir(parents=True)
+        self.tool = find_noted(gateway) / WRITTEN
         self.notes = Notes([gateway], folder / "notes", "1200.0000000")
         self.model = Model()
         self.cuts: list[float] = []
