@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 GLOSSARY = "docs/glossary.md"
 SUBJECT = re.compile(r"[a-z0-9_./ -]+(, [a-z0-9_./ -]+)*: \S.*")
 MOST_CHARACTERS = 72
+PACKED = (".whl", ".zip", ".gz", ".xz", ".bz2", ".tar", ".pyc", ".so", ".db", ".log")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,22 @@ def test_a_word_that_came_in_silently_is_seen() -> None:
     before, after = "## Nouns\n\n- **all**: lane\n", "## Nouns\n\n- **all**: lane, track,\n  rail\n"
     commit = Commit("0" * 40, "lanes: tracks", "A rail is no lane.")
     assert unsaid_words(commit, before, after) == ["000000000 adds 'track' to the glossary and does not say why"]
+
+
+def names_of_packed(files: list[str]) -> list[str]:
+    """What somebody's tools have made or fetched; who needs it makes it anew."""
+    return [name for name in files if name.endswith(PACKED)]
+
+
+def test_a_wheel_that_came_in_silently_is_seen() -> None:
+    assert names_of_packed(["x", "anyio-4.16.0-py3-none-any.whl", "gateway/stop.py"]) == [
+        "anyio-4.16.0-py3-none-any.whl"
+    ]
+
+
+@pytest.mark.machine
+def test_nothing_that_is_packed_or_made_is_kept() -> None:
+    assert names_of_packed(git("ls-files").splitlines()) == []
 
 
 @pytest.mark.machine
