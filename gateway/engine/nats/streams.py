@@ -3,7 +3,7 @@
 A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
 so it is refused at the start, and not found out about when something is missing.
 
-How many shards a journal has is chosen when it is made, and stands on its first stream. See `record_streams`.
+How many shards a journal has is chosen when it is made, and stands on its first stream. See `shards`.
 """
 
 import asyncio
