@@ -88,6 +88,20 @@ async def test_who_fetches_again_and_again_keeps_what_came_beside_what_it_took(u
     assert repeated < 10  # where this process stands still for a while, some are for others
 
 
+async def test_who_takes_one_leaves_the_others_untried(url: str) -> None:
+    """Each delivery counts as a try, and a hook that takes long has only so many of them."""
+    async with await open_shards(url) as engine, await open_shards(url) as other:
+        consumer, second = await engine.consumer(ALL), await other.consumer(ALL)
+        for one in (*TOKENS, "none"):
+            await engine.append(*(NewRecord(f"turn.{one}", b"") for _ in range(20)))
+        with anyio.fail_after(60):
+            (first,) = await consumer.fetch(1, 60)
+            tries = {first.record.seq: first.attempt}
+            while len(tries) < 20 * (SHARDS + 1):
+                tries |= {one.record.seq: one.attempt for one in await second.fetch(100, 60)}
+    assert set(tries.values()) == {1}
+
+
 async def test_another_number_of_shards_is_refused_with_what_helps(url: str) -> None:
     async with await open_shards(url):
         pass

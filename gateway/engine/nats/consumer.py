@@ -8,6 +8,7 @@ still there; where it does not, or the connection came anew, it is asked again.
 import asyncio
 import json
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from gateway.errors import EngineError
 
 REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a lost gateway asked for is void
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
+ANSWER_SECONDS = 1.0  # for a stream to say what is there; one whose server stands still must not hold up the others
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
 LEFT_SECONDS = 1.0  # in which somebody who was cut off may fetch again, also on a slow machine
@@ -43,6 +45,8 @@ class NatsConsumer:
     """All who fetch under one name in this process share this one object.
 
     Where the journal has several streams, there is a consumer of the server's on each. All are asked for their share.
+    Where that would be less than one message, a few are asked first for what is there: each message that comes and is
+    given back counts as a try.
     """
 
     def __init__(self, connection: Connection, streams: Sequence[RecordStream], spec: ConsumerSpec) -> None:
@@ -52,6 +56,7 @@ class NatsConsumer:
         self.news = Signal()
         self._connection = connection
         self._parts = [_StreamRequests(connection, stream, self) for stream in streams]
+        self._looks = 0
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
         with self.arrived.wanted():
@@ -74,6 +79,10 @@ class NatsConsumer:
 
     async def _ask(self, n: int) -> float:
         """Each for a share, so that little comes which nobody takes; how soon to ask again."""
+        if n < len(self._parts):
+            await self._look_in_turn()
+            if self.arrived:
+                return 0.0
         share, again = -(-n // len(self._parts)), HEARTBEAT_SECONDS
         for part in self._parts:
             if (pause := part.pause) <= 0:
@@ -81,6 +90,15 @@ class NatsConsumer:
             else:
                 again = min(again, pause)
         return again
+
+    async def _look_in_turn(self) -> None:
+        """One stream, then two, then four, and so on, until something is there. Each time another one is the first."""
+        first, count = self._looks % len(self._parts), 1
+        self._looks += 1
+        rest = [*self._parts[first:], *self._parts[:first]]
+        while rest and not self.arrived:
+            await asyncio.gather(*(part.take_one() for part in rest[:count]))
+            rest, count = rest[count:], 2 * count
 
     def check(self) -> None:
         self._connection.check_open()
@@ -119,6 +137,7 @@ class _StreamRequests:
         self._open: dict[str, int] = {}  # messages that may still come, by the request that they answer
         self._heard = 0.0
         self._is_answered = False  # by the last that ended
+        self._empty_at = -math.inf  # by the steady clock: nothing was there
         self._refusals = Attempts(REFUSED_BACKOFF)
         self._ask_after = 0.0  # by the steady clock: a refusal would be the answer until then
         connection.on_return.append(self._forget_requests)
@@ -140,12 +159,21 @@ class _StreamRequests:
         self._is_answered = False
         while not self._is_answered and len(arrived) < n and time.monotonic() < end:
             await asyncio.sleep(max(self.pause, 0))
-            request = await self._request(n - len(arrived), LOOK_SECONDS)
-            while request in self._open and len(arrived) < n and time.monotonic() < end:
-                self._consumer.check()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._consumer.news.event.wait(), LOOK_SECONDS)
-            self._open.pop(request, None)
+            await self._await_answer(await self._request(n - len(arrived), LOOK_SECONDS), n, end)
+
+    async def take_one(self) -> None:
+        """Have one that is there now, unless it is asked already, or nothing was there a moment ago."""
+        now = time.monotonic()
+        if not self._open and self.pause <= 0 and now - self._empty_at > LOOK_SECONDS:
+            await self._await_answer(await self._request(1, 0), 1, now + ANSWER_SECONDS)
+
+    async def _await_answer(self, request: str, n: int, end: float) -> None:
+        arrived = self._consumer.arrived
+        while request in self._open and len(arrived) < n and time.monotonic() < end:
+            self._consumer.check()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._consumer.news.event.wait(), LOOK_SECONDS)
+        self._open.pop(request, None)
 
     async def ask(self, n: int) -> None:
         """Ask for what is missing, by and by.
@@ -166,7 +194,8 @@ class _StreamRequests:
             self._subscription = await self._connection.listen(f"{self._inbox}.*", self._hear)
         self._number += 1
         request = f"{self._inbox}.{self._number}"
-        asked = {"batch": count, "expires": int(seconds * NANOSECONDS)}
+        asked: dict[str, int | bool] = {"batch": count}
+        asked |= {"expires": int(seconds * NANOSECONDS)} if seconds else {"no_wait": True}
         if heartbeat:
             asked["idle_heartbeat"] = int(heartbeat * NANOSECONDS)
         where = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{consumer_name_of(self._consumer.spec.name)}"
@@ -198,6 +227,7 @@ class _StreamRequests:
         self._open.pop(request, None)
         self._is_answered = is_answered
         if is_answered:
+            self._empty_at = time.monotonic()
             self._refusals.reset()
             return
         if time.monotonic() >= self._ask_after:  # what was asked for together is refused together
