@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
@@ -71,7 +72,7 @@ def open_received_file(path: Path) -> BinaryIO:
     return open_plain_file(path.parent.resolve() / path.name)
 
 
-def open_plain_file(path: Path) -> BinaryIO:
+def open_plain_file(path: Path) -> BufferedReader:
     """A plain file, reached from the root of all folders without following a link.
 
     Raises:

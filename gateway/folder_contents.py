@@ -4,9 +4,13 @@ Links, pipes, sockets and devices are none. What is too large, or too much, is n
 nothing else of the gateway.
 """
 
+import errno
 import hashlib
+import io
 import os
+import shutil
 import stat
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from gateway.file_folders import OPEN_FOLDER, open_plain_file
+from gateway.file_folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
 
 MOST_FILES = 1_000
 MOST_FOLDERS = 5_000  # that are looked into
@@ -93,6 +97,30 @@ def can_run(about: os.stat_result) -> bool:
     return bool(about.st_mode & EXECUTABLE)
 
 
+class FileUntilEnd(io.BufferedReader):
+    """Ends where the file ended when it was opened: a program that goes on writing must not keep us for ever.
+
+    Of a file that is too large it has one byte more than any that is shared.
+    """
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__(raw)
+        self._size = min(os.fstat(raw.fileno()).st_size, LARGEST_FILE + 1)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = self._size - self.tell()
+        return super().read(left if size is None or size < 0 else min(size, left))
+
+
+def open_until_end(path: Path) -> FileUntilEnd:
+    """A plain file, reached following no link.
+
+    Raises:
+        OSError: it is not to be had.
+    """
+    return FileUntilEnd(open_plain_file(path).detach())
+
+
 def find_digest(path: Path) -> str:
     """The SHA-256 of a file, which is reached following no link.
 
@@ -100,7 +128,7 @@ def find_digest(path: Path) -> str:
         OSError: it is not to be had.
     """
     digest = hashlib.sha256()
-    with open_plain_file(path) as file:
+    with open_until_end(path) as file:
         while piece := file.read(PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest()
@@ -116,14 +144,35 @@ def find_file(root: Path, name: str) -> os.stat_result | None:
 
 
 def move_to(root: Path, name: str, part: Path) -> None:
-    """A file gets its place below the folder, on the same disk, whatever was there.
+    """A file gets its place below the folder, whatever was there.
 
     Raises:
         OSError: a folder or a link is in its way, or the disk is full.
     """
     *above, last = split_name(name)
     with _open_folder(root, above, make=True) as folder:
-        os.rename(part, last, dst_dir_fd=folder)
+        try:
+            os.rename(part, last, dst_dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy_to(folder, last, part)
+
+
+def _copy_to(folder: int, name: str, part: Path) -> None:
+    """From another disk a file comes whole too."""
+    beside = f".{uuid.uuid4().hex}.new"
+    try:
+        with part.open("rb") as old, os.fdopen(os.open(beside, OPEN_NEW, 0o600, dir_fd=folder), "wb") as new:
+            shutil.copyfileobj(old, new)
+            new.flush()
+            about = os.fstat(old.fileno())
+            os.fchmod(new.fileno(), stat.S_IMODE(about.st_mode))
+            os.utime(new.fileno(), ns=(about.st_atime_ns, about.st_mtime_ns))
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)
 
 
 def move_aside(root: Path, name: str, other: str) -> None:

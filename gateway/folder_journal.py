@@ -16,8 +16,8 @@ from anyio import to_thread
 
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, append_in_parts
-from gateway.file_folders import find_new_path, open_new_file, open_plain_file, put_in_place
-from gateway.folder_contents import FileMark, find_file, mark_of
+from gateway.file_folders import find_new_path, open_new_file, put_in_place
+from gateway.folder_contents import FileMark, find_file, mark_of, open_until_end
 from gateway.record_subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
 
 STORED = ".folders"  # begins the keys of what they hold: no network is called so
@@ -72,7 +72,7 @@ class FolderJournal:
         """
         stored = msgspec.structs.replace(kept, stored=f"{self._own}-{uuid.uuid4().hex}")
         with suppress(OSError):
-            with await to_thread.run_sync(open_plain_file, root / kept.path) as file:
+            with await to_thread.run_sync(open_until_end, root / kept.path) as file:
                 await self._store.put(_key_of(stored), file, math.inf)
             about = await to_thread.run_sync(find_file, root, kept.path)
             if about and mark_of(about) == mark:

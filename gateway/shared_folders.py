@@ -20,7 +20,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from operator import itemgetter
+from pathlib import Path, PurePosixPath
 
 import anyio
 import msgspec
@@ -51,6 +52,7 @@ from gateway.shared_files import FETCHED, FOLDER
 
 BASES = "folders"  # beside the folder of all files
 SHOWN_LEFT_OUT = 3
+LONGEST_BESIDE = 240  # bytes of the name of a file that stays beside another one
 LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
 
 log = logging.getLogger(__name__)
@@ -107,7 +109,10 @@ class SharedFolders:
         """
         for folder in folders if self.is_shared else ():
             async with self._locks[folder.name]:
-                await self._take(folder)
+                try:
+                    await self._take(folder)
+                except OSError as error:  # a turn goes on without; it is taken before the next one
+                    log.warning("%s: what other gateways have is not here: %s", folder.root, error)
 
     async def put(self, *folders: SharedFolder) -> None:
         """Let others have what changed here since; what cannot be put now is put the next time, and said to be left."""
@@ -115,7 +120,7 @@ class SharedFolders:
             async with self._locks[folder.name]:
                 try:
                     await self._put(folder)
-                except EngineError as error:
+                except (EngineError, OSError) as error:
                     self._note_left_out(folder, [str(error)])
 
     async def sync(self, *folders: SharedFolder) -> None:
@@ -127,7 +132,8 @@ class SharedFolders:
         for folder in folders if self.is_shared else ():
             await self.take(folder)
             async with self._locks[folder.name]:
-                await self._forget_lost(folder)
+                with suppress(OSError):  # whoever puts says it
+                    await self._forget_lost(folder)
             await self.put(folder)
 
     async def fetch_all(self, find_root: Callable[[str], SharedFolder | None]) -> None:
@@ -160,40 +166,44 @@ class SharedFolders:
     async def _take(self, folder: SharedFolder) -> None:
         is_first = folder.name not in self._met
         newest = await self._journal.read_newest(folder.name, self._met.get(folder.name, 0))
+        missed = list[int]()
         if newest or is_first:
             base = await to_thread.run_sync(self._read_known, folder, bool(newest))
             before = dict(base.files)
             if is_first:  # of a journal that says nothing of a file, it is no base
                 base.files = {path: known for path, known in base.files.items() if path in newest}
-            for _, kept in newest.values():
-                await self._take_file(folder, base, kept)
+            for seq, kept in sorted(newest.values(), key=itemgetter(0)):
+                if not await self._take_file(folder, base, kept):
+                    missed.append(seq)
             if base.files != before:
                 await to_thread.run_sync(self._write_known, folder, base)
-        self._met[folder.name] = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
+        met = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
+        self._met[folder.name] = min([met, *(seq - 1 for seq in missed)])
 
-    async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> None:
-        """A file that cannot be written here is put nowhere else for that."""
+    async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> bool:
+        """A file that cannot be written here is put nowhere else for that; False: it is tried the next time again."""
         path, known = kept.path, base.files.get(kept.path)
         try:
             is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
-            if is_known or folder.is_left_out(folder.root / path):
-                return
+            if is_known or _is_left_out(folder, path):
+                return True
             here = await to_thread.run_sync(find_file, folder.root, path)
             digest = await to_thread.run_sync(_find_known_digest, folder.root / path, here, known)
             if digest == kept.sha256 and (here is None or can_run(here) == kept.is_executable):
                 _note(base, kept, here)
-                return
+                return True
             is_changed = here is not None and digest != (known.sha256 if known else "")
             if here and is_changed and find_change(here, known) > kept.changed:
-                return  # it is put the next time
+                return True  # it is put the next time
             if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
-                base.files.pop(path, None)  # what lies here, if anything, is put there
-                return
+                return True  # a newer one took its place meanwhile, or it is lost, which a start finds
             if not kept.sha256:
                 await to_thread.run_sync(_remove, folder, path, is_changed)
             _note(base, kept, await to_thread.run_sync(find_file, folder.root, path))
         except (OSError, ValueError) as error:
             log.warning("%s: %r of another gateway is not here: %s", folder.name, path, error)
+            return not isinstance(error, OSError)
+        return True
 
     async def _fetch(self, folder: SharedFolder, kept: records.FolderFile, *, is_changed: bool) -> bool:
         part = self._files.resolve() / FETCHED / uuid.uuid4().hex
@@ -252,6 +262,12 @@ class SharedFolders:
 
 def find_known_place(kept: Path, folder: str) -> Path:
     return kept / f"{token_of(folder)}.json"
+
+
+def _is_left_out(folder: SharedFolder, path: str) -> bool:
+    """Asks whether it, or a folder on the way to it, is passed over."""
+    below = PurePosixPath(path)
+    return any(folder.is_left_out(folder.root / one) for one in (below, *below.parents[:-1]))
 
 
 def find_change(about: os.stat_result, known: KnownFile | None) -> float:
@@ -324,9 +340,14 @@ def _place(folder: SharedFolder, kept: records.FolderFile, part: Path, is_change
 
 
 def _keep_beside(folder: SharedFolder, path: str) -> None:
-    other = f"{path.rpartition('/')[2]}.{uuid.uuid4().hex[:8]}"
+    other = f"{_shorten(path.rpartition('/')[2])}.{uuid.uuid4().hex[:8]}"
     move_aside(folder.root, path, other)
     log.warning("%s: %r was changed at another gateway too: what was here is %r now", folder.name, path, other)
+
+
+def _shorten(name: str) -> str:
+    """So that more can be written behind it: names have 255 bytes at most."""
+    return os.fsencode(name)[:LONGEST_BESIDE].decode(errors="ignore")
 
 
 def make_chat_folder(path: Path) -> SharedFolder:

@@ -3,16 +3,18 @@
 import os
 import shutil
 import socket
+import tempfile
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from gateway import records
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import open_nats
-from gateway.folder_contents import LARGEST_FILE, MOST_FILES
-from gateway.folder_journal import STORED
+from gateway.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
+from gateway.folder_journal import STORED, FolderJournal
 from gateway.shared_files import SharedFiles
 from gateway.shared_folders import BASES, SharedFolder, SharedFolders, is_steering, list_chat_folders, make_chat_folder
 from tests.engine.conftest import nats_server
@@ -59,6 +61,14 @@ class Home:
 async def homes(nats_server: str, tmp_path: Path) -> AsyncIterator[tuple[Home, Home]]:
     async with await open_nats(f"{nats_server}/{uuid.uuid4().hex[:12]}") as engine:
         yield Home(engine, tmp_path / "one"), Home(engine, tmp_path / "other")
+
+
+@pytest.fixture
+def memory_disk(tmp_path: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        if Path(folder).stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("all is one disk here")
+        yield Path(folder)
 
 
 async def count_stored(home: Home) -> int:
@@ -233,6 +243,93 @@ async def test_what_is_over_a_bound_is_named(homes: tuple[Home, Home], caplog: p
     await one.put()
     assert one.shared.left_out == {}
     assert await other.take() == {}
+
+
+async def test_a_file_that_grows_is_read_to_where_it_ended(homes: tuple[Home, Home]) -> None:
+    one, _ = homes
+    path = one.write("begun")
+    with open_until_end(path) as file:
+        one.write("begun, and so on", path.name)
+        assert file.read(3) + file.read() + file.read(3) == b"begun"
+    with path.open("r+b") as large:
+        large.truncate(2 * LARGEST_FILE)
+    with open_until_end(path) as file:
+        assert len(file.read()) == LARGEST_FILE + 1
+
+
+async def test_an_older_file_never_takes_the_place_of_one_that_cannot_be_had(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("older")
+    await one.put()
+    await other.take()
+    one.write("newer")
+    await one.put()
+    for stored in await one.engine.files.list(STORED):  # as whoever puts a third one does
+        await one.engine.files.delete(stored.key)
+    assert await other.take() == {"notes.md": "older"}
+    await other.put()
+    assert await one.take() == {"notes.md": "newer"}
+
+
+async def test_what_could_not_be_written_here_comes_the_next_time(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("The barn is red.")
+    one.write("of one", "z.md")
+    await one.put()
+    (other.root / "notes.md").mkdir()
+    (other.root / "notes.md" / "in its way").write_text("here")
+    assert "notes.md" not in await other.take()
+    shutil.rmtree(other.root / "notes.md")
+    assert await other.take() == {"notes.md": "The barn is red.", "z.md": "of one"}
+
+
+async def test_a_turn_goes_on_where_the_disk_takes_nothing(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    one.write("The barn is red.")
+    one.kept.write_text("in the way")
+    await one.shared.sync(one.folder)
+    assert str(one.kept) in one.shared.left_out["root/workspace"]
+    other.root.rmdir()
+    other.root.write_text("in the way")
+    await other.shared.take(other.folder)
+    other.root.unlink()
+    assert await other.take() == {"notes.md": "The barn is red."}
+
+
+async def test_a_file_comes_to_another_disk(homes: tuple[Home, Home], memory_disk: Path) -> None:
+    one, other = homes
+    one.write("#!/bin/sh", "run").chmod(0o755)
+    one.write("The barn is red.")
+    await one.put()
+    other.root = memory_disk
+    await other.shared.take(SharedFolder(one.folder.name, memory_disk))
+    assert other.read() == {"run": "#!/bin/sh", "notes.md": "The barn is red."}
+    assert os.access(memory_disk / "run", os.X_OK)
+    assert (memory_disk / "notes.md").stat().st_mode & 0o777 == 0o600
+
+
+async def test_no_record_leads_to_what_steers_agents_or_out_of_the_folder(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    named = SharedFolder(one.folder.name, one.root)  # as a gateway has it that knows nothing of these
+    one.write("Obey.", ".claude/settings.json")
+    one.write("Obey.", "below/.Cursor/rules/all.md")
+    one.write("stays", "below/notes.md")
+    await one.shared.put(named)
+    path = records.FolderFile(folder=named.name, path="../out.md", sha256="0", stored="0")
+    await FolderJournal(one.engine, "one").append(named.name, [path])
+    assert await other.take() == {"below/notes.md": "stays"}
+    assert not (other.root.parent / "out.md").exists()
+
+
+async def test_a_long_name_stays_beside(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    name = "ä" * 127 + "x"
+    os.utime(other.write("older", name), (1_000_000, 1_000_000))
+    one.write("newer", name)
+    await one.put()
+    found = await other.take()
+    assert found.pop(name) == "newer"
+    assert list(found.values()) == ["older"]
 
 
 async def test_of_a_conversation_goes_what_the_agent_wrote(homes: tuple[Home, Home]) -> None:
