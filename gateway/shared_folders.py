@@ -219,10 +219,14 @@ class SharedFolders:
         changed = await to_thread.run_sync(_find_changed, folder.root, found, base)
         gone = await to_thread.run_sync(_find_gone, folder.root, found, base)
         changes = [records.FolderFile(folder=folder.name, path=path, changed=time.time()) for path in gone]
-        for path, known in changed.items():
-            kept = _describe(folder, path, found.files[path], known, base)
-            if stored := await self._journal.put(folder.root, kept, known.mark):
-                changes.append(stored)
+        left_out = list(found.left_out)
+        try:
+            for path, known in changed.items():
+                kept = _describe(folder, path, found.files[path], known, base)
+                if stored := await self._journal.put(folder.root, kept, known.mark):
+                    changes.append(stored)
+        except EngineError as error:  # what is stored by now counts; else it would be stored anew each time
+            left_out.insert(0, str(error))
         if changes:
             await self._journal.append(folder.name, changes)
         for kept in changes:
@@ -232,7 +236,7 @@ class SharedFolders:
                 base.files.pop(kept.path, None)
         if base.files != before:
             await to_thread.run_sync(self._write_known, folder, base)
-        self._note_left_out(folder, found.left_out)
+        self._note_left_out(folder, left_out)
 
     def _note_left_out(self, folder: SharedFolder, left_out: Sequence[str]) -> None:
         words = "; ".join(left_out[:SHOWN_LEFT_OUT])
