@@ -47,6 +47,7 @@ from gateway.daemon.notices import (
     OTHER_FOLDERS,
     has_changed_tools,
     is_new_home,
+    is_new_journal,
     list_notices,
     needs_word_of_folders,
 )
@@ -222,7 +223,7 @@ class Gateway:
 
     async def find_owners(self) -> None:
         """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
-        is_empty = not await self.engine.read(">", limit=1)  # as long as nothing is written
+        is_empty = await is_new_journal(self.engine)
         self.is_new = await is_new_home(self.engine, is_empty)
         is_changed = await needs_word_of_folders(self.engine, is_empty)
         await self.access.apply_rules(self.access.rules)

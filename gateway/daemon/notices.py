@@ -10,7 +10,7 @@ from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.config.loading import Configuration
 from gateway.engine import Engine, NewRecord
-from gateway.errors import EngineError
+from gateway.errors import EngineError, RecordDamage
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,18 @@ OTHER_FOLDERS = (
     "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
     "which owners and admins have; what lies there stays there: docs/people.md in the sources"
 )
+
+
+async def is_new_journal(engine: Engine) -> bool:
+    """As long as nothing is written, be it damaged by now; that no answer comes is no empty journal.
+
+    Raises:
+        EngineError: the journal cannot be read.
+    """
+    try:
+        return not await engine.read(">", limit=1)
+    except RecordDamage:
+        return False
 
 
 async def is_new_home(engine: Engine, is_empty: bool) -> bool:

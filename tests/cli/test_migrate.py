@@ -29,6 +29,7 @@ from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
+SOON = 0.3  # seconds: nothing is moved by then
 PHOTO = "00112233445566778899aabb.jpg"
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 6, *({"user": "", "text": "I heard you."},) * 40)
 HOOK = """
@@ -219,12 +220,12 @@ async def test_a_migration_that_is_killed_at_any_moment_is_run_again(home: Home)
     gateway, path = home.gateway, home.gateway.home.journal
     digest = await fill(path)
     home.set_engine(home.engine)
-    seconds, counts = 0.8, Counter[str]()
+    seconds, counts = SOON, Counter[str]()
     for to in ("nats", "sqlite"):
         while cut_off(gateway, to, seconds):
             seconds, counts[to] = seconds * 1.4, counts[to] + 1
         home.migrate(to)  # and once more, where there is nothing left to do
-        seconds = 0.8
+        seconds = SOON
     assert min(counts[to] for to in ("nats", "sqlite")) > 0, counts
     file, found = await open_journal_file(path), JournalDigest()
     for record in file.read():
