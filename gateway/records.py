@@ -7,6 +7,7 @@ the append of what it tells. A record is one JSON object with its kind and its v
 for ever, a newer one is refused.
 """
 
+import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from functools import reduce
@@ -26,7 +27,7 @@ from gateway.access_records import PairingUser as PairingUser
 from gateway.access_records import ProgramKey as ProgramKey
 from gateway.access_records import ProgramKeyState as ProgramKeyState
 from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
-from gateway.engine.journal_position import JournalPosition, load_position
+from gateway.engine.journal_position import JournalPosition, ShardRead, load_position, read_shards
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.hook_records import EmittedEvent as EmittedEvent
@@ -504,18 +505,21 @@ async def read_on(
     engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
 ) -> list[Record]:
     """The same from a position, shard by shard; it is reached for whoever advances by what is returned."""
-    found: list[Record] = []
-    for after, upto in position.list_ranges():
-        if len(found) < limit:
-            found += await read_readable(engine, pattern, after, limit - len(found), upto=upto, fresh=fresh)
-    return found
+
+    def read_one(after: int, upto: int | None) -> ShardRead:
+        return lambda some: read_readable(engine, pattern, after, some, upto=upto, fresh=fresh)
+
+    return await read_shards([read_one(*limits) for limits in position.list_ranges()], limit)
 
 
 async def read_in_time(
     engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
 ) -> list[Record]:
     """As the engine reads, from a position; those first that came first by their time, over all shards."""
-    pages = [await engine.read(pattern, after, limit, upto=upto, fresh=fresh) for after, upto in position.list_ranges()]
+    ranges = position.list_ranges()
+    pages = await asyncio.gather(
+        *(engine.read(pattern, after, limit, upto=upto, fresh=fresh) for after, upto in ranges)
+    )
     return list(islice(heapq.merge(*pages, key=attrgetter("ts")), limit))
 
 

@@ -1,16 +1,21 @@
 """How far somebody is in a journal: one sequence where it has one shard, else one for each of them.
 
-It never changes; who goes on has a new one. What is stored of it is a plain number where there is one shard.
+It never changes; who goes on has a new one. What is stored of it is a plain number where there is one shard. Shards are
+read beside each other, since each answer may be a way to a server and back.
 """
 
+import asyncio
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
+
+from gateway.engine.interface import Record
 
 SHARD_BITS = 40  # of a sequence; those above them say in which shard its record stands
 StoredPosition: TypeAlias = int | list[int]
+ShardRead: TypeAlias = Callable[[int], Awaitable[list[Record]]]  # of one shard, at most so many records
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,20 @@ def load_position(shards: Sequence[int], stored: StoredPosition = 0) -> JournalP
 def list_shards(last: int) -> tuple[int, ...]:
     """Behind which sequences the shards begin of a journal whose last sequence is this."""
     return tuple(number << SHARD_BITS for number in range((last >> SHARD_BITS) + 1))
+
+
+async def read_shards(reads: Sequence[ShardRead], limit: int) -> list[Record]:
+    """The first records of all shards, shard by shard.
+
+    One shard is asked, then two at a time, then four: where the first have enough, hardly one is asked for nothing, and
+    where all are empty it takes few turns.
+    """
+    if len(reads) == 1:
+        return await reads[0](limit)
+    found: list[Record] = []
+    begin, count = 0, 1
+    while begin < len(reads) and len(found) < limit:
+        left = limit - len(found)
+        found += chain.from_iterable(await asyncio.gather(*(read(left) for read in reads[begin : begin + count])))
+        begin, count = begin + count, 2 * count
+    return found[:limit]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from gateway.engine.interface import NewRecord, Record
-from gateway.engine.journal_position import SHARD_BITS
+from gateway.engine.journal_position import SHARD_BITS, ShardRead, read_shards
 from gateway.engine.nats.connection import Connection
 from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names
@@ -111,12 +111,10 @@ class Shards:
         return None
 
     async def read(self, pattern: str, after: int, limit: int, upto: int | None, *, fresh: bool) -> list[Record]:
-        found: list[Record] = []
-        for stream in _within(self.list_streams(pattern), after, upto):
-            if len(found) >= limit:
-                break
-            behind = max(after, stream.names.begin)
-            found += await stream.reader.read(pattern, behind, limit - len(found), fresh=fresh)
+        def read_one(stream: RecordStream) -> ShardRead:
+            return lambda some: stream.reader.read(pattern, max(after, stream.names.begin), some, fresh=fresh)
+
+        found = await read_shards([read_one(one) for one in _within(self.list_streams(pattern), after, upto)], limit)
         return found if upto is None else [record for record in found if record.seq <= upto]
 
     async def purge(self, pattern: str, upto: int | None, after: int) -> int:
