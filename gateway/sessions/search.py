@@ -113,16 +113,22 @@ class SessionStatistics:
 
 @dataclass(slots=True)
 class IndexProgress:
-    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start."""
+    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start.
+
+    Several shards have an end each, which nobody knows. Of these it is known what was read, and that there `is_more`.
+    """
 
     reached: JournalPosition
     end: int = 0
+    is_more: bool = False
 
     def describe(self) -> str:
-        """In words, where it is built from much; "" where it keeps up, or several shards have an end each."""
+        """In words, where it is built from much; "" where it keeps up."""
         reached = self.reached.dump()
-        is_behind = isinstance(reached, int) and self.end - reached > BEHIND
-        return f"{reached} of {self.end} records are read" if is_behind else ""
+        if isinstance(reached, int):
+            return f"{reached} of {self.end} records are read" if self.end - reached > BEHIND else ""
+        count = sum(at - begin for at, begin in zip(reached, self.reached.shards, strict=True))
+        return f"{count} records are read, and there are more" if self.is_more else ""
 
 
 class ForgottenWords:
@@ -253,6 +259,7 @@ class SessionSearch:
             began = time.monotonic()
             after = self.progress.reached = await read_position(self._engine, self._query)
             page = await records.read_on(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
+            self.progress.is_more = len(page) == PAGE
             if not page:
                 return count
             await self._fold(after, page)

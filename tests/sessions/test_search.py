@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ from gateway.engine import Engine, NewRecord, Record
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
-from gateway.sessions.search import SessionSearch
+from gateway.sessions.search import PAGE, SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
@@ -253,6 +253,39 @@ async def test_an_index_that_runs_follows_the_journal_by_itself(
             return bool(rows)
 
         await until(is_indexed)
+        tasks.cancel_scope.cancel()
+
+
+class WaitingEngine(ShardedEngine):
+    """Reads on behind so many records when it is let."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most, self.go_on = most, anyio.Event()
+
+    async def read(self, *args: Any, **options: Any) -> list[Record]:
+        page = await super().read(*args, **options)
+        self.most -= len(page)
+        if self.most < 0:
+            await self.go_on.wait()
+        return page
+
+
+async def test_an_index_of_several_shards_says_how_much_it_has_read_as_long_as_there_is_more(tmp_path: Path) -> None:
+    async with WaitingEngine(PAGE) as engine, anyio.create_task_group() as tasks:
+        talk = Talk(engine)
+        turn = records.encode(records.TurnsUndone(turns=1))
+        for number in range(2 * PAGE // 100):
+            where = record_subjects.session_subject_of("turn", f"{number}")
+            await engine.append(*(NewRecord(where, turn) for _ in range(100)))
+        search = SessionSearch(engine, tmp_path / "search.db")
+        assert search.progress.describe() == ""
+        tasks.start_soon(search.rebuild)
+        await until(lambda: search.progress.describe() == f"{PAGE} records are read, and there are more")
+        engine.go_on.set()
+        await talk.begin()
+        assert len(await search.list_sessions()) == 1
+        assert search.progress.describe() == ""
         tasks.cancel_scope.cancel()
 
 
