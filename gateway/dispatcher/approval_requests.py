@@ -14,7 +14,6 @@ be reached begins anew then.
 """
 
 import logging
-from collections.abc import AsyncIterator
 
 import anyio
 import anyio.abc
@@ -58,7 +57,7 @@ class ApprovalRequests:
         async with anyio.create_task_group() as tasks:
             task_status.started()
             await expire_approvals(self._engine, self._context.access)
-            async for _, request in self._read_all():
+            for _, request in await self._list():
                 self._begin(tasks, request)
             async for record in new:
                 self._begin(tasks, records.decode_readable(record.data))
@@ -72,7 +71,7 @@ class ApprovalRequests:
     async def find_shown(self, message: Message) -> list[ApprovalRequest]:
         """The open requests that the chat of this message shows; where it is a reply to one of them, that one."""
         at, found = message.address, []
-        async for seq, request in self._read_all():
+        for seq, request in await self._list():
             for shown in await self._shown.list(seq, request):
                 to = shown.reply.address
                 is_here = to.served_as == at.served_as and to.chat_id in (at.chat_id, message.user_id)
@@ -89,7 +88,7 @@ class ApprovalRequests:
 
     async def list_open(self) -> list[tuple[ApprovalRequest, OpenTurn]]:
         """All that wait for somebody's yes, each with its turn."""
-        return [(request, turn) async for _, request in self._read_all() if (turn := await self._find_turn(request))]
+        return [(request, turn) for _, request in await self._list() if (turn := await self._find_turn(request))]
 
     async def answer(self, request: ApprovalRequest, answer: str, by: str, by_name: str = "") -> bool:
         """Settle it; False: it is settled already."""
@@ -103,9 +102,11 @@ class ApprovalRequests:
         request = await self.find(rest.partition(":")[0])
         return request is None or not await self.is_open(request)
 
-    async def _read_all(self) -> AsyncIterator[tuple[int, ApprovalRequest]]:
-        async for record, request in records.read_all(self._engine, record_subjects.APPROVAL_SUBJECTS, ApprovalRequest):
-            yield record.seq, request
+    async def _list(self) -> list[tuple[int, ApprovalRequest]]:
+        """Each with its sequence, the oldest first."""
+        found = records.read_all(self._engine, record_subjects.APPROVAL_SUBJECTS, ApprovalRequest)
+        in_time = sorted([one async for one in found], key=lambda one: one[0].ts)
+        return [(record.seq, request) for record, request in in_time]
 
     async def _find_turn(self, request: ApprovalRequest) -> OpenTurn | None:
         turn = (await self._context.sessions.open(request.session_key)).turn

@@ -287,12 +287,15 @@ async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Con
 
 
 async def list_open_sessions(engine: Engine) -> list[str]:
-    """The keys of those that have something to do or wait for an answer, on whichever node: each has a doorbell."""
-    found, after = dict[str, None](), 0
+    """The keys of those that have something to do or wait for an answer, on whichever node: each has a doorbell.
+
+    Those come first that have waited longest.
+    """
+    found, after = list[tuple[float, str]](), 0
     while page := await engine.list_owed(CONSUMER, math.inf, after, records.PAGE):
-        found |= dict.fromkeys(key for record in page if (key := _session_key(record)))
+        found += [(record.ts, key) for record in page if (key := _session_key(record))]
         after = page[-1].seq
-    return [*found]
+    return [*dict.fromkeys(key for _, key in sorted(found))]
 
 
 def _session_key(record: Record) -> str | None:

@@ -13,10 +13,12 @@ from gateway.dispatcher.question_rights import is_approval
 from gateway.dispatcher.shown_questions import ShownQuestion, ShownQuestions
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError
+from gateway.lanes import list_open_sessions
 from gateway.messages import Address, Message, Reply
+from gateway.record_subjects import session_subject_of
 from gateway.sessions import OpenTurn
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
-from tests.sharded_engine import ShardedEngine
+from tests.sharded_engine import ShardedEngine, shard_of
 from tests.spine import until
 
 RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls -la"}}]}
@@ -40,6 +42,10 @@ async def question(room: Chat, where: Address = ADMIN_CHAT) -> Reply:
     """The question, once it is shown there."""
     await until(lambda: bool(shown(room, where)), f"a question in {where}")
     return shown(room, where)[-1]
+
+
+def session_key(place: Address) -> str:
+    return f"agent:main:net:dm:{place.chat_id}"
 
 
 def shown(room: Chat, where: Address) -> list[Reply]:
@@ -126,6 +132,20 @@ async def test_an_approver_may_write_the_command_or_reply_to_the_question() -> N
             await room.write(text, user="1", address=ADMIN_CHAT, reply_to=reply_to)
             await until(lambda: "done" in told(room))
             assert (await room.told("tool:after"))[-1]["result"] == "ran ls -la"
+
+
+async def test_what_is_open_in_several_shards_is_listed_by_its_time() -> None:
+    chats = (Address("net", f"{number}") for number in range(99))
+    places = sorted(chats, key=lambda one: shard_of(session_subject_of("turn", session_key(one))), reverse=True)[::40]
+    async with chat(*[TURN] * len(places), tools=(run,), approvers=APPROVERS) as room:
+        for count, place in enumerate(places, 1):
+            await room.write("list", address=place)
+            await until(lambda count=count: len(shown(room, ADMIN_CHAT)) == count)
+        asked = [session_key(place) for place in places]
+        assert [request.session_key for request, _ in await room.dispatcher.approvals.list_open()] == asked
+        assert await list_open_sessions(room.house.engine) == asked
+        found = await room.dispatcher.approvals.find_shown(Message("9", ADMIN_CHAT, "1", "yes"))
+        assert [request.session_key for request in found] == asked
 
 
 @pytest.mark.parametrize("text", ["/approve always", "/approve session"])
