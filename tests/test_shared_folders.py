@@ -8,10 +8,12 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from gateway import records
 from gateway.engine import Engine, open_sqlite
+from gateway.engine.nats.connection import PATIENCE
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
 from gateway.folder_journal import STORED, FolderJournal
@@ -296,18 +298,25 @@ async def test_a_turn_goes_on_where_the_disk_takes_nothing(homes: tuple[Home, Ho
     assert await other.take() == {"notes.md": "The barn is red."}
 
 
-async def test_what_was_stored_before_the_servers_refused_one_counts(homes: tuple[Home, Home]) -> None:
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [({"max_msg_size": 100_000}, "does not take a file: "), ({"max_bytes": 300_000}, "has no room for a file: ")],
+    ids=["too large", "full"],
+)
+async def test_what_was_stored_before_the_servers_refused_one_counts(
+    homes: tuple[Home, Home], bound: dict[str, int], words: str
+) -> None:
     one, other = homes
     assert isinstance(one.engine, NatsEngine)
     files = await one.engine._connection.call(f"STREAM.INFO.{one.engine._names.files}")
-    room = files["config"] | {"max_msg_size": 100_000}  # another reason than a full disk, refused at once
-    await one.engine._connection.call(f"STREAM.UPDATE.{one.engine._names.files}", **room)
+    await one.engine._connection.call(f"STREAM.UPDATE.{one.engine._names.files}", **(files["config"] | bound))
     one.write("of one", "a")
     one.write("of one", "b")
     one.write("c" * 400_000, "c")
     for _ in range(2):
-        await one.put()
-        assert "the NATS server does not take a file: " in one.shared.left_out["root/workspace"]
+        with anyio.fail_after(PATIENCE):  # it is an answer, so nobody waits for another one
+            await one.put()
+        assert f"the NATS server {words}" in one.shared.left_out["root/workspace"]
         assert await count_stored(one) == 2
     assert sorted(await other.take()) == ["a", "b"]
 

@@ -28,6 +28,7 @@ PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
 UNAVAILABLE = 503
+NO_RESOURCES, NOT_STORED = 10023, 10077
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,11 @@ class ServerRefusal(Exception):
         self.seq = seq
         self.status = int(error.get("code", 0))
         self.number = int(error.get("err_code", 0))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has no room: it says so in the words of an outage, which would end by itself."""
+        return self.number == NO_RESOURCES or (self.number == NOT_STORED and "maximum" in str(self))
 
 
 class NoAnswer(Exception):
