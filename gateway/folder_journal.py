@@ -7,23 +7,29 @@ conversations, under a key of its own that the record names, so that nothing is 
 import logging
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+import anyio
 import msgspec
 from anyio import to_thread
 
 from gateway import records
-from gateway.engine.interface import Engine, NewRecord, append_in_parts
+from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
+from gateway.errors import EngineError
 from gateway.file_folders import find_new_path, open_new_file, put_in_place
 from gateway.folder_contents import FileMark, find_file, mark_of, open_until_end
 from gateway.record_subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
 
 STORED = ".folders"  # begins the keys of what they hold: no network is called so
 REMOVAL_TTL = 90 * records.DAY  # of the word that a file was removed
+AT_A_TIME = 8  # files for which the servers are asked
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class FolderJournal:
@@ -56,13 +62,18 @@ class FolderJournal:
             EngineError: not all of it is written.
         """
         await append_in_parts(self._engine, map(_make_put, changes))
-        newest = dict[str, records.FolderFile]()
+        newest, replaced = dict[str, records.FolderFile](), list[tuple[Record, records.FolderFile]]()
         async for record, kept in records.read_all(self._engine, folder_subject_of(folder), records.FolderFile):
             if before := newest.get(kept.path):
-                await self._engine.purge(record.subject, record.seq - 1)
-                if before.stored:
-                    await self._store.delete(_key_of(before))
+                replaced.append((record, before))
             newest[kept.path] = kept
+        await do_some_at_a_time(self._remove_replaced, replaced)
+
+    async def _remove_replaced(self, one: tuple[Record, records.FolderFile]) -> None:
+        record, before = one
+        await self._engine.purge(record.subject, record.seq - 1)
+        if before.stored:
+            await self._store.delete(_key_of(before))
 
     async def put(self, root: Path, kept: records.FolderFile, mark: FileMark) -> records.FolderFile | None:
         """Store what a file holds, before a record says so; None: it has another mark by now, so nothing is stored.
@@ -117,6 +128,30 @@ class FolderJournal:
         await self._engine.purge(folder_subject_of(folder))
         for one in await self._store.list(f"{STORED}/{token_of(folder)}"):
             await self._store.delete(one.key)
+
+
+async def do_some_at_a_time(act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+    """With all of them, several beside each other; where one fails, none is begun any more.
+
+    Raises:
+        EngineError: the first that one of them raised.
+    """
+    waiting, errors = iter(items), list[EngineError]()
+
+    async def go_on() -> None:
+        for item in waiting:
+            try:
+                await act(item)
+            except EngineError as error:
+                errors.append(error)
+            if errors:
+                return
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(AT_A_TIME):
+            tasks.start_soon(go_on)
+    if errors:
+        raise errors[0]
 
 
 def _key_of(kept: records.FolderFile) -> str:

@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -46,7 +45,7 @@ from gateway.folder_contents import (
     move_to,
     remove_from,
 )
-from gateway.folder_journal import FolderJournal
+from gateway.folder_journal import FolderJournal, do_some_at_a_time
 from gateway.record_subjects import token_of
 from gateway.shared_files import FETCHED, FOLDER
 
@@ -172,9 +171,16 @@ class SharedFolders:
             before = dict(base.files)
             if is_first:  # of a journal that says nothing of a file, it is no base
                 base.files = {path: known for path, known in base.files.items() if path in newest}
-            for seq, kept in sorted(newest.values(), key=itemgetter(0)):
+
+            async def take(one: tuple[int, records.FolderFile]) -> None:
+                seq, kept = one
                 if not await self._take_file(folder, base, kept):
                     missed.append(seq)
+
+            removed = {path: one for path, one in newest.items() if not one[1].sha256}
+            for one in removed.values():  # before the others: a file may stand where a folder is to come
+                await take(one)
+            await do_some_at_a_time(take, (one for path, one in newest.items() if path not in removed))
             if base.files != before:
                 await to_thread.run_sync(self._write_known, folder, base)
         met = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
@@ -220,11 +226,14 @@ class SharedFolders:
         gone = await to_thread.run_sync(_find_gone, folder.root, found, base)
         changes = [records.FolderFile(folder=folder.name, path=path, changed=time.time()) for path in gone]
         left_out = list(found.left_out)
+
+        async def put(path: str) -> None:
+            kept = _describe(folder, path, found.files[path], changed[path], base)
+            if stored := await self._journal.put(folder.root, kept, changed[path].mark):
+                changes.append(stored)
+
         try:
-            for path, known in changed.items():
-                kept = _describe(folder, path, found.files[path], known, base)
-                if stored := await self._journal.put(folder.root, kept, known.mark):
-                    changes.append(stored)
+            await do_some_at_a_time(put, changed)
         except EngineError as error:  # what is stored by now counts; else it would be stored anew each time
             left_out.insert(0, str(error))
         if changes:

@@ -6,10 +6,13 @@ import socket
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import nats
 import pytest
+from nats.aio.msg import Msg
 
 from gateway import records
 from gateway.engine import Engine, open_sqlite
@@ -73,6 +76,32 @@ def memory_disk(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+class Requests:
+    """What anybody asks of the server, as one hears it who listens to all: how much, and how much of it at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: set[str] = set()
+        self.asked = self.at_a_time = 0
+
+    async def hear(self, message: Msg) -> None:
+        self._waiting.discard(message.subject)
+        if message.reply:
+            self._waiting.add(message.reply)
+            self.asked, self.at_a_time = self.asked + 1, max(self.at_a_time, len(self._waiting))
+
+
+@asynccontextmanager
+async def heard(url: str) -> AsyncIterator[Requests]:
+    client, requests = await nats.connect(url), Requests()
+    try:
+        await client.subscribe(">", cb=requests.hear)
+        await client.flush()
+        yield requests
+        await client.flush()
+    finally:
+        await client.close()
+
+
 async def count_stored(home: Home) -> int:
     return len(await home.engine.files.list(STORED))
 
@@ -109,6 +138,20 @@ async def test_what_did_not_change_is_never_put(homes: tuple[Home, Home]) -> Non
     await one.put()
     assert await other.take() == {"more.md": "of one", "notes.md": "newer"}
     assert await one.take() == {"more.md": "of one", "notes.md": "newer"}
+
+
+async def test_many_are_put_and_taken_beside_each_other(homes: tuple[Home, Home], nats_server: str) -> None:
+    one, other = homes
+    files = sorted(f"{number}.md" for number in range(20))
+    for content in ("red", "blue"):
+        for name in files:
+            one.write(content, name)
+        async with heard(nats_server) as put:
+            await one.put()
+        async with heard(nats_server) as taken:
+            assert await other.take() == dict.fromkeys(files, content)
+        assert 1 < put.at_a_time < len(files)
+        assert 1 < taken.at_a_time < len(files)
 
 
 async def test_who_puts_what_both_changed_later_counts(homes: tuple[Home, Home]) -> None:
