@@ -65,8 +65,8 @@ class NatsFiles:
         about = describe_file(key, os.fstat(file.fileno()))
         said = msgspec.json.encode(_FilePieces(file_id, tuple(sequences), digest.hexdigest()))
         seq = await self._write(f"{where}.{size}.{int(about.changed)}", said, ttl)
-        await self._purge(f"{where}.*.*", seq=seq)
         if before:
+            await self._purge(f"{where}.*.*", seq=seq)
             await self._purge(self._names.file_piece(before[1].id))
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
