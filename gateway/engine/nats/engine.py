@@ -161,7 +161,7 @@ class NatsEngine:
 
     async def read_mark(self) -> str:
         """What a migration wrote on the journal; "" where none did."""
-        return (await open_streams(self._connection, self._names, self._window, self._state.layout.count)).mark
+        return (await self._read_state()).mark
 
     async def check_mark(self) -> None:
         """Raises EngineError where a migration is not through, or has taken the journal away."""
@@ -169,6 +169,13 @@ class NatsEngine:
             raise EngineError(
                 f"the journal {self._names.journal!r} on the NATS server is not for use: {mark.describe()}"
             )
+
+    async def is_current(self) -> bool:
+        """Asks whether the records stand in the same streams as when it was opened: a migration makes others."""
+        return (await self._read_state()).layout == self._state.layout
+
+    async def _read_state(self) -> JournalState:
+        return await open_streams(self._connection, self._names, self._window, self._state.layout.count)
 
     def get_journal(self) -> NatsJournal:
         """By which it is taken along to another engine, or from one."""

@@ -68,19 +68,19 @@ async def open_streams(connection: Connection, names: Names, window: float, shar
         EngineError: one of the streams is kept otherwise than a journal must be, or there is another number of shards.
     """
     records, keys, files = _describe_streams(connection, names, window)
-    kept = await _open_stream(connection, names.stream, records, metadata=Layout(shards).describe())
-    state = _read_state(kept)
-    if state.layout.count != shards:
+    first = await _open_stream(connection, names.stream, records, metadata=Layout(shards).describe())
+    layout = _read_layout(first)
+    if layout.count != shards:
         raise EngineError(
-            f"the journal {names.journal!r} on the NATS server was made with journal.shards: {state.layout.count}, and "
+            f"the journal {names.journal!r} on the NATS server was made with journal.shards: {layout.count}, and "
             f"config.yaml says {shards}: set it back; or choose anew on the way to another journal, with "
             "hermes-gateway migrate --to sqlite, then the new number and engine: nats://HOST:4222/OTHER, then "
             "hermes-gateway migrate --to nats"
         )
-    await open_record_streams(connection, names, window, state.layout)
-    await _open_stream(connection, names.keys, keys)
+    await open_record_streams(connection, names, window, layout)
+    beside = await _open_stream(connection, names.keys, keys)
     await _open_stream(connection, names.files, files)
-    return state
+    return JournalState(int(first["num_replicas"]), _read_mark(first) or _read_mark(beside), layout)
 
 
 async def open_record_streams(connection: Connection, names: Names, window: float, layout: Layout) -> None:
@@ -93,10 +93,13 @@ async def open_record_streams(connection: Connection, names: Names, window: floa
     await asyncio.gather(*(open_one(Names(names.journal, number)) for number in layout.numbers[1:]))
 
 
-def _read_state(config: dict[str, Any]) -> JournalState:
+def _read_layout(config: dict[str, Any]) -> Layout:
     metadata = config.get("metadata", {})
-    layout = Layout(int(metadata.get(SHARDS, 1)), int(metadata.get(SINCE, 0)))
-    return JournalState(int(config["num_replicas"]), metadata.get(MARK, ""), layout)
+    return Layout(int(metadata.get(SHARDS, 1)), int(metadata.get(SINCE, 0)))
+
+
+def _read_mark(config: dict[str, Any]) -> str:
+    return str(config.get("metadata", {}).get(MARK, ""))
 
 
 async def replace_stream(
@@ -118,11 +121,15 @@ async def replace_stream(
 
 
 async def set_mark(connection: Connection, names: Names, mark: str) -> None:
-    """A journal with a mark is opened by nobody but a migration."""
-    config = (await connection.call(f"STREAM.INFO.{names.stream}"))["config"]
-    metadata = {key: value for key, value in config.get("metadata", {}).items() if key != MARK}
-    config["metadata"] = metadata | ({MARK: mark} if mark else {})
-    await connection.call(f"STREAM.UPDATE.{names.stream}", **config)
+    """A journal with a mark is opened by nobody but a migration.
+
+    It stands on the stream of keys too: that of the first records is removed on the way, and made anew.
+    """
+    for stream in (names.stream, names.keys):
+        config = (await connection.call(f"STREAM.INFO.{stream}"))["config"]
+        metadata = {key: value for key, value in config.get("metadata", {}).items() if key != MARK}
+        config["metadata"] = metadata | ({MARK: mark} if mark else {})
+        await connection.call(f"STREAM.UPDATE.{stream}", **config)
 
 
 async def read_message(connection: Connection, stream: str, **which: Any) -> dict[str, Any] | None:

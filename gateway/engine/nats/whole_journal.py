@@ -114,6 +114,7 @@ class NatsJournal:
         Raises:
             EngineError: it could not be done; the mark says so.
         """
+        await self.set_mark(mark)
         shards, last = self._state.layout.count, last_seq >> SHARD_BITS
         is_one = shards == 1 and last == 0
         layout = Layout(shards, 0 if is_one or last_seq == 0 else last + 1)
