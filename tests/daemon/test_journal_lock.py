@@ -12,9 +12,11 @@ import anyio
 import pytest
 
 from gateway.daemon.journal_lock import GLANCE, LEASE_SECONDS, NodeHome, join_journal, reserve_journal
-from gateway.engine import NewRecord
+from gateway.engine import NewRecord, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.errors import ConfigError, EngineError, ExitCode
+from gateway.record_subjects import IN_SUBJECTS
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from tests.engine.nats_servers import NatsServer, run_servers
@@ -119,3 +121,29 @@ async def test_who_was_killed_or_stood_still_holds_nobody_up_and_writes_nothing(
     finally:
         for gateway in running:
             gateway.kill()
+
+
+async def test_who_stood_by_while_a_journal_came_works_where_it_stands_now(tmp_path: Path, server: NatsServer) -> None:
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        await engine.append(NewRecord("gw.x", b""))
+    with GatewayProcess(tmp_path / "home") as gateway:
+        settings = f"engine: {server.url}\njournal: {{shards: 4}}\n"
+        gateway.script({"user": "", "text": "I heard you."}, settings=settings)
+        async with await open_nats(server.url, shards=4) as engine:
+            async with reserve_journal(engine, OTHER, NOW):
+                gateway.process = gateway.spawn("run")
+                log = gateway.home.log
+                await until(lambda: log.exists() and "stands by: other" in log.read_text(), "the gateway", 40)
+                await fill(engine, tmp_path / "journal.db")
+            await until(gateway._is_ready, "the gateway", 40)
+        assert (await anyio.to_thread.run_sync(gateway.say, "hello"))["reply"] == "I heard you."
+        async with await open_nats(server.url, shards=4) as engine:
+            (said,) = await engine.read(IN_SUBJECTS)
+            assert await engine.last(said.subject) == said
+
+
+async def fill(engine: NatsEngine, path: Path) -> None:
+    file, servers = await open_journal_file(path), engine.get_journal()
+    await servers.fill(file.read(), file.read_last_seq(), "filling here", lambda _done: None)
+    await servers.set_mark("")
+    file.close()
