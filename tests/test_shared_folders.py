@@ -143,7 +143,7 @@ async def test_what_did_not_change_is_never_put(homes: tuple[Home, Home]) -> Non
 async def test_many_are_put_and_taken_beside_each_other(homes: tuple[Home, Home], nats_server: str) -> None:
     one, other = homes
     files = sorted(f"{number}.md" for number in range(20))
-    for content, most in (("red", 4), ("blue", 8)):
+    for content, most in (("red", 4), ("blue", 9)):
         for name in files:
             one.write(content, name)
         async with heard(nats_server) as put:
