@@ -26,8 +26,11 @@ class ShardedEngine(TornEngine):
     def shards(self) -> Sequence[int]:
         return SHARDS
 
+    def find_shard(self, subject: str) -> int:
+        return shard_of(subject)
+
     def _keep(self, put: NewRecord) -> Record:
-        shard = shard_of(put.subject)
+        shard = self.find_shard(put.subject)
         self._end = self._ends[shard]
         record = super()._keep(put)
         self._ends[shard] = record.seq

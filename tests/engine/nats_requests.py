@@ -1,6 +1,7 @@
 """What is asked of the servers, by kind, as one sees it who listens beside a gateway to all that it sends."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +27,7 @@ def find_kind(message: Msg, journal: str) -> str:
     """Empty for what is no request for a turn: answers, leases, what a server tells."""
     if message.subject.startswith(f"{journal}.d."):
         return "note"
-    if not message.subject.startswith(f"{journal}.j."):
+    if not re.match(rf"{journal}\.j\d*\.", message.subject):  # of any shard
         return next((kind for begin, kind in KINDS.items() if message.subject.startswith(begin)), "")
     if message.reply.startswith("$JS.ACK."):
         return ""  # it is handed to a consumer

@@ -23,6 +23,7 @@ from gateway.engine.nats.connection import open_connection
 from gateway.engine.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, open_on_connection, split_address
 from gateway.engine.nats.names import Names
 from gateway.errors import Conflict, EngineError
+from gateway.record_subjects import token_of
 from tests.audit import audit
 from tests.engine.conftest import filled
 from tests.engine.nats_requests import count_requests, count_trips
@@ -86,19 +87,24 @@ async def knows(engine: Engine, pattern: str, after: int, data: list[bytes]) -> 
     return await read_data(engine, pattern, after) == data
 
 
-async def test_what_anybody_wrote_is_known_without_asking(nats_server: str, url: str) -> None:
-    async with await open_nats(url) as engine, await open_nats(url) as other:
+@pytest.mark.parametrize("shards", [1, 3])
+async def test_what_anybody_wrote_is_known_without_asking(nats_server: str, url: str, shards: int) -> None:
+    """In each shard, and whatever may stand in any of them."""
+    token = token_of("a conversation")
+    x, y, both = (f"a.{one}.{token}" for one in ("x", "y", "*"))
+    async with await open_nats(url, shards=shards) as engine, await open_nats(url, shards=shards) as other:
+        await engine.append(NewRecord("of.none", b""))
         assert await engine.read("b.*", fresh=False) == []
         journal = url.rpartition("/")[2]
         async with count_requests(nats_server, journal) as counts:
-            (first,) = await engine.append(NewRecord("a.x", b"1"))
-            (theirs,) = await other.append(NewRecord("a.y", b"2"))
-            (second,) = await engine.append(NewRecord("a.x", b"3", expect=first))
-            assert await read_data(engine, "a.x", first - 1) == [b"1", b"3"]
-            await until(lambda: knows(other, "a.x", first - 1, [b"1", b"3"]))  # it was not told yet, perhaps
-            assert await read_data(engine, "a.*", first) == [b"2", b"3"]
-            assert await engine.read("a.*", second, fresh=False) == await engine.read("b.*", fresh=False) == []
-            last = await engine.last("a.y", fresh=False)
+            (first,) = await engine.append(NewRecord(x, b"1"))
+            (theirs,) = await other.append(NewRecord(y, b"2"))
+            (second,) = await engine.append(NewRecord(x, b"3", expect=first))
+            assert await read_data(engine, x, first - 1) == [b"1", b"3"]
+            await until(lambda: knows(other, x, first - 1, [b"1", b"3"]))  # it was not told yet, perhaps
+            assert await read_data(engine, both, first) == [b"2", b"3"]
+            assert await engine.read(both, second, fresh=False) == await engine.read("b.*", fresh=False) == []
+            last = await engine.last(y, fresh=False)
             assert last is not None
             assert last.seq == theirs
             await until(lambda: counts["append"] == 3)
