@@ -102,6 +102,7 @@ class DurableDelivery:
         """Until all that was fired stands in the journal; one that takes nothing is not waited for for ever."""
         with anyio.move_on_after(DRAIN_WAIT) as limit:
             await self._intake.wait_until_written()
+        self._intake.end()
         if limit.cancelled_caught:
             log.error("durable hooks are not told of the last events: the journal did not take them")
 

@@ -28,6 +28,7 @@ class EventIntake:
         self._written = 0
         self._news = anyio.Event()
         self._progress = anyio.Event()
+        self._life = anyio.CancelScope(shield=True)
         self._loop: AbstractEventLoop | None = None
         self._thread = 0
 
@@ -47,20 +48,28 @@ class EventIntake:
             await self._progress.wait()
 
     async def run(self) -> None:
-        """Write, until it is cancelled; what is being written then is written again."""
+        """Write until `end`. Who is cancelled around it still fires events of what it ends, and these are owed too."""
         self._loop, self._thread = get_running_loop(), get_ident()
-        while True:
-            if not self._waiting:
-                self._news = anyio.Event()
-                if not self._waiting:  # of another thread, in this moment
-                    await self._news.wait()
-            batch = [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
-            await self._write(batch)
-            for _ in batch:
-                self._waiting.popleft()
-            self._written += len(batch)
-            self._progress.set()
-            self._progress = anyio.Event()
+        with self._life:
+            while True:
+                await self._wait_for_news()
+                batch = [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
+                await self._write(batch)
+                for _ in batch:
+                    self._waiting.popleft()
+                self._written += len(batch)
+                self._progress.set()
+                self._progress = anyio.Event()
+
+    def end(self) -> None:
+        """What is not written by now is not written any more."""
+        self._life.cancel()
+
+    async def _wait_for_news(self) -> None:
+        if not self._waiting:
+            self._news = anyio.Event()
+            if not self._waiting:  # of another thread, in this moment
+                await self._news.wait()
 
     async def _write(self, batch: list[NewRecord]) -> None:
         what = f"an event on {batch[0].subject}"

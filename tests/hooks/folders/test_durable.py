@@ -21,6 +21,7 @@ from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
+from gateway.hooks.folders.durable import DRAIN_WAIT
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.hook_expiry import OWNER, HookExpiry
@@ -81,6 +82,21 @@ async def test_a_repeated_event_is_the_same_record(home: Home) -> None:
         registry.emit("my:event", n=1, id="same", resumed=True)
         registry.emit("my:event", n=2)
         await until(lambda: numbers(home) == [1, 2])
+
+
+@pytest.mark.process
+async def test_what_is_fired_while_all_around_is_cancelled_is_owed(home: Home) -> None:
+    """As a gateway does that stops: what it ends then, hooks are told of too."""
+    home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    engine = ShardedEngine()
+    begun = time.monotonic()
+    async with anyio.create_task_group() as tasks, served(home, engine) as (registry, _):
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await anyio.wait_all_tasks_blocked()
+            registry.emit("my:event", n=1)
+    assert len(await engine.read("gw.ev.>")) == 1
+    assert time.monotonic() - begun < DRAIN_WAIT
 
 
 @pytest.mark.process
