@@ -126,6 +126,7 @@ class Besieged(GatewayProcess):
         super().__init__(root)
         self.clock = clock
         self.tree = tree
+        self.log = root.parent / f"{root.name}.log"
         set_clock(clock, 0.0)
 
     def spawn(self, *args: str, **more: object) -> "subprocess.Popen[str]":
@@ -133,8 +134,7 @@ class Besieged(GatewayProcess):
         python = sys.executable if self.tree == ROOT else str(self.tree / ".venv" / "bin" / "python")
         command = [python, str(ROOT / "tests" / "chaos" / "machine.py"), str(self.clock), *args]
         env = {**self.environ, **(environ if isinstance(environ, dict) else {})}
-        log = (self.home.root.parent / f"{self.home.root.name}.log").open("a")
-        with log:
+        with self.log.open("a") as log:
             return subprocess.Popen(command, cwd=self.tree, env=env, stdout=log, stderr=log, text=True)
 
 

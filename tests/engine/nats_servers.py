@@ -97,6 +97,17 @@ class NatsServer:
             return True
         return bool(meta.get("leader")) and not any(one.get("offline") for one in meta.get("replicas") or ())
 
+    def find_leader(self, stream: str) -> str:
+        """The name of the server that leads this stream, as this one sees it; empty while none is elected."""
+        url = f"http://127.0.0.1:{self.monitor}/jsz?streams=1"
+        try:
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                accounts = json.load(answer).get("account_details") or []
+        except (OSError, ValueError):
+            return ""
+        found = (one for account in accounts for one in account.get("stream_detail") or [])
+        return next((one.get("cluster", {}).get("leader", "") for one in found if one["name"] == stream), "")
+
     @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"

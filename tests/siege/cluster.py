@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,9 +34,9 @@ from tests.siege.verdict import Doubt, Verdict, judge, untold
 NAMES = ("one", "two", "three")
 LONGEST = 180.0
 PAUSE = 13.0  # longer than any lease
-ELECTION = 4.0
 GLANCE = 0.1
 TOOL_SECONDS = 0.5
+UNTOLD = re.compile(r"\berror\S* +hooks: ")  # what a gateway says itself that hooks are not told of
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Cluster:
     cuts: list[float] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
+    elections: list[tuple[float, float]] = field(default_factory=list)  # from the loss of a leader to the next one
     faults: list[str] = field(default_factory=list)
 
     def spawn(self, gateway: GatewayProcess) -> None:
@@ -145,14 +147,24 @@ async def kill_the_leader(cluster: Cluster) -> None:
     """The server through which all records go."""
     await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
     async with await open_nats(cluster.url) as engine:
-        leader = str((await engine.inspect()).streams[0]["cluster"]["leader"])
+        stream = (await engine.inspect()).streams[0]
+    name, leader = stream["config"]["name"], stream["cluster"]["leader"]
     server = next(one for one in cluster.servers if one.folder.name == leader)
-    cluster.cuts.append(time.monotonic())
+    others = [one for one in cluster.servers if one is not server]
+    begun = time.monotonic()
+    cluster.cuts.append(begun)
     server.kill()
-    await anyio.sleep(ELECTION)
-    server.start()
     with anyio.fail_after(LONGEST):
+        while not await to_thread.run_sync(is_led, others, name, leader):  # noqa: ASYNC110 - asked in a thread
+            await anyio.sleep(GLANCE)
+        cluster.elections.append((begun, time.monotonic()))
+        server.start()
         await until(server.is_ready)
+
+
+def is_led(servers: Sequence[NatsServer], stream: str, former: str) -> bool:
+    """Asks whether one of them sees another leader of the stream than the former one."""
+    return any(one.find_leader(stream) not in ("", former) for one in servers)
 
 
 async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) -> Aftermath:
@@ -195,8 +207,10 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
         await settle(lambda: len(untold(crowd, notes, model)), notes.size)
         for gateway in gateways:
             await stop(cluster, gateway)
+            cluster.faults += [line for line in gateway.log.read_text().splitlines() if UNTOLD.search(line)]
         crowd.look()
-        return Aftermath(cluster, judge(crowd, notes, model, Doubt(cluster.cuts, 2.0)), rate, model.cut, sends)
+        verdict = judge(crowd, notes, model, Doubt(cluster.cuts, 2.0, cluster.elections))
+        return Aftermath(cluster, verdict, rate, model.cut, sends)
 
 
 def settings(model: Model, cluster: Cluster, gateway: GatewayProcess, name: str) -> str:

@@ -29,6 +29,7 @@ class Aftermath:
         self.notes = Notes([gateway], folder / "notes", "1200.0000000")
         self.model = Model()
         self.cuts: list[float] = []
+        self.elections: list[tuple[float, float]] = []
 
     @property
     def telegram(self) -> Person:
@@ -50,7 +51,7 @@ class Aftermath:
         file.write_text("".join(f"{line}\n" for line in lines))
 
     def verdict(self) -> Verdict:
-        return judge(self.crowd, self.notes, self.model, Doubt(self.cuts, 2.0))
+        return judge(self.crowd, self.notes, self.model, Doubt(self.cuts, 2.0, self.elections))
 
     def faults(self) -> list[str]:
         return [kind for kind, found in self.verdict().lists.items() if found]
@@ -98,6 +99,18 @@ def test_a_kill_excuses_what_telegram_shows_twice_and_no_other_network(after: Af
     after.discord.said += [TWO]
     after.shows(after.discord, f"heard {TWO}", f"heard {TWO}")
     assert after.faults() == ["twice"]
+
+
+def test_what_was_shown_while_no_server_led_is_in_doubt_until_one_has_led_for_a_while(after: Aftermath) -> None:
+    after.telegram.said += [ONE]
+    after.shows(after.telegram, *([f"heard {ONE}"] * 2))
+    after.crowd.seen["telegram", "1"] = 10.0
+    after.cuts = [7.0]
+    assert (after.faults(), after.verdict().in_doubt) == (["twice"], 0)
+    after.elections = [(-1.0, 4.9)]
+    assert (after.faults(), after.verdict().in_doubt) == (["twice"], 0)
+    after.elections = [(-1.0, 5.1)]
+    assert (after.faults(), after.verdict().in_doubt) == ([], 1)
 
 
 def test_a_question_is_no_answer_and_what_is_said_next_is_its_answer(after: Aftermath) -> None:

@@ -1,6 +1,7 @@
 """What came of a siege, by what its people, networks, hooks, tools and processes know; the journal is not read."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -34,13 +35,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Doubt:
-    """For how long after a message was shown a kill leaves in doubt whether the gateway knows of it."""
+    """For how long after a message was shown a kill leaves in doubt whether the gateway knows of it.
+
+    That it was shown is written by the server that leads; in an `election` there is none.
+    """
 
     cuts: list[float]
     seconds: float
+    elections: Sequence[tuple[float, float]] = ()
 
     def excuses(self, first: float, again: float) -> bool:
-        return any(first - 0.1 <= cut <= min(first + self.seconds, again) for cut in self.cuts)
+        writable = next((end for begun, end in self.elections if begun <= first <= end), first)
+        return any(first - 0.1 <= cut <= min(writable + self.seconds, again) for cut in self.cuts)
 
 
 def judge(crowd: Crowd, notes: Notes, model: Model, doubt: Doubt) -> Verdict:
