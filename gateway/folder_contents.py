@@ -143,6 +143,33 @@ def find_file(root: Path, name: str) -> os.stat_result | None:
     return None
 
 
+def check_place(root: Path, name: str) -> None:
+    """Find out beforehand whether a file can get this place; the folders above it are made.
+
+    Raises:
+        OSError: a folder or a link is in its way, or nothing may be written there.
+    """
+    *above, last = split_name(name)
+    with _open_folder(root, above, make=True) as folder:
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(".", os.W_OK, dir_fd=folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_free(size: int, *places: Path) -> None:
+    """Find out beforehand whether a file of so many bytes has room on each of these disks.
+
+    Raises:
+        OSError: it has none.
+    """
+    for place in places:
+        with suppress(FileNotFoundError):  # it is made when something comes
+            if shutil.disk_usage(place).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def move_to(root: Path, name: str, part: Path) -> None:
     """A file gets its place below the folder, whatever was there.
 

@@ -108,6 +108,14 @@ class FolderJournal:
         log.warning("%s: %r is at no gateway any more", kept.folder, kept.path)
         return False
 
+    async def find_size(self, kept: records.FolderFile) -> int:
+        """How many bytes a file has; 0: nobody has it any more.
+
+        Raises:
+            EngineError: nobody answers.
+        """
+        return sum(one.size for one in await self._store.list(_key_of(kept)))
+
     async def find_lost(self, folder: str) -> list[str]:
         """The files that a record names and nobody holds, as where the journal was taken to other servers.
 

@@ -37,6 +37,8 @@ from gateway.folder_contents import (
     FolderContents,
     IsLeftOut,
     can_run,
+    check_free,
+    check_place,
     find_digest,
     find_file,
     list_contents,
@@ -53,6 +55,7 @@ BASES = "folders"  # beside the folder of all files
 SHOWN_LEFT_OUT = 3
 LONGEST_BESIDE = 240  # bytes of the name of a file that stays beside another one
 LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
+ABSENT = "other gateways have more than what lies in {folder}, and each turn tries to write it: {words}"
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +92,11 @@ class SharedFolders:
 
     def __init__(self, engine: Engine, files: Path, node: str = "") -> None:
         self.left_out: dict[str, str] = {}  # by folder: what others do not have, and why
+        self.absent: dict[str, str] = {}  # by folder: what only others have, and why
         self._journal = FolderJournal(engine, node)
         self._files = files
         self._kept = files.with_name(BASES)
+        self._refused = defaultdict[str, set[str]](set)  # by folder: the files that could not be written the last time
         self._met: dict[str, int] = {}  # how far the journal was read for each; the first time, from its beginning
         self._locks = defaultdict[str, anyio.Lock](anyio.Lock)
 
@@ -111,7 +116,7 @@ class SharedFolders:
                 try:
                     await self._take(folder)
                 except OSError as error:  # a turn goes on without; it is taken before the next one
-                    log.warning("%s: what other gateways have is not here: %s", folder.root, error)
+                    _tell(self.absent, folder, ABSENT, [str(error)])
 
     async def put(self, *folders: SharedFolder) -> None:
         """Let others have what changed here since; what cannot be put now is put the next time, and said to be left."""
@@ -120,7 +125,7 @@ class SharedFolders:
                 try:
                     await self._put(folder)
                 except (EngineError, OSError) as error:
-                    self._note_left_out(folder, [str(error)])
+                    _tell(self.left_out, folder, LEFT_OUT, [str(error)])
 
     async def sync(self, *folders: SharedFolder) -> None:
         """Take and put, at a start: of what was cut off in the middle of it nothing stays.
@@ -165,7 +170,7 @@ class SharedFolders:
     async def _take(self, folder: SharedFolder) -> None:
         is_first = folder.name not in self._met
         newest = await self._journal.read_newest(folder.name, self._met.get(folder.name, 0))
-        missed = list[int]()
+        missed = dict[str, str]()
         if newest or is_first:
             base = await to_thread.run_sync(self._read_known, folder, bool(newest))
             before = dict(base.files)
@@ -173,9 +178,9 @@ class SharedFolders:
                 base.files = {path: known for path, known in base.files.items() if path in newest}
 
             async def take(one: tuple[int, records.FolderFile]) -> None:
-                seq, kept = one
-                if not await self._take_file(folder, base, kept):
-                    missed.append(seq)
+                _, kept = one
+                if why := await self._take_file(folder, base, kept):
+                    missed[kept.path] = why
 
             removed = {path: one for path, one in newest.items() if not one[1].sha256}
             for one in removed.values():  # before the others: a file may stand where a folder is to come
@@ -184,32 +189,48 @@ class SharedFolders:
             if base.files != before:
                 await to_thread.run_sync(self._write_known, folder, base)
         met = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
-        self._met[folder.name] = min([met, *(seq - 1 for seq in missed)])
+        self._met[folder.name] = min([met, *(newest[path][0] - 1 for path in missed)])
+        self._refused[folder.name] = set(missed)
+        _tell(self.absent, folder, ABSENT, [f"{path!a}: {why}" for path, why in sorted(missed.items())])
 
-    async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> bool:
-        """A file that cannot be written here is put nowhere else for that; False: it is tried the next time again."""
+    async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> str:
+        """A file that cannot be written here is put nowhere else for that: why, and it is tried the next time again."""
         path, known = kept.path, base.files.get(kept.path)
         try:
             is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
             if is_known or _is_left_out(folder, path):
-                return True
+                return ""
             here = await to_thread.run_sync(find_file, folder.root, path)
             digest = await to_thread.run_sync(_find_known_digest, folder.root / path, here, known)
             if digest == kept.sha256 and (here is None or can_run(here) == kept.is_executable):
                 _note(base, kept, here)
-                return True
+                return ""
             is_changed = here is not None and digest != (known.sha256 if known else "")
             if here and is_changed and find_change(here, known) > kept.changed:
-                return True  # it is put the next time
+                return ""  # it is put the next time
+            if kept.sha256:
+                await self._check_room(folder, kept)
             if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
-                return True  # a newer one took its place meanwhile, or it is lost, which a start finds
+                return ""  # a newer one took its place meanwhile, or it is lost, which a start finds
             if not kept.sha256:
                 await to_thread.run_sync(_remove, folder, path, is_changed)
             _note(base, kept, await to_thread.run_sync(find_file, folder.root, path))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            return error.strerror or str(error)
+        except ValueError as error:
             log.warning("%s: %r of another gateway is not here: %s", folder.name, path, error)
-            return not isinstance(error, OSError)
-        return True
+        return ""
+
+    async def _check_room(self, folder: SharedFolder, kept: records.FolderFile) -> None:
+        """What cannot be written is not fetched for that before each turn.
+
+        Raises:
+            OSError: it cannot.
+        """
+        await to_thread.run_sync(check_place, folder.root, kept.path)
+        if kept.path in self._refused[folder.name]:
+            size = await self._journal.find_size(kept)
+            await to_thread.run_sync(check_free, size, folder.root, self._files)
 
     async def _fetch(self, folder: SharedFolder, kept: records.FolderFile, *, is_changed: bool) -> bool:
         part = self._files.resolve() / FETCHED / uuid.uuid4().hex
@@ -245,18 +266,7 @@ class SharedFolders:
                 base.files.pop(kept.path, None)
         if base.files != before:
             await to_thread.run_sync(self._write_known, folder, base)
-        self._note_left_out(folder, left_out)
-
-    def _note_left_out(self, folder: SharedFolder, left_out: Sequence[str]) -> None:
-        words = "; ".join(left_out[:SHOWN_LEFT_OUT])
-        if len(left_out) > SHOWN_LEFT_OUT:
-            words += f"; and {len(left_out) - SHOWN_LEFT_OUT} more"
-        said = LEFT_OUT.format(folder=folder.root, words=words) if words else ""
-        if said and self.left_out.get(folder.name) != said:
-            log.warning("%s", said)
-        self.left_out.pop(folder.name, None)
-        if said:
-            self.left_out[folder.name] = said
+        _tell(self.left_out, folder, LEFT_OUT, left_out)
 
     def _read_known(self, folder: SharedFolder, makes: bool = False) -> KnownFolder:
         if makes:
@@ -271,6 +281,19 @@ class SharedFolders:
 
     def _write_known(self, folder: SharedFolder, base: KnownFolder) -> None:
         write_file(find_known_place(self._kept, folder.name), msgspec.json.encode(base))
+
+
+def _tell(told: dict[str, str], folder: SharedFolder, about: str, items: Sequence[str]) -> None:
+    """In the log when it is new, and in `told` as long as it holds."""
+    words = "; ".join(items[:SHOWN_LEFT_OUT])
+    if len(items) > SHOWN_LEFT_OUT:
+        words += f"; and {len(items) - SHOWN_LEFT_OUT} more"
+    said = about.format(folder=folder.root, words=words) if words else ""
+    if said and told.get(folder.name) != said:
+        log.warning("%s", said)
+    told.pop(folder.name, None)
+    if said:
+        told[folder.name] = said
 
 
 def find_known_place(kept: Path, folder: str) -> Path:

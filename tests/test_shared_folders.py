@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import subprocess
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -100,6 +101,17 @@ async def heard(url: str) -> AsyncIterator[Requests]:
         await client.flush()
     finally:
         await client.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
 
 
 async def count_stored(home: Home) -> int:
@@ -317,16 +329,45 @@ async def test_an_older_file_never_takes_the_place_of_one_that_cannot_be_had(hom
     assert await one.take() == {"notes.md": "newer"}
 
 
-async def test_what_could_not_be_written_here_comes_the_next_time(homes: tuple[Home, Home]) -> None:
+async def test_what_could_not_be_written_here_is_named_and_comes_the_next_time(
+    homes: tuple[Home, Home], nats_server: str
+) -> None:
     one, other = homes
-    one.write("The barn is red.")
+    one.write("red" * 1_000_000)
     one.write("of one", "z.md")
     await one.put()
     (other.root / "notes.md").mkdir()
     (other.root / "notes.md" / "in its way").write_text("here")
-    assert "notes.md" not in await other.take()
+    for _ in range(2):
+        async with heard(nats_server) as requests:
+            assert "notes.md" not in await other.take()
+        assert requests.asked < 10, "what cannot be written is not fetched"
+        assert other.shared.absent["root/workspace"].endswith(": 'notes.md': Is a directory")
     shutil.rmtree(other.root / "notes.md")
-    assert await other.take() == {"notes.md": "The barn is red.", "z.md": "of one"}
+    assert await other.take() == {"notes.md": "red" * 1_000_000, "z.md": "of one"}
+    assert other.shared.absent == {}
+
+
+@pytest.mark.machine
+async def test_what_the_disk_has_no_room_for_is_fetched_when_it_has(
+    homes: tuple[Home, Home], nats_server: str, small_disk: Path
+) -> None:
+    one, other = homes
+    one.write("x" * 3_000_000)
+    await one.put()
+    other.root, other.files = small_disk / "workspace", small_disk / "files"
+    other.folder = SharedFolder(one.folder.name, other.root)
+    other.start()
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(2_000_000))
+    for most in (30, 5):
+        async with heard(nats_server) as requests:
+            assert await other.take() == {}
+        assert requests.asked < most, "only its size is asked for again"
+        assert other.shared.absent["root/workspace"].endswith(": 'notes.md': No space left on device")
+    ballast.unlink()
+    assert len((await other.take())["notes.md"]) == 3_000_000
+    assert other.shared.absent == {}
 
 
 async def test_a_turn_goes_on_where_the_disk_takes_nothing(homes: tuple[Home, Home]) -> None:
@@ -338,8 +379,10 @@ async def test_a_turn_goes_on_where_the_disk_takes_nothing(homes: tuple[Home, Ho
     other.root.rmdir()
     other.root.write_text("in the way")
     await other.shared.take(other.folder)
+    assert str(other.root) in other.shared.absent["root/workspace"]
     other.root.unlink()
     assert await other.take() == {"notes.md": "The barn is red."}
+    assert other.shared.absent == {}
 
 
 @pytest.mark.parametrize(

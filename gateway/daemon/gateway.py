@@ -236,10 +236,10 @@ class Gateway:
         """What somebody may want to know though nothing is wrong."""
         known = list_notices(self.access, self.configuration, self.is_new)
         held = [HELD.format(path=path) for path in self.context_files.list_held()]
-        left_out = self.shared_folders.left_out.values()
+        folders = [*self.shared_folders.left_out.values(), *self.shared_folders.absent.values()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
         skills = [str(finding) for finding in self.agents.findings]
-        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills, *left_out]
+        return [*known, *held, *list_tool_notices(self.tool_servers), *no_port, *skills, *folders]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart.
