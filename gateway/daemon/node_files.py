@@ -1,16 +1,17 @@
-"""What each node has in files: digests of its settings and of its hooks, by which nodes see that they differ.
+"""What each node has in files: its settings, its hooks and loaded skills, by which nodes see that they differ.
 
 What is a machine's own (its port, its logs, its copies, its name) may differ, and so does a hook that is still read.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 import msgspec
 
 from gateway.config.settings import Settings
-from gateway.daemon.other_nodes import NodeFacts
+from gateway.daemon.other_nodes import NodeFacts, NodeFiles
+from gateway.daemon.skill_hooks import SkillHooks
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.records import HookFolder
 
@@ -21,6 +22,10 @@ OTHER_HOOKS = (
     "the hooks of {name} are others than here{which}; where a folder is missing its hook decides nothing, and of what "
     "happens there it is told only if it is durable: make the folders alike on both"
 )
+MISSING_SKILLS = (
+    "skills that conversations have loaded are missing {where}: {names}; in turns there their hooks decide nothing and "
+    "their files cannot be read: bring their folders there"
+)
 SEE_HOOKS = " (`hermes-gateway hooks list` shows them)"
 MOST_NAMED = 5
 DIGEST_SHOWN = 12
@@ -28,9 +33,10 @@ DIGEST_SHOWN = 12
 ListFolders: TypeAlias = Callable[[str], list[str]]
 
 
-def find_digests(settings: Settings, hooks: FolderHooks) -> tuple[str, str]:
-    """Of what this node has."""
-    return digest_of_settings(settings), digest_of_hooks({name: one.digest for name, one in hooks.folders.items()})
+def find_files(settings: Settings, hooks: FolderHooks, skills: SkillHooks) -> NodeFiles:
+    """Of this node."""
+    digests = {name: one.digest for name, one in hooks.folders.items()}
+    return NodeFiles(digest_of_settings(settings), digest_of_hooks(digests), tuple(skills.list_missing()))
 
 
 def digest_of_settings(settings: Settings) -> str:
@@ -56,7 +62,17 @@ def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: List
             named = "; ".join(list_folders(other.name))
             which = f": {named}" if named else SEE_HOOKS
             found.append(OTHER_HOOKS.format(name=other.name, which=which))
-    return found
+    return [*found, *list_missing_skills(own, others)]
+
+
+def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str]:
+    """A skill that none of them has was removed everywhere, and is no difference."""
+    places = [("here", own), *((f"on {other.name}", other) for other in others)]
+    known = [{*facts.missing_skills} for _, facts in places]
+    nowhere = set.intersection(*known)
+    for (where, _), missing in zip(places, known, strict=True):
+        if names := sorted(missing - nowhere):
+            yield MISSING_SKILLS.format(where=where, names=", ".join(_shorten(names)))
 
 
 def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
@@ -67,8 +83,12 @@ def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
     here, there = hooks.folders, known.folders
     names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
     named = [f"{name} is {_describe(there.get(name))} on {node} and {_describe(here.get(name))} here" for name in names]
-    more = len(named) - MOST_NAMED
-    return [*named[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+    return _shorten(named)
+
+
+def _shorten(names: list[str]) -> list[str]:
+    more = len(names) - MOST_NAMED
+    return [*names[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _describe(folder: HookFolder | None) -> str:

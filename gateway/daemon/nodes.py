@@ -28,7 +28,7 @@ import msgspec
 
 from gateway import record_subjects
 from gateway.config.node_settings import NodeRole
-from gateway.daemon.other_nodes import BOT, NodeFacts, OtherNodes
+from gateway.daemon.other_nodes import BOT, NodeFacts, NodeFiles, OtherNodes
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 
@@ -42,7 +42,7 @@ LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
 GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
 GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
 
-FindDigests: TypeAlias = Callable[[], tuple[str, str]]
+FindFiles: TypeAlias = Callable[[], NodeFiles]
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Nodes:
         self._seconds, self._pause = seconds, seconds / RENEWALS
         self._run, self._since = uuid.uuid4().hex, time.time()
         self.others = OtherNodes(name, self._run, seconds)
-        self.find_digests: FindDigests = lambda: ("", "")  # of settings and hooks
+        self.find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
         self._given: dict[str, float] = {}  # when they were given away
@@ -178,8 +178,7 @@ class Nodes:
 
     def describe_all(self) -> NodeFacts:
         """This one, with what it has in files."""
-        settings, hooks = self.find_digests()
-        return msgspec.structs.replace(self.describe(), settings=settings, hooks=hooks, clock=time.time())
+        return msgspec.structs.replace(self.describe(), **self.find_files()._asdict(), clock=time.time())
 
     def _find_patience(self, key: str) -> float:
         """How long others who want it may have it first: who has less to do, and by chance who has no more."""

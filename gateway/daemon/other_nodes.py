@@ -2,6 +2,7 @@
 
 import logging
 import time
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -14,11 +15,20 @@ BOT = "bot."  # begins the leases of bots
 log = logging.getLogger(__name__)
 
 
+class NodeFiles(NamedTuple):
+    """What a node has in files: digests of its settings and hooks, and what it has not of the skills that conversations
+    have loaded."""
+
+    settings: str = ""
+    hooks: str = ""
+    missing_skills: tuple[str, ...] = ()
+
+
 class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a node says of itself. `run` is another one after each start.
 
     `holds`: leases, and since when; `works`: under which of them all is well; `waits`: those that it stands by for.
-    `settings` and `hooks` are digests of what it has in files (see `node_files`). `roles`: what it does of the work; a
+    `settings`, `hooks` and `missing_skills` are those of `NodeFiles`. `roles`: what it does of the work; a
     node of an earlier version says nothing of them, and does all. `clock`: its wall clock, as it said this.
     """
 
@@ -33,6 +43,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     hooks: str = ""
     roles: tuple[str, ...] = NODE_ROLES
     clock: float = 0.0
+    missing_skills: tuple[str, ...] = ()
 
     @property
     def bots(self) -> int:

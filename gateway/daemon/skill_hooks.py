@@ -14,6 +14,7 @@ import anyio
 
 from gateway import record_subjects
 from gateway.agent import Skill
+from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.config.home import Home
 from gateway.daemon.installed_skills import HOOKS_FOLDER, find_skill_folder
 from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
@@ -42,7 +43,7 @@ class SkillHooks:
         return tuple(
             HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
             for folder, sessions in sorted(self._loaded.having.items())
-            if (folder / HOOKS_FOLDER).is_dir()
+            if has_place_of_hooks(folder)
         )
 
     async def load(self) -> None:
@@ -115,12 +116,25 @@ class SkillHooks:
             await self._follow_hooks(gone)
 
     async def _follow_hooks(self, changed: Iterable[Path]) -> None:
-        if self._is_attending and any((folder / HOOKS_FOLDER).is_dir() for folder in changed):
+        if self._is_attending and any(map(has_place_of_hooks, changed)):
             await self._follow()
 
     def list_loaded(self, session: str) -> list[Path]:
         """The folders of the skills that a conversation has."""
         return [folder for folder, sessions in self._loaded.having.items() if session in sessions]
+
+    def list_missing(self) -> list[str]:
+        """The names of skills that conversations have, and that this home has not."""
+        return sorted({folder.name for folder in self._loaded.having if is_missing(folder)})
+
+
+def has_place_of_hooks(folder: Path) -> bool:
+    """A skill that is missing may be brought at any time, and its hooks are to run from then on."""
+    return (folder / HOOKS_FOLDER).is_dir() or is_missing(folder)
+
+
+def is_missing(folder: Path) -> bool:
+    return not (folder / SKILL_FILE).is_file()
 
 
 def ended_owner_of(session: str) -> str:

@@ -20,7 +20,7 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.journal import open_journal
 from gateway.daemon.journal_lock import ReportWaiting
 from gateway.daemon.lease_part import LeasePart
-from gateway.daemon.node_files import find_digests
+from gateway.daemon.node_files import find_files
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
 from gateway.daemon.received_files import move_received_files, put_received_files
@@ -109,7 +109,7 @@ async def open_gateway_on(
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             begin_platforms(gateway)
-            gateway.nodes.find_digests = lambda: find_digests(gateway.settings, gateway.folder_hooks)
+            gateway.nodes.find_files = lambda: find_files(gateway.settings, gateway.folder_hooks, gateway.skill_hooks)
             gateway.state = "ready"
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
             try:

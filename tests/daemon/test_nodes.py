@@ -24,6 +24,7 @@ from gateway.daemon.node_files import (
 )
 from gateway.daemon.nodes import GLANCE, Nodes
 from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
+from gateway.daemon.other_nodes import NodeFiles
 from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences
 from gateway.engine import Engine
@@ -197,17 +198,17 @@ async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried
 
 async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     one, other = cluster.begin("one"), cluster.begin("other")
-    digests = {"one": ("same", "same"), "other": ("same", "")}  # whose hooks are still read
+    files = {"one": NodeFiles("same", "same"), "other": NodeFiles("same", "")}  # whose hooks are still read
     named = {"other": ["a is 2 there", "b is missing here"]}
 
     def list_found() -> list[str]:
         return list_differences(one.nodes.describe_all(), one.nodes.others.list_living(), named.__getitem__)
 
     for node in (one, other):
-        node.nodes.find_digests = partial(digests.__getitem__, node.nodes.name)
+        node.nodes.find_files = partial(files.__getitem__, node.nodes.name)
     await until(lambda: [each.settings for each in one.nodes.others.list_living()] == ["same"])
     assert list_found() == []
-    digests["other"] = ("another", "another")
+    files["other"] = NodeFiles("another", "another")
     await until(
         lambda: (
             list_found()
@@ -219,8 +220,14 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     )
     named["other"] = []  # it has not said yet
     assert "are others than here (`hermes-gateway hooks list` shows them)" in list_found()[1]
-    digests["one"] = digests["other"]
+    files["one"] = files["other"]
     assert list_found() == []
+    files["one"] = NodeFiles("another", "another", ("barn", "gone"))
+    files["other"] = NodeFiles("another", "another", ("gone", *"abcdef"))
+    await until(lambda: len(list_found()) == 2)
+    here, there = list_found()
+    assert "are missing here: barn; " in here
+    assert "are missing on other: a, b, c, d, e, and 1 more; " in there
 
 
 async def test_whose_clock_is_another_is_named(cluster: Cluster) -> None:

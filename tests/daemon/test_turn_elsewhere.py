@@ -13,6 +13,7 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.adapters.terminal import SayRequest
+from gateway.agent.skills import Skill, read_skill
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import TailParams, build_verbs, tail_events
@@ -123,7 +124,7 @@ async def test_what_came_before_any_gateway_ran_turns_is_counted_and_answered(tm
             await until(lambda: [one.text for one in wire.shown] == ["I heard you."], "the answer")
 
 
-async def test_a_durable_hook_is_told_of_what_happened_where_its_folder_is_missing(tmp_path: Path) -> None:
+async def test_what_a_home_lacks_is_named_and_its_durable_hook_is_told_all_the_same(tmp_path: Path) -> None:
     wire: Wire = WIRES["discord"](tmp_path / "wire")
     with run_servers(tmp_path / "nats", 1) as (server,):
         async with wire.serving(), AsyncExitStack() as stack:
@@ -140,18 +141,42 @@ async def test_a_durable_hook_is_told_of_what_happened_where_its_folder_is_missi
                 await until(seen.exists, "what happened while it was away")
                 network.registry.emit("my:event", n=2)
                 await until(lambda: seen.read_text() == "12", "each once")
-                words = re.compile(r"counts is 1\.4 \([0-9a-f]{12}\) on turns and missing here")
-
-                async def is_named() -> bool:
-                    return any(map(words.search, (await anyio.to_thread.run_sync(lacks.call, "status"))["attention"]))
-
-                await until(is_named, "which hook differs")
+                await until(partial(is_named, lacks, r"counts is 1\.4 \([0-9a-f]{12}\) on turns and missing here"))
+                await turns.skill_hooks.changed("s1", "load", write_skill(has))
+                await until(partial(is_named, lacks, "loaded are missing here: coffee; "))
+                await until(partial(is_named, has, "loaded are missing on network: coffee; "))
+                write_skill(lacks)
+                await until(partial(is_named, lacks, "coffee", is_said=False), "that the skill is there")
+                await until(partial(has_hook, lacks, "grinds"), "its hook")
                 folder.rename(tmp_path / "away")
                 await until(lambda: not has_written(network, "turns", "counts"), "that it is gone")
                 before = await turns.engine.read(EVENT_SUBJECTS)
                 network.registry.emit("my:event", n=3)
                 await network.registry.settled()
                 assert await turns.engine.read(EVENT_SUBJECTS) == before, "nobody wants it any more"
+
+
+def write_skill(gateway: GatewayProcess) -> Skill:
+    folder = gateway.home.skills / "coffee"
+    hook = folder / "hooks" / "grinds"
+    hook.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n")
+    (hook / "HOOK.yaml").write_text("intercepts: [tool:before]\n")
+    (hook / "handler.py").write_text("def handle(event_type, context): pass\n")
+    skill = read_skill(folder, [])
+    assert skill
+    return skill
+
+
+async def is_named(gateway: GatewayProcess, words: str, *, is_said: bool = True) -> bool:
+    """Whether `status` says so, or does not, in what somebody should look at."""
+    told = await anyio.to_thread.run_sync(gateway.call, "status")
+    return any(re.search(words, one) for one in told["attention"]) == is_said
+
+
+async def has_hook(gateway: GatewayProcess, name: str) -> bool:
+    listed = await anyio.to_thread.run_sync(gateway.call, "hooks.list")
+    return name in {hook["name"] for hook in listed["hooks"]}
 
 
 def has_written(gateway: Gateway, node: str, hook: str) -> bool:
