@@ -35,7 +35,12 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
         with anyio.move_on_after(patience):
             while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
                 await anyio.sleep(POLL_PAUSE)
-        _take_lock(descriptor, path)
+        _take_lock(
+            descriptor,
+            path,
+            "another gateway",
+            "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME",
+        )
         yield
     finally:
         os.close(descriptor)
@@ -48,18 +53,15 @@ def reserve_home(path: Path, patience: float) -> Iterator[None]:
     try:
         while not _try_lock(descriptor) and time.monotonic() < limit:
             time.sleep(POLL_PAUSE)
-        _take_lock(descriptor, path)
+        _take_lock(descriptor, path, "a gateway", "stop it first: hermes-gateway stop")
         yield
     finally:
         os.close(descriptor)
 
 
-def _take_lock(descriptor: int, path: Path) -> None:
+def _take_lock(descriptor: int, path: Path, holder: str, remedy: str) -> None:
     if not _try_lock(descriptor):
-        raise HomeBusy(
-            f"another gateway serves this home: {path}: held by {_read_first(descriptor)}\n"
-            "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
-        )
+        raise HomeBusy(f"{holder} serves this home: {path}: held by {_read_first(descriptor)}\n{remedy}")
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"pid {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode(), 0)
 

@@ -134,7 +134,8 @@ def test_a_gateway_goes_on_with_its_journal_on_the_servers_and_back_in_the_home(
     assert [one["snippet"] for one in gateway.call("sessions.search", {"query": "morning"})["hits"]]
     gateway.until(lambda: len(home.count_told("agent:end")) == 3)
     refused = gateway.cli("migrate", "--to", "sqlite")
-    assert "another gateway serves this home" in refused.stderr
+    assert "hermes-gateway: a gateway serves this home" in refused.stderr
+    assert "stop it first: hermes-gateway stop\n" in refused.stderr
     (home.folder / "closed").touch()
     home.be_cut_off()
     back = home.migrate("sqlite")
