@@ -8,12 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
+from gateway.engine.nats.connection import NO_MAJORITY, ServerRefusal, describe_silence
 from gateway.engine.nats.consumer import REQUEST_SECONDS
 from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
 from gateway.engine.nats.live import FAILED, VERSION
@@ -546,6 +548,17 @@ async def test_that_a_reply_was_sent_is_known_for_longer_than_the_reply_is_kept(
         await engine._removals.write()
         ends = {one.seq: one.until async for one in engine.get_journal().read()}
         assert (ends[out] or 0) + DAY < (ends[journal.position.seq] or 0)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        ({"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}, NO_MAJORITY),
+        ({"code": 503, "description": "busy"}, "the NATS server at nats://one:4222 does not answer: busy"),
+    ],
+)
+def test_servers_without_a_majority_are_said_to_be_that(refusal: dict[str, Any], said: str) -> None:
+    assert describe_silence("nats://one:4222", ServerRefusal(refusal)) == said
 
 
 def test_a_pattern_that_another_says_too_is_dropped() -> None:

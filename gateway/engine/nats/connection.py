@@ -26,7 +26,8 @@ LASTING_SECONDS = 3.0  # of an outage
 REACH_IT = "see that it runs, and that this machine reaches it (hermes-gateway doctor)"
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
 OLDEST_SERVER = (2, 12)
-NO_MESSAGE, NO_CONSUMER, NO_STREAM = 10037, 10014, 10059
+NO_MESSAGE, NO_CONSUMER, NO_STREAM, NO_LEADER = 10037, 10014, 10059, 10008
+NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
 UNAVAILABLE = 503
 NO_RESOURCES, NOT_STORED = 10023, 10077
 
@@ -204,9 +205,7 @@ class Connection:
                     raise
                 self.check_open()
                 if time.monotonic() > end:
-                    raise EngineError(
-                        f"the NATS server at {self.url} does not answer: {error}{_explain(error)}"
-                    ) from error
+                    raise EngineError(describe_silence(self.url, error)) from error
             await asyncio.sleep(attempts.pause())
 
     def check_open(self) -> None:
@@ -225,6 +224,13 @@ class Connection:
     async def close(self) -> None:
         self.disconnection.forget()
         await self.client.close()
+
+
+def describe_silence(url: str, why: Exception) -> str:
+    """Of what was tried for long enough."""
+    if isinstance(why, ServerRefusal) and why.number == NO_LEADER:
+        return NO_MAJORITY
+    return f"the NATS server at {url} does not answer: {why}{_explain(why)}"
 
 
 def _explain(error: Exception) -> str:

@@ -24,6 +24,7 @@ from gateway.engine.interface import (
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.connection import (
+    NO_MAJORITY,
     OLDEST_SERVER,
     Connection,
     ServerRefusal,
@@ -48,7 +49,6 @@ DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 CLOSE_SECONDS = 15.0
 HEALTH_SECONDS = 2.0  # who asks how it fares waits for it, and is to hear also that nobody answers
-NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
 T = TypeVar("T")
 
 
