@@ -67,7 +67,7 @@ class FolderJournal:
             if before := newest.get(kept.path):
                 replaced.append((record, before))
             newest[kept.path] = kept
-        await do_some_at_a_time(self._remove_replaced, replaced)
+        await run_for_all(self._remove_replaced, replaced)
 
     async def _remove_replaced(self, one: tuple[Record, records.FolderFile]) -> None:
         record, before = one
@@ -122,10 +122,11 @@ class FolderJournal:
         What was put from here and no record names goes: it was cut off.
         """
         before, begin = await self.read_newest(folder), f"{STORED}/{token_of(folder)}"
+        cut_off = await self._store.list_cut_off(begin)
         stored = {one.key for one in await self._store.list(begin)}
         after = await self.read_newest(folder)  # meanwhile others put and remove
         named = {_key_of(kept) for _, kept in after.values()}
-        for key in stored - named:
+        for key in (stored - named).union(cut_off):
             if key.startswith(f"{begin}/{self._own}-"):
                 await self._store.delete(key)
         same = [kept for path, (seq, kept) in before.items() if path in after and after[path][0] == seq]
@@ -134,11 +135,12 @@ class FolderJournal:
     async def forget(self, folder: str) -> None:
         """Nothing is kept of it any more."""
         await self._engine.purge(folder_subject_of(folder))
-        for one in await self._store.list(f"{STORED}/{token_of(folder)}"):
-            await self._store.delete(one.key)
+        begin = f"{STORED}/{token_of(folder)}"
+        for key in [*(one.key for one in await self._store.list(begin)), *await self._store.list_cut_off(begin)]:
+            await self._store.delete(key)
 
 
-async def do_some_at_a_time(act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+async def run_for_all(act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
     """With all of them, several beside each other; where one fails, none is begun any more.
 
     Raises:

@@ -47,7 +47,7 @@ from gateway.folder_contents import (
     move_to,
     remove_from,
 )
-from gateway.folder_journal import FolderJournal, do_some_at_a_time
+from gateway.folder_journal import FolderJournal, run_for_all
 from gateway.record_subjects import token_of
 from gateway.shared_files import FETCHED, FOLDER
 
@@ -185,7 +185,7 @@ class SharedFolders:
             removed = {path: one for path, one in newest.items() if not one[1].sha256}
             for one in removed.values():  # before the others: a file may stand where a folder is to come
                 await take(one)
-            await do_some_at_a_time(take, (one for path, one in newest.items() if path not in removed))
+            await run_for_all(take, (one for path, one in newest.items() if path not in removed))
             if base.files != before:
                 await to_thread.run_sync(self._write_known, folder, base)
         met = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
@@ -254,7 +254,7 @@ class SharedFolders:
                 changes.append(stored)
 
         try:
-            await do_some_at_a_time(put, changed)
+            await run_for_all(put, changed)
         except EngineError as error:  # what is stored by now counts; else it would be stored anew each time
             left_out.insert(0, str(error))
         if changes:

@@ -19,6 +19,7 @@ from gateway import records
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.connection import PATIENCE
 from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.names import make_file_id
 from gateway.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
 from gateway.folder_journal import STORED, FolderJournal
 from gateway.shared_files import SharedFiles
@@ -249,11 +250,20 @@ async def test_what_the_servers_lost_is_put_anew(homes: tuple[Home, Home]) -> No
     key = f"{(await one.engine.files.list(STORED))[0].key[:-4]}0000"
     with one.write("cut off", "more.md").open("rb") as file:
         await one.engine.files.put(key, file, 1_000)
+    assert isinstance(one.engine, NatsEngine)
+    never_whole = f"{key[:-4]}0001"
+    piece = one.engine._names.file_piece(make_file_id(never_whole, uuid.uuid4().hex))
+    await one.engine._connection.ask_stored(piece, b"killed before it was who")
     other.start()
     await other.shared.sync(other.folder)
     assert await count_stored(one) == 3, "it is not from there"
+    assert await one.engine.files.list_cut_off(STORED) == [never_whole]
     await one.shared.sync(one.folder)
     assert await count_stored(one) == 2
+    assert await one.engine.files.list_cut_off(STORED) == []
+    await one.engine._connection.ask_stored(piece, b"killed before it was who")
+    await other.shared.forget(one.folder.name)
+    assert await one.engine.files.list_cut_off(STORED) == []
 
 
 async def test_links_pipes_sockets_and_what_steers_agents_stay(homes: tuple[Home, Home], tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ class FolderFiles:
     async def delete(self, key: str) -> None:
         await to_thread.run_sync(lambda: self._find_place(key).unlink(missing_ok=True))
 
+    async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - nothing is kept of it
+        return []
+
     async def list(self, prefix: str = "") -> list[KeyedFile]:
         return await to_thread.run_sync(lambda: sorted(self._find_files(prefix), key=lambda one: one.key))
 

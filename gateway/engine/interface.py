@@ -209,6 +209,11 @@ class FileStore(Protocol):
     async def delete(self, key: str) -> None:
         """Nothing is under that key any more."""
 
+    async def list_cut_off(self, prefix: str) -> list[str]:
+        """The keys, as of `list`, under which nothing is and parts of a file take room: of a `put` that was cut off, or
+        that goes on right now. `delete` removes them.
+        """
+
     async def list(self, prefix: str = "") -> list[KeyedFile]:
         """Those under this key and under keys that have it before a slash, by their keys; all, where it is empty."""
 

@@ -252,6 +252,9 @@ class MemoryFiles:
     async def delete(self, key: str) -> None:
         self._stored.pop(check_key(key), None)
 
+    async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - nothing is kept of it
+        return []
+
     async def list(self, prefix: str = "") -> list[KeyedFile]:
         wanted = f"{check_key(prefix)}/" if prefix else ""
         return [about for key, (about, _) in sorted(self._stored.items()) if f"{key}/".startswith(wanted)]

@@ -1,7 +1,8 @@
 """Files on the servers: each in pieces, and one message that says which they are and what they make together.
 
 That message is written last, so a file is there when it is whole; its subject says the key, the size and the time, so
-that a listing reads no file. What was cut off, and what was replaced, ends with the time that each message was given.
+that a listing reads no file. What was cut off, and what was replaced, ends with the time that each message was given;
+where none was given, its pieces are found by the key that they name.
 """
 
 import base64
@@ -19,7 +20,7 @@ from anyio import move_on_after, to_thread
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
 from gateway.engine.nats.connection import Connection, ServerRefusal
-from gateway.engine.nats.names import Names
+from gateway.engine.nats.names import Names, make_file_id
 from gateway.engine.nats.stored_messages import LIFETIME, ROOM
 from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
@@ -50,7 +51,7 @@ class NatsFiles:
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
         where, before = self._names.file(check_key(key)), await self._find(key)
-        file_id, sequences, digest = uuid.uuid4().hex, list[int](), hashlib.sha256()
+        file_id, sequences, digest = make_file_id(key, uuid.uuid4().hex), list[int](), hashlib.sha256()
         size, is_whole = 0, False
         try:
             while piece := await to_thread.run_sync(file.read, self._room):
@@ -85,6 +86,13 @@ class NatsFiles:
         if found := await self._find(key):
             await self._purge(f"{self._names.file(key)}.*.*")
             await self._purge(self._names.file_piece(found[1].id))
+        else:  # it may have been cut off
+            await self._purge(self._names.file_piece(make_file_id(key, "*")))
+
+    async def list_cut_off(self, prefix: str) -> list[str]:
+        where = self._names.pieces_below(check_key(prefix))
+        begun = {*map(self._names.key_of_piece, await list_subjects(self._connection, self._names.files, where))}
+        return sorted(begun - {one.key for one in await self.list(prefix)})
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
         where = f"{self._names.file(check_key(prefix))}.>" if prefix else self._names.all_files

@@ -58,7 +58,7 @@ class Names:
 
     def file(self, key: str) -> str:
         """Where it is said what a file is, but for its size and its time; no key has a `=`."""
-        return f"{self.journal}.f.h.{key.replace('.', '=').replace('/', '.')}"
+        return f"{self.journal}.f.h.{_segments_of(key)}"
 
     @property
     def all_files(self) -> str:
@@ -67,6 +67,14 @@ class Names:
     def file_piece(self, file_id: str) -> str:
         """Under which lie all pieces of one file."""
         return f"{self.journal}.f.p.{file_id}"
+
+    def pieces_below(self, prefix: str) -> str:
+        """Those of all files whose keys have this before a slash, and of the file that has it as its key."""
+        return f"{self.journal}.f.p.{_segments_of(prefix)}.>"
+
+    def key_of_piece(self, name: str) -> str:
+        """Empty where its file was put by an older gateway."""
+        return "/".join(name[len(self.journal) + 5 :].split(".")[:-1]).replace("=", ".")
 
     def file_of_stored(self, name: str) -> tuple[str, int, int]:
         """The key, the size and the time of the file of which something is said there."""
@@ -144,6 +152,15 @@ class Names:
         if widened.endswith(".>"):
             return ">" if widened == "*.>" else f"{widened[:-4]}.>"
         return widened.rpartition(".")[0]
+
+
+def make_file_id(key: str, number: str) -> str:
+    """Of one file under this key, so that its pieces say what they are of; `*`: of each."""
+    return f"{_segments_of(key)}.{number}"
+
+
+def _segments_of(key: str) -> str:
+    return key.replace(".", "=").replace("/", ".")
 
 
 def _widen(pattern: str) -> str:
