@@ -69,6 +69,11 @@ class Part(anyio.abc.TaskStatus[None]):
         self._enter("standby", detail)
         self._first.set()
 
+    def leave(self, detail: str) -> None:
+        """It stands by and is never run here: nobody waits for its end."""
+        self.stand_by(detail)
+        self._ended.set()
+
     async def wait_first_try(self) -> None:
         """Until it works, stands by, or has failed once: the start of others does not wait longer."""
         await self._first.wait()

@@ -92,7 +92,7 @@ class PlatformPart:
 
     def leave(self) -> None:
         """It is for other nodes alone."""
-        self.part.stand_by(NOT_HERE)
+        self.part.leave(NOT_HERE)
         self._rest(NOT_HERE)
 
     def _rest(self, reason: str) -> None:
