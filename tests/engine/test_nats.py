@@ -15,7 +15,7 @@ import pytest
 
 from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
-from gateway.engine.nats.connection import NO_MAJORITY, ServerRefusal, describe_silence
+from gateway.engine.nats.connection import NO_MAJORITY, ServerRefusal, describe_failure
 from gateway.engine.nats.consumer import REQUEST_SECONDS
 from gateway.engine.nats.engine import NatsEngine, open_nats, split_address
 from gateway.engine.nats.live import FAILED, VERSION
@@ -558,7 +558,7 @@ async def test_that_a_reply_was_sent_is_known_for_longer_than_the_reply_is_kept(
     ],
 )
 def test_servers_without_a_majority_are_said_to_be_that(refusal: dict[str, Any], said: str) -> None:
-    assert describe_silence("nats://one:4222", ServerRefusal(refusal)) == said
+    assert describe_failure("nats://one:4222", ServerRefusal(refusal)) == said
 
 
 def test_a_pattern_that_another_says_too_is_dropped() -> None:

@@ -205,7 +205,7 @@ class Connection:
                     raise
                 self.check_open()
                 if time.monotonic() > end:
-                    raise EngineError(describe_silence(self.url, error)) from error
+                    raise EngineError(describe_failure(self.url, error)) from error
             await asyncio.sleep(attempts.pause())
 
     def check_open(self) -> None:
@@ -226,7 +226,7 @@ class Connection:
         await self.client.close()
 
 
-def describe_silence(url: str, why: Exception) -> str:
+def describe_failure(url: str, why: Exception) -> str:
     """Of what was tried for long enough."""
     if isinstance(why, ServerRefusal) and why.number == NO_LEADER:
         return NO_MAJORITY

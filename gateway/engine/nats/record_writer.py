@@ -25,7 +25,7 @@ from gateway.engine.nats.connection import (
     NotSent,
     ServerRefusal,
     decode_headers,
-    describe_silence,
+    describe_failure,
 )
 from gateway.engine.nats.names import Names, digest_of
 from gateway.engine.nats.record_reader import RecordReader
@@ -137,7 +137,7 @@ class RecordWriter:
                 why, doubt.is_open = error, doubt.is_open or not isinstance(error, NotSent)
             self._connection.check_open()
             if time.monotonic() > end and not doubt.is_open:
-                raise EngineError(describe_silence(self._connection.url, why)) from why
+                raise EngineError(describe_failure(self._connection.url, why)) from why
             await asyncio.sleep(attempts.pause())
 
     async def check_ids(self, puts: Sequence[NewRecord]) -> None:
