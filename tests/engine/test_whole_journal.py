@@ -3,8 +3,10 @@
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
@@ -151,3 +153,23 @@ async def check_nothing_is_left_of_what_is_purged(engine: NatsEngine) -> None:
     for names in (stream.names for stream in engine._streams):
         left.update(await list_subjects(engine._connection, names.stream, names.piece_filter(">")))
     assert {where.split(".")[4] for where in left} == {"two"}
+
+
+async def test_who_opens_a_journal_while_it_is_made_anew_is_not_in_the_way(nats_servers: str) -> None:
+    url = f"{nats_servers}/t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(url) as engine, anyio.create_task_group() as tasks:
+        made = anyio.Event()
+        for _ in range(8):
+            tasks.start_soon(make_other_stream, engine, made)
+        await engine.get_journal().fill([], 7, "filling here", lambda _done: None)
+        assert await engine.get_journal().read_last_seq() == 7
+        tasks.cancel_scope.cancel()
+
+
+async def make_other_stream(engine: NatsEngine, made: anyio.Event) -> None:
+    """As soon as the first one of records is gone, once."""
+    name = engine._names.stream
+    while not made.is_set():
+        with suppress(EngineError):
+            await engine._call(f"STREAM.CREATE.{name}", name=name, subjects=[engine._names.all_records])
+            made.set()

@@ -105,16 +105,16 @@ def _read_mark(config: dict[str, Any]) -> str:
 async def replace_stream(
     connection: Connection, names: Names, window: float, first_seq: int, metadata: dict[str, str]
 ) -> None:
-    """An empty stream of records in the place of the one that is there."""
-    with suppress(ServerRefusal):
-        await connection.call(f"STREAM.DELETE.{names.stream}")
+    """An empty stream of records in the place of the one that is there, also where somebody makes another one there."""
     wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": metadata}
     end = time.monotonic() + DELETION_SECONDS
     while True:
+        with suppress(ServerRefusal):
+            await connection.call(f"STREAM.DELETE.{names.stream}")
         try:
             await _make(connection, names.stream, wanted)
             break
-        except ServerRefusal as refusal:  # what was deleted is not gone everywhere yet
+        except ServerRefusal as refusal:  # it is not gone everywhere yet, or who opens the journal was faster
             if time.monotonic() > end:
                 raise EngineError(f"the NATS server makes no stream {names.stream!r}: {refusal}") from refusal
             await asyncio.sleep(0.2)
