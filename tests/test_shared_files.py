@@ -21,6 +21,7 @@ from gateway.config.home import Home as GatewayHome
 from gateway.daemon.received_files import put_received_files
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.engine.nats.file_names import FileNames
 from gateway.engine.nats.stored_messages import LIFETIME
 from gateway.journal_follower import JournalFollower
 from gateway.messages import Address, Attachment, Message, Reply
@@ -314,5 +315,6 @@ async def test_of_what_cannot_be_read_nothing_stays_at_the_servers(homes: tuple[
     path = one.write(b"p")
     with path.open("rb") as file:
         await one.engine.files.put(KEY, file, math.inf)
-    stored = await connection.call(f"STREAM.MSG.GET.{names.files}", last_by_subj=f"{names.file(KEY)}.*.*")
+    where = f"{FileNames(names.journal).file(KEY)}.*.*"
+    stored = await connection.call(f"STREAM.MSG.GET.{names.files}", last_by_subj=where)
     assert LIFETIME not in base64.b64decode(stored["message"]["hdrs"]).decode(), "it stays"

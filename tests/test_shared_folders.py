@@ -19,7 +19,7 @@ from gateway import records
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.connection import PATIENCE
 from gateway.engine.nats.engine import NatsEngine, open_nats
-from gateway.engine.nats.names import make_file_id
+from gateway.engine.nats.file_names import FileNames, make_file_id
 from gateway.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
 from gateway.folder_journal import STORED, FolderJournal
 from gateway.shared_files import SharedFiles
@@ -252,7 +252,7 @@ async def test_what_the_servers_lost_is_put_anew(homes: tuple[Home, Home]) -> No
         await one.engine.files.put(key, file, 1_000)
     assert isinstance(one.engine, NatsEngine)
     never_whole = f"{key[:-4]}0001"
-    piece = one.engine._names.file_piece(make_file_id(never_whole, uuid.uuid4().hex))
+    piece = FileNames(one.engine._names.journal).pieces(make_file_id(never_whole, uuid.uuid4().hex))
     await one.engine._connection.ask_stored(piece, b"killed before it was who")
     other.start()
     await other.shared.sync(other.folder)

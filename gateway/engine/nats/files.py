@@ -20,7 +20,8 @@ from anyio import move_on_after, to_thread
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
 from gateway.engine.nats.connection import Connection, ServerRefusal
-from gateway.engine.nats.names import Names, make_file_id
+from gateway.engine.nats.file_names import FileNames, make_file_id
+from gateway.engine.nats.names import Names
 from gateway.engine.nats.stored_messages import LIFETIME, ROOM
 from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
@@ -47,7 +48,8 @@ class NatsFiles:
 
     def __init__(self, connection: Connection, names: Names) -> None:
         self._connection = connection
-        self._names = names
+        self._stream = names.files
+        self._names = FileNames(names.journal)
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
         where, before = self._names.file(check_key(key)), await self._find(key)
@@ -55,20 +57,20 @@ class NatsFiles:
         size, is_whole = 0, False
         try:
             while piece := await to_thread.run_sync(file.read, self._room):
-                sequences.append(await self._write(self._names.file_piece(file_id), piece, ttl + LATER))
+                sequences.append(await self._write(self._names.pieces(file_id), piece, ttl + LATER))
                 digest.update(piece)
                 size += len(piece)
             is_whole = True
         finally:
             if not is_whole:
                 with move_on_after(CLEAN_SECONDS, shield=True), suppress(EngineError):
-                    await self._purge(self._names.file_piece(file_id))
+                    await self._purge(self._names.pieces(file_id))
         about = describe_file(key, os.fstat(file.fileno()))
         said = msgspec.json.encode(_FilePieces(file_id, tuple(sequences), digest.hexdigest()))
         seq = await self._write(f"{where}.{size}.{int(about.changed)}", said, ttl)
         if before:
             await self._purge(f"{where}.*.*", seq=seq)
-            await self._purge(self._names.file_piece(before[1].id))
+            await self._purge(self._names.pieces(before[1].id))
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
         found = await self._find(key)
@@ -85,19 +87,19 @@ class NatsFiles:
     async def delete(self, key: str) -> None:
         if found := await self._find(key):
             await self._purge(f"{self._names.file(key)}.*.*")
-            await self._purge(self._names.file_piece(found[1].id))
+            await self._purge(self._names.pieces(found[1].id))
         else:  # it may have been cut off
-            await self._purge(self._names.file_piece(make_file_id(key, "*")))
+            await self._purge(self._names.pieces(make_file_id(key, "*")))
 
     async def list_cut_off(self, prefix: str) -> list[str]:
         where = self._names.pieces_below(check_key(prefix))
-        begun = {*map(self._names.key_of_piece, await list_subjects(self._connection, self._names.files, where))}
+        begun = {*map(self._names.key_of_pieces, await list_subjects(self._connection, self._stream, where))}
         return sorted(begun - {one.key for one in await self.list(prefix)})
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
-        where = f"{self._names.file(check_key(prefix))}.>" if prefix else self._names.all_files
-        subjects = await list_subjects(self._connection, self._names.files, where)
-        found = [KeyedFile(key, size, changed) for key, size, changed in map(self._names.file_of_stored, subjects)]
+        where = f"{self._names.file(check_key(prefix))}.>" if prefix else self._names.all
+        subjects = await list_subjects(self._connection, self._stream, where)
+        found = [KeyedFile(key, size, changed) for key, size, changed in map(self._names.parse, subjects)]
         return sorted({one.key: one for one in found}.values(), key=lambda one: one.key)
 
     @property
@@ -106,10 +108,10 @@ class NatsFiles:
 
     async def _find(self, key: str) -> tuple[KeyedFile, _FilePieces] | None:
         where = f"{self._names.file(check_key(key))}.*.*"
-        message = await read_message(self._connection, self._names.files, last_by_subj=where)
+        message = await read_message(self._connection, self._stream, last_by_subj=where)
         if message is None:
             return None
-        _, size, changed = self._names.file_of_stored(message["subject"])
+        _, size, changed = self._names.parse(message["subject"])
         return KeyedFile(key, size, changed), msgspec.json.decode(base64.b64decode(message["data"]), type=_FilePieces)
 
     async def _read(self, pieces: _FilePieces, file: BinaryIO) -> bool:
@@ -118,7 +120,7 @@ class NatsFiles:
         await to_thread.run_sync(file.truncate)
         digest = hashlib.sha256()
         for seq in pieces.sequences:
-            message = await read_message(self._connection, self._names.files, seq=seq)
+            message = await read_message(self._connection, self._stream, seq=seq)
             if message is None:
                 return False
             piece = base64.b64decode(message.get("data", ""))
@@ -141,12 +143,12 @@ class NatsFiles:
             if refusal.is_full:  # a turn waits for this, and nobody makes room meanwhile
                 raise EngineError(
                     f"the NATS server has no room for a file: {refusal}: give it more, by max_file_store in nats.conf "
-                    f"or max_bytes of the stream {self._names.files}"
+                    f"or max_bytes of the stream {self._stream}"
                 ) from refusal
             raise
 
     async def _purge(self, where: str, **upto: int) -> None:
         try:
-            await self._connection.call(f"STREAM.PURGE.{self._names.files}", filter=where, **upto)
+            await self._connection.call(f"STREAM.PURGE.{self._stream}", filter=where, **upto)
         except ServerRefusal as refusal:
             raise EngineError(f"the NATS server does not remove a file: {refusal}") from refusal

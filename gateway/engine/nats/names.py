@@ -56,31 +56,6 @@ class Names:
         """The stream of files."""
         return f"{self.journal}-files"
 
-    def file(self, key: str) -> str:
-        """Where it is said what a file is, but for its size and its time; no key has a `=`."""
-        return f"{self.journal}.f.h.{_segments_of(key)}"
-
-    @property
-    def all_files(self) -> str:
-        return f"{self.journal}.f.h.>"
-
-    def file_piece(self, file_id: str) -> str:
-        """Under which lie all pieces of one file."""
-        return f"{self.journal}.f.p.{file_id}"
-
-    def pieces_below(self, prefix: str) -> str:
-        """Those of all files whose keys have this before a slash, and of the file that has it as its key."""
-        return f"{self.journal}.f.p.{_segments_of(prefix)}.>"
-
-    def key_of_piece(self, name: str) -> str:
-        """Empty where its file was put by an older gateway."""
-        return "/".join(name[len(self.journal) + 5 :].split(".")[:-1]).replace("=", ".")
-
-    def file_of_stored(self, name: str) -> tuple[str, int, int]:
-        """The key, the size and the time of the file of which something is said there."""
-        *segments, size, changed = name[len(self.journal) + 5 :].split(".")
-        return "/".join(segments).replace("=", "."), int(size), int(changed)
-
     def stored(self, subject: str, msg_id: str | None) -> str:
         return f"{self.journal}.j{self._tag}.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
 
@@ -152,15 +127,6 @@ class Names:
         if widened.endswith(".>"):
             return ">" if widened == "*.>" else f"{widened[:-4]}.>"
         return widened.rpartition(".")[0]
-
-
-def make_file_id(key: str, number: str) -> str:
-    """Of one file under this key, so that its pieces say what they are of; `*`: of each."""
-    return f"{_segments_of(key)}.{number}"
-
-
-def _segments_of(key: str) -> str:
-    return key.replace(".", "=").replace("/", ".")
 
 
 def _widen(pattern: str) -> str:
