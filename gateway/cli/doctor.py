@@ -296,8 +296,6 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
     }
 )
 
-NEED_CONFIGURATION = ("models", "platforms")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
@@ -336,17 +334,24 @@ def run(args: argparse.Namespace, home: Home) -> int:
         facts["origins"] = {one.name: origin for one, origin in list_origins(target)}
         show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
-        show_findings(found, is_running=target.facts is not None, is_configured=target.configuration is not None)
+        show_findings(found, list_unseen(target), is_running=target.facts is not None)
         _show_unattended(target)
         for one, origin in list_origins(target):
             print_lines(to_one_line(f"{one.name} runs inside the gateway, from {origin}; it sees all that it sees"), "")
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
-def show_findings(found: dict[str, list[Finding]], *, is_running: bool, is_configured: bool) -> None:
+def list_unseen(target: DoctorTarget) -> list[str]:
+    """What cannot be looked at before the configuration is mended, such as a journal that servers may keep."""
+    if target.configuration:
+        return []
+    return ["models", "platforms", *([] if target.home.journal.exists() else ["journal"])]
+
+
+def show_findings(found: dict[str, list[Finding]], unseen: list[str], *, is_running: bool) -> None:
     for name, findings in found.items():
         fine = apply_style("fine", "green")
-        if not is_configured and name in NEED_CONFIGURATION:
+        if name in unseen:
             fine = "not looked at, before the configuration is mended"
         print_text(f"{name}: {'' if findings else fine}".rstrip())
         for finding in findings:

@@ -65,8 +65,8 @@ def test_a_wrong_configuration_is_told_with_file_line_and_column(gateway: Gatewa
     gateway.configure("sessions:\n  turns: many\n")
     assert fault(gateway, "configuration")["place"] == f"{gateway.home.config}:2:10"
     shown = gateway.cli("doctor").stdout
-    assert "models: not looked at" in shown
-    assert "platforms: not looked at" in shown
+    for what in ("models", "platforms", "journal"):
+        assert f"{what}: not looked at" in shown
 
 
 def test_a_damaged_journal_and_one_that_was_set_aside(gateway: GatewayProcess) -> None:

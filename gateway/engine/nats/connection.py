@@ -230,13 +230,15 @@ def describe_failure(url: str, why: Exception) -> str:
     """Of what was tried for long enough."""
     if isinstance(why, ServerRefusal) and why.number == NO_LEADER:
         return NO_MAJORITY
-    return f"the NATS server at {url} does not answer: {why}{_explain(why)}"
+    return f"the NATS server at {url} does not answer: {why}{_explain(url, why)}"
 
 
-def _explain(error: Exception) -> str:
-    """What is asked of JetStream, where there is none, nobody answers at once."""
-    is_off = isinstance(error.__cause__, NoRespondersError)
-    return "\nis JetStream on? it wants in nats.conf: jetstream { sync_interval: always }" if is_off else ""
+def _explain(url: str, error: Exception) -> str:
+    """What is asked of JetStream, where there is none, nobody answers at once; nor while few of several are there."""
+    if not isinstance(error.__cause__, NoRespondersError):
+        return ""
+    asked = "are most of the servers there, and is JetStream on?" if "," in url else "is JetStream on?"
+    return f"\n{asked} it wants in nats.conf: jetstream {{ sync_interval: always }}"
 
 
 async def open_connection(url: str, user: str = "", password: str = "") -> Connection:
