@@ -397,7 +397,7 @@ async def test_a_turn_goes_on_where_the_disk_takes_nothing(homes: tuple[Home, Ho
 
 @pytest.mark.parametrize(
     ("bound", "words"),
-    [({"max_msg_size": 100_000}, "does not take a file: "), ({"max_bytes": 300_000}, "has no room for a file: ")],
+    [({"max_msg_size": 100_000}, "message size"), ({"max_bytes": 300_000}, "it has no room: ")],
     ids=["too large", "full"],
 )
 async def test_what_was_stored_before_the_servers_refused_one_counts(
@@ -413,7 +413,7 @@ async def test_what_was_stored_before_the_servers_refused_one_counts(
     for _ in range(2):
         with anyio.fail_after(PATIENCE):  # it is an answer, so nobody waits for another one
             await one.put()
-        assert f"the NATS server {words}" in one.shared.left_out["root/workspace"]
+        assert f"the NATS server does not take a file: {words}" in one.shared.left_out["root/workspace"]
         assert await count_stored(one) == 2
     assert sorted(await other.take()) == ["a", "b"]
 

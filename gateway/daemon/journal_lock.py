@@ -162,11 +162,17 @@ class JournalLease:
         self._lease = lease
         self._until = until  # nobody else has it before
         self._find_obstacle = find_obstacle
+        self._failure = ""  # of the last renewal
 
     @property
     def is_certain(self) -> bool:
         """Asks whether nobody else can have it now."""
         return time.monotonic() < self._until
+
+    @property
+    def failure(self) -> str:
+        """Why it is not ours for certain; empty where nobody has said why."""
+        return "" if self.is_certain else self._failure
 
     async def wait(self) -> None:
         """Until it is ours for certain; servers that were away have to say so first.
@@ -177,7 +183,8 @@ class JournalLease:
         limit = time.monotonic() + RETURN_SECONDS
         while not self.is_certain:
             if time.monotonic() > limit:
-                raise EngineError("the NATS servers do not say whether the journal is still ours to write")
+                silent = "the NATS servers do not say whether the journal is still ours to write"
+                raise EngineError(self._failure or silent)
             await anyio.sleep(0.05)
 
     async def keep(self) -> None:
@@ -185,10 +192,13 @@ class JournalLease:
         while True:
             await anyio.sleep(RENEWAL_PAUSE)
             begun = time.monotonic()
-            with suppress(EngineError):
+            try:
                 if why := await self._renew():
                     exit_now(ExitCode.RESTART, f"has lost the journal to {why}")
-                self._until = begun + LEASE_SECONDS
+            except EngineError as error:
+                self._failure = str(error)
+            else:
+                self._until, self._failure = begun + LEASE_SECONDS, ""
 
     async def _renew(self) -> str:
         """Where it ran out it is taken anew; who stands against that."""

@@ -147,3 +147,27 @@ async def fill(engine: NatsEngine, path: Path) -> None:
     await servers.fill(file.read(), file.read_last_seq(), "filling here", lambda _done: None)
     await servers.set_mark("")
     file.close()
+
+
+async def test_servers_without_room_are_told_of_until_they_have_some(engines: list[NatsEngine]) -> None:
+    """A journal that only reads looks well to whoever asks how it fares."""
+    engine = engines[0]
+    stream = (await engine.inspect()).streams[1]["config"]
+
+    async def bound(size: int) -> None:
+        await engine._connection.call(f"STREAM.UPDATE.{stream['name']}", **(stream | {"max_bytes": size}))
+
+    async def becomes(words: str) -> None:
+        with anyio.fail_after(60):
+            while words not in (health := await engine.health()).detail:  # noqa: ASYNC110 - servers tell nobody
+                await anyio.sleep(0.2)
+        assert health.ok == (words == "well")
+
+    async with join_journal(engine, ONE):
+        await becomes("well")
+        await bound(1)
+        remedy = f"give it more, by max_file_store in nats.conf or max_bytes of the stream {stream['name']}"
+        await becomes(f"has no room: maximum bytes exceeded; {remedy}")
+        await bound(-1)
+        await becomes("well")
+        assert await engine.append(NewRecord("gw.x", b""))

@@ -219,6 +219,7 @@ class LostRight:
     """One that is lost until somebody gives it back."""
 
     def __init__(self) -> None:
+        self.failure = ""
         self.given_back = anyio.Event()
         self.given_back.set()
 

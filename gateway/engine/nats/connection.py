@@ -47,8 +47,18 @@ class ServerRefusal(Exception):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has no room: it says so in the words of an outage, which would end by itself."""
+        """Whether it has no room: it says so in the words of an outage, and nobody makes room meanwhile."""
         return self.number == NO_RESOURCES or (self.number == NOT_STORED and "maximum" in str(self))
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it may say yes by and by."""
+        return self.status == UNAVAILABLE and not self.is_full
+
+    def describe(self, stream: str) -> str:
+        """In words, of what was to be written to this stream."""
+        room = f"; give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
+        return f"it has no room: {self}{room}" if self.is_full else str(self)
 
 
 class NoAnswer(Exception):
@@ -201,7 +211,7 @@ class Connection:
             try:
                 return await act()
             except (NoAnswer, ServerRefusal) as error:
-                if isinstance(error, ServerRefusal) and error.status != UNAVAILABLE:
+                if isinstance(error, ServerRefusal) and not error.is_passing:
                     raise
                 self.check_open()
                 if time.monotonic() > end:

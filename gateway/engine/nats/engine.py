@@ -316,7 +316,7 @@ class NatsEngine:
 
     async def health(self) -> EngineHealth:
         self._check_open()
-        if why := self._connection.disconnection.describe():
+        if why := self._connection.disconnection.describe() or self._shards.rights.failure:
             return EngineHealth(False, why)
         try:
             async with asyncio.timeout(HEALTH_SECONDS):

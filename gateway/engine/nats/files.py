@@ -12,7 +12,7 @@ import math
 import os
 import uuid
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from anyio import move_on_after, to_thread
@@ -131,21 +131,10 @@ class NatsFiles:
     async def _write(self, where: str, data: bytes, ttl: float) -> int:
         headers = {} if math.isinf(ttl) else {LIFETIME: str(max(1, math.ceil(ttl)))}
         try:
-            answer = await self._connection.insist(lambda: self._ask_stored(where, data, headers))
+            answer = await self._connection.insist(lambda: self._connection.ask_stored(where, data, headers))
         except ServerRefusal as refusal:
-            raise EngineError(f"the NATS server does not take a file: {refusal}") from refusal
+            raise EngineError(f"the NATS server does not take a file: {refusal.describe(self._stream)}") from refusal
         return int(answer["seq"])
-
-    async def _ask_stored(self, where: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
-        try:
-            return await self._connection.ask_stored(where, data, headers)
-        except ServerRefusal as refusal:
-            if refusal.is_full:  # a turn waits for this, and nobody makes room meanwhile
-                raise EngineError(
-                    f"the NATS server has no room for a file: {refusal}: give it more, by max_file_store in nats.conf "
-                    f"or max_bytes of the stream {self._stream}"
-                ) from refusal
-            raise
 
     async def _purge(self, where: str, **upto: int) -> None:
         try:

@@ -101,7 +101,8 @@ class Leases:
         except ServerRefusal as refusal:
             if refusal.number in WRONG_SEQUENCE:
                 return None
-            raise EngineError(f"the NATS server refuses a lease: {refusal}") from refusal
+            why = refusal.describe(self._names.keys)
+            raise EngineError(f"the NATS server takes no lease: {why}") from refusal
         return int(answer["seq"])
 
     async def remove(self, seq: int) -> None:

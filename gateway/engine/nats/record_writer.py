@@ -19,7 +19,6 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.nats.connection import (
     PATIENCE,
-    UNAVAILABLE,
     Connection,
     NoAnswer,
     NotSent,
@@ -71,7 +70,10 @@ class _Beginning:
 
 
 class WriteRight(Protocol):
-    """The right to write."""
+    """The right to write. `failure`: why it is not certain now, where something was said of that; else empty."""
+
+    @property
+    def failure(self) -> str: ...
 
     async def wait(self) -> None:
         """Until it is certain; raises EngineError: it does not become so."""
@@ -84,6 +86,10 @@ class WriteRights(list[WriteRight]):
         """Until all are certain; raises EngineError."""
         for right in self:
             await right.wait()
+
+    @property
+    def failure(self) -> str:
+        return next((right.failure for right in self if right.failure), "")
 
     async def wait_to_send(self) -> None:
         """The same; raises NotSent."""
@@ -131,8 +137,9 @@ class RecordWriter:
                     if last := await self._find_own(doubt, len(messages)):
                         return last
                     await self._check_refusal(puts, messages, refusal)
-                elif not (refusal.number == IN_PROCESS or refusal.status == UNAVAILABLE):
-                    raise EngineError(f"the NATS server refuses to write: {refusal}") from refusal
+                elif not (refusal.number == IN_PROCESS or refusal.is_passing or (refusal.is_full and doubt.is_open)):
+                    said = refusal.describe(self._names.stream)
+                    raise EngineError(f"the NATS server refuses to write: {said}") from refusal
             except NoAnswer as error:
                 why, doubt.is_open = error, doubt.is_open or not isinstance(error, NotSent)
             self._connection.check_open()
