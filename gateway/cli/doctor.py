@@ -334,24 +334,24 @@ def run(args: argparse.Namespace, home: Home) -> int:
         facts["origins"] = {one.name: origin for one, origin in list_origins(target)}
         show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
-        show_findings(found, list_unchecked(target), is_running=target.facts is not None)
+        show_findings(found, list_unknown(target), is_running=target.facts is not None)
         _show_unattended(target)
         for one, origin in list_origins(target):
             print_lines(to_one_line(f"{one.name} runs inside the gateway, from {origin}; it sees all that it sees"), "")
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
-def list_unchecked(target: DoctorTarget) -> list[str]:
+def list_unknown(target: DoctorTarget) -> list[str]:
     """What cannot be looked at before the configuration is mended, such as a journal that servers may keep."""
     if target.configuration:
         return []
     return ["models", "platforms", *([] if target.home.journal.exists() else ["journal"])]
 
 
-def show_findings(found: dict[str, list[Finding]], unchecked: list[str], *, is_running: bool) -> None:
+def show_findings(found: dict[str, list[Finding]], unknown: list[str], *, is_running: bool) -> None:
     for name, findings in found.items():
         fine = apply_style("fine", "green")
-        if name in unchecked:
+        if name in unknown:
             fine = "not looked at, before the configuration is mended"
         print_text(f"{name}: {'' if findings else fine}".rstrip())
         for finding in findings:
