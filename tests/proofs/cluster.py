@@ -10,7 +10,8 @@ Each part can be tried alone (`--part`):
   kill hit is said by the model (nobody waits for its answer any more), by the tool (it began and did not end) and by
   the networks (a message is shown, and who sent it is gone before the answer that says so).
   *in doubt*: Telegram can neither be asked nor told that a message is the same, so what a kill cut off in the very call
-  that sends may be there twice.
+  that sends may be there twice; and what was sent while the servers elected a leader, where the kill came before it
+  could be written down.
 - *turns*: the node of a turn is killed, or stands still, between two runs of a tool.
 - *bot*: of two gateways with one bot the one that reads it is killed, stands still, or hears the servers no more.
 - *speed*: a gateway on three servers beside one on SQLite, in turn, with 16 people and a model that answers at once.
@@ -19,8 +20,8 @@ Each part can be tried alone (`--part`):
   send to the servers. A node says twice in four seconds that it is there, renews its lease and asks for work: one a
   second. What one node at a time does has leases too; these are renewed as often with few nodes as with many.
 
-In a short run the parts run beside each other, on whatever machine: times may be longer there, and speed and even
-spread are hardly judged. The goal that a row names is the one of that run.
+In a short run the parts run beside each other, on whatever machine: times may be longer there, and speed is not
+judged. The goal that a row names is the one of that run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
