@@ -103,6 +103,10 @@ class EngineTooNew(EngineError):
     exit = ExitCode.CONFIG
 
 
+class EngineFull(EngineError):
+    """There is no room for what was to be written; whoever has the servers can give them more."""
+
+
 class Conflict(EngineError):
     """The subject's last sequence was not the expected one: somebody else owns it now."""
 

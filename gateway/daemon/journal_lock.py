@@ -21,7 +21,7 @@ from gateway.daemon.shutdown import exit_now
 from gateway.engine import Engine
 from gateway.engine.interface import Lease
 from gateway.engine.stored_journal import parse_mark
-from gateway.errors import ConfigError, EngineError, ExitCode
+from gateway.errors import ConfigError, EngineError, EngineFull, ExitCode
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
@@ -171,7 +171,7 @@ class JournalLease:
 
     @property
     def failure(self) -> str:
-        """Why it is not ours for certain; empty where nobody has said why."""
+        """Why it is not ours for certain; empty where the servers do not say why."""
         return "" if self.is_certain else self._failure
 
     async def wait(self) -> None:
@@ -195,8 +195,10 @@ class JournalLease:
             try:
                 if why := await self._renew():
                     exit_now(ExitCode.RESTART, f"has lost the journal to {why}")
-            except EngineError as error:
+            except EngineFull as error:
                 self._failure = str(error)
+            except EngineError:
+                self._failure = ""
             else:
                 self._until, self._failure = begun + LEASE_SECONDS, ""
 

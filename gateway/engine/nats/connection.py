@@ -19,7 +19,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from gateway.backoff import Attempts, Backoff
-from gateway.errors import EngineError
+from gateway.errors import EngineError, EngineFull
 
 ANSWER_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # of an outage
@@ -55,10 +55,12 @@ class ServerRefusal(Exception):
         """Whether it may say yes by and by."""
         return self.status == UNAVAILABLE and not self.is_full
 
-    def describe(self, stream: str) -> str:
-        """In words, of what was to be written to this stream."""
-        room = f"; give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
-        return f"it has no room: {self}{room}" if self.is_full else str(self)
+    def make_error(self, what: str, stream: str) -> EngineError:
+        """For whoever wanted to write to this stream; `what` was not done."""
+        if not self.is_full:
+            return EngineError(f"{what}: {self}")
+        remedy = f"give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
+        return EngineFull(f"{what}: it has no room: {self}; {remedy}")
 
 
 class NoAnswer(Exception):

@@ -316,7 +316,7 @@ class NatsEngine:
 
     async def health(self) -> EngineHealth:
         self._check_open()
-        if why := self._connection.disconnection.describe() or self._shards.rights.failure:
+        if why := self._connection.disconnection.describe():
             return EngineHealth(False, why)
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
@@ -339,6 +339,8 @@ class NatsEngine:
         )
         if any(one.get("cluster") and not one["cluster"].get("leader") for one in records):
             return replace(health, ok=False, detail=NO_MAJORITY)  # such servers may also answer all the same
+        if failure := self._shards.rights.failure:
+            return replace(health, ok=False, detail=failure)
         return health
 
     async def inspect(self) -> ServerState:

@@ -133,7 +133,7 @@ class NatsFiles:
         try:
             answer = await self._connection.insist(lambda: self._connection.ask_stored(where, data, headers))
         except ServerRefusal as refusal:
-            raise EngineError(f"the NATS server does not take a file: {refusal.describe(self._stream)}") from refusal
+            raise refusal.make_error("the NATS server does not take a file", self._stream) from refusal
         return int(answer["seq"])
 
     async def _purge(self, where: str, **upto: int) -> None:

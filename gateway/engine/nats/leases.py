@@ -12,7 +12,6 @@ from gateway.engine.nats.names import Names
 from gateway.engine.nats.record_writer import WRONG_SEQUENCE
 from gateway.engine.nats.stored_messages import EXPECTED, LIFETIME
 from gateway.engine.nats.streams import read_message
-from gateway.errors import EngineError
 
 
 @dataclass(slots=True)
@@ -101,8 +100,7 @@ class Leases:
         except ServerRefusal as refusal:
             if refusal.number in WRONG_SEQUENCE:
                 return None
-            why = refusal.describe(self._names.keys)
-            raise EngineError(f"the NATS server takes no lease: {why}") from refusal
+            raise refusal.make_error("the NATS server takes no lease", self._names.keys) from refusal
         return int(answer["seq"])
 
     async def remove(self, seq: int) -> None:

@@ -70,7 +70,7 @@ class _Beginning:
 
 
 class WriteRight(Protocol):
-    """The right to write. `failure`: why it is not certain now, where something was said of that; else empty."""
+    """The right to write. `failure`: why it is not certain now, where the servers say why; else empty."""
 
     @property
     def failure(self) -> str: ...
@@ -138,8 +138,7 @@ class RecordWriter:
                         return last
                     await self._check_refusal(puts, messages, refusal)
                 elif not (refusal.number == IN_PROCESS or refusal.is_passing or (refusal.is_full and doubt.is_open)):
-                    said = refusal.describe(self._names.stream)
-                    raise EngineError(f"the NATS server refuses to write: {said}") from refusal
+                    raise refusal.make_error("the NATS server refuses to write", self._names.stream) from refusal
             except NoAnswer as error:
                 why, doubt.is_open = error, doubt.is_open or not isinstance(error, NotSent)
             self._connection.check_open()
