@@ -103,7 +103,7 @@ class EngineTooNew(EngineError):
     exit = ExitCode.CONFIG
 
 
-class EngineFull(EngineError):
+class NoRoom(EngineError):
     """There is no room for what was to be written; whoever has the servers can give them more."""
 
 

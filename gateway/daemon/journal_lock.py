@@ -21,7 +21,7 @@ from gateway.daemon.shutdown import exit_now
 from gateway.engine import Engine
 from gateway.engine.interface import Lease
 from gateway.engine.stored_journal import parse_mark
-from gateway.errors import ConfigError, EngineError, EngineFull, ExitCode
+from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 
 if TYPE_CHECKING:
     from gateway.engine.nats.engine import NatsEngine
@@ -195,7 +195,7 @@ class JournalLease:
             try:
                 if why := await self._renew():
                     exit_now(ExitCode.RESTART, f"has lost the journal to {why}")
-            except EngineFull as error:
+            except NoRoom as error:
                 self._failure = str(error)
             except EngineError:
                 self._failure = ""

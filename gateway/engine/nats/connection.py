@@ -19,7 +19,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from gateway.backoff import Attempts, Backoff
-from gateway.errors import EngineError, EngineFull
+from gateway.errors import EngineError, NoRoom
 
 ANSWER_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # of an outage
@@ -60,7 +60,7 @@ class ServerRefusal(Exception):
         if not self.is_full:
             return EngineError(f"{what}: {self}")
         remedy = f"give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
-        return EngineFull(f"{what}: it has no room: {self}; {remedy}")
+        return NoRoom(f"{what}: it has no room: {self}; {remedy}")
 
 
 class NoAnswer(Exception):
