@@ -54,7 +54,7 @@ class Side:
 
     async def count(self, people: int, seconds: float) -> tuple[Counter[str], int]:
         """What is asked of the servers, and of how many turns."""
-        async with count_requests(self.servers[0].url) as counts:
+        async with count_requests(",".join(one.url for one in self.servers)) as counts:
             turns = len(await measure(self.gateway.home.socket, people, seconds))
             await asyncio.sleep(1)
             return counts, turns

@@ -157,7 +157,7 @@ class ManyNodes:
 
     async def wait_until_idle(self) -> None:
         """Until the bots are spread over the nodes: nobody tries for a lease any more. If ever, which is told then."""
-        async with count_requests(self._servers[0].url, find=find_any_kind) as requests:
+        async with count_requests(",".join(one.url for one in self._servers), find=find_any_kind) as requests:
             with anyio.move_on_after(LONGEST):
                 while True:
                     requests.clear()
@@ -168,7 +168,7 @@ class ManyNodes:
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[Counted]:
         """What is asked from here on; how much in each second."""
-        async with count_requests(self._servers[0].url, find=find_any_kind) as requests:
+        async with count_requests(",".join(one.url for one in self._servers), find=find_any_kind) as requests:
             counted, begun = Counted(0.0, requests, len(self.said)), time.monotonic()
 
             async def watch() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -48,20 +49,30 @@ def find_any_kind(message: Msg, journal: str) -> str:
 async def count_requests(
     url: str, journal: str = JOURNAL, find: Callable[[Msg, str], str] = find_kind
 ) -> AsyncIterator[Counter[str]]:
-    """What all clients of this server, or of those that it works with, ask of the journal from now on."""
-    client = await nats.connect(url)
+    """What all clients of these servers ask of the journal from now on; the addresses stand between commas."""
+    servers = url.split(",")
+    client = await nats.connect(servers[0])
     counts: Counter[str] = Counter()
+    heard = set[str]()
+    greeting = f"heard.{uuid.uuid4().hex}."
 
     async def hear(message: Msg) -> None:
-        if kind := find(message, journal):
+        if message.subject.startswith(greeting):
+            heard.add(message.subject)
+        elif kind := find(message, journal):
             counts[kind] += 1
+
+    async def greet(number: int, server: str) -> None:
+        beside = await nats.connect(server)
+        while f"{greeting}{number}" not in heard:
+            await beside.publish(f"{greeting}{number}", b"")
+            await asyncio.sleep(0.01)
+        await beside.close()
 
     try:
         await client.subscribe(">", cb=hear)
-        await client.request(f"{API}STREAM.INFO.{journal}", b"{}")  # by then all servers know that we listen
-        while not counts:  # noqa: ASYNC110 - it is heard as well
-            await asyncio.sleep(0.01)
-        counts.clear()
+        await asyncio.gather(*(greet(number, server) for number, server in enumerate(servers)))
+        counts.clear()  # by now each server knows that we listen
         yield counts
     finally:
         await client.close()

@@ -386,7 +386,7 @@ async def test_turns_of_several_nodes_wait_few_times_for_three_servers(nats_serv
     ):
         for chat in "123":
             await a.answered(await a.say("hello", chat), chat)
-        async with count_requests(nats_servers.partition(",")[0], name) as counts:
+        async with count_requests(nats_servers, name) as counts:
             for number in range(10):
                 for chat in "123":
                     await a.answered(await (a, b, c)[number % 3].say("hello", chat), chat)

@@ -1,7 +1,7 @@
 """Lanes in a process of their own, on a journal that others work on too.
 
 `python -m tests.lanes.node URL NAME FILE LEASE`. Each run of a turn is a line of FILE, and each step that the journal
-refuses. A message that begins with "slow" takes a while, with a tool in the middle.
+refuses. A message that begins with "slow" takes a while, with a tool in the middle, and one with "long" ten times that.
 """
 
 import sys
@@ -21,6 +21,7 @@ from tests.spine import lane_settings
 
 LEASE = 2.0
 SLOW_SECONDS = 1.2
+LONG_SECONDS = 12.0
 
 
 def make_settings(lease: float) -> LaneSettings:
@@ -43,9 +44,10 @@ async def work(name: str, told: Path, turn: LaneTurn) -> LaneResult:
 
     tell("begins")
     done = {step.call_id for step in turn.open.steps if isinstance(step, records.ToolStarted)}
+    seconds = {"slow": SLOW_SECONDS, "long": LONG_SECONDS}.get(text[:4], 0.0)
     with turn.scope:
-        for number in range(3 if text.startswith("slow") else 0):
-            await anyio.sleep(SLOW_SECONDS / 3)
+        for number in range(3 if seconds else 0):
+            await anyio.sleep(seconds / 3)
             call = f"c{number}"
             if call not in done:
                 try:

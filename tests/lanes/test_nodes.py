@@ -22,7 +22,7 @@ from gateway.sessions import SessionRepository
 from tests.audit import audit
 from tests.engine.nats_servers import run_servers
 from tests.lanes.desk import Watched
-from tests.lanes.node import LEASE, SETTINGS
+from tests.lanes.node import LEASE, LONG_SECONDS, SETTINGS
 from tests.spine import key, message, replies, until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -182,13 +182,13 @@ async def test_a_message_that_interrupts_reaches_the_turn_on_whichever_node_it_r
     await nodes.start("a", "b")
     for place in range(3):
         chat = f"{kind}{place}"
-        seq = await nodes.say(f"slow {chat}", chat, id=f"m{place}")
-        await nodes.find_runner(f"slow {chat}")
+        seq = await nodes.say(f"long {chat}", chat, id=f"m{place}")
+        await nodes.find_runner(f"long {chat}")
         more = {"kind": "edit", "id": f"m{place}:edit:1"} if kind == "edit" else {}
         last = await nodes.say(f"no! {chat}", chat, **more)
-        assert await nodes.wait_for_answer(max(seq, last), chat) < 1.1 + SETTINGS.calm
-        assert len(nodes.list_told("pays-2", f"slow {chat}")) == 0
+        assert await nodes.wait_for_answer(max(seq, last), chat) < LONG_SECONDS / 2
+        assert len(nodes.list_told("pays-2", f"long {chat}")) == 0
         assert len(await read_inbound(nodes.engine, key(chat), 0)) == 2
         if place == 1:  # an odd one, however many doorbells there were: of three rounds one is the other's
             await nodes.wait_for_answer(await nodes.say("between", "else"), "else")
-    assert {line[0] for line in nodes.list_told("begins") if line[3].startswith("slow")} == {"a", "b"}
+    assert {line[0] for line in nodes.list_told("begins") if line[3].startswith("long")} == {"a", "b"}

@@ -41,7 +41,7 @@ async def test_what_is_owed_of_a_delivery_stands_there_once(left: int | None, ti
     async with TornEngine() as engine, posted(engine, owed=owed) as post:
         engine.left = left
         await post.say("hello")
-        await until(lambda: post.net.calls.count("send hello") == times or post.sent)
+        await until(lambda: post.net.calls.count("send hello") >= times or post.sent)
         engine.left = None
         await post.ended(1)
         assert len(await engine.read(record_subjects.OWED_EVENT_SUBJECTS)) == 1
@@ -84,7 +84,11 @@ async def test_what_a_later_version_owes_waits_for_it_and_no_other_place_does(
         await post.ended(1)
         await until(lambda: "1 were left to a later version" in post.outbox.describe_too_new())
         assert post.texts == ["elsewhere"]
-        assert await post.outbox.depths() == {"net": 1}  # what rings for a place, rings once
+
+        async def rings_once() -> bool:  # what was sent has been told to the journal by then
+            return await post.outbox.depths() == {"net": 1}
+
+        await until(rings_once, "one doorbell for the place")
     assert [one.levelname for one in caplog.records if one.levelno >= logging.WARNING] == ["WARNING"]
 
 
@@ -189,10 +193,11 @@ async def test_a_place_that_refuses_everything_is_tried_rarely_and_comes_back(en
 async def test_a_reply_that_was_owed_for_a_day_is_given_up_without_a_strike(engine: Engine) -> None:
     clock = SetClock()
     async with posted(engine, clock=clock) as post:
-        post.net.ills = [AdapterError("off")] * 4
+        post.net.ills = [AdapterError("off")] * 1000
         await post.say("stale")
-        await until(lambda: len(post.net.calls) == 2)
+        await until(lambda: len(post.net.calls) >= 2)
         clock.now += 86401
+        post.net.ills = [AdapterError("off")]
         await post.say("fresh")
         await post.ended(2)
         assert (post.failed[0].reply.text, post.failed[0].error) == ("stale", "off")
