@@ -200,6 +200,25 @@ async def test_a_server_that_stands_still_holds_up_and_loses_nothing(tmp_path: P
                 await load.audit()
 
 
+async def test_one_of_several_that_stands_still_is_left_for_another(tmp_path: Path) -> None:
+    """It does not say that it is gone, and more was sent to it than the line takes."""
+    with run_servers(tmp_path / "nats", 3) as servers:
+        async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
+            load, large = Load(engine), [NewRecord(f"large.{number}", bytes(900_000)) for number in range(20)]
+            with anyio.fail_after(300):
+                async with load.running():
+                    ours = engine._connection.client.connected_url
+                    (still,) = [one for one in servers if ours and one.port == ours.port]
+                    still.pause()
+                    async with anyio.create_task_group() as tasks:
+                        for put in large:
+                            tasks.start_soon(engine.append, put)
+                    await load.go_on()
+                await load.audit()
+            assert {record.subject for record in await engine.read("large.*")} == {put.subject for put in large}
+            still.resume()
+
+
 async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> None:
     with run_servers(tmp_path / "nats", 1) as servers:
         async with await open_nats(f"{servers[0].url}/kills") as engine:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
@@ -25,6 +26,7 @@ ANSWER_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # of an outage
 REACH_IT = "see that it runs, and that this machine reaches it (hermes-gateway doctor)"
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
+PING_SECONDS, MAX_UNANSWERED_PINGS = 2, 2  # a server that stands still is left within a lease
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM, NO_LEADER = 10037, 10014, 10059, 10008
 NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
@@ -78,6 +80,19 @@ class _NumberedMessage(Msg):
 
 class _OrderedClient(Client):
     msg_class = _NumberedMessage
+
+    def abort(self) -> None:
+        """End the line, with what is still to be sent: a server that stands still would be waited for without end."""
+        if isinstance(self._transport, TcpTransport) and (writer := self._transport._io_writer):  # noqa: SLF001
+            writer.transport.abort()
+
+    async def _attempt_reconnect(self) -> None:
+        self.abort()
+        await super()._attempt_reconnect()
+
+    async def _connect_to_server(self, s: Any) -> None:
+        self.abort()  # what was tried in vain before is left open
+        await super()._connect_to_server(s)
 
 
 def sequence_of(message: Msg) -> int:
@@ -137,7 +152,7 @@ class ServerDisconnection:
 class Connection:
     """Made by `open_connection`."""
 
-    def __init__(self, client: Client, url: str) -> None:
+    def __init__(self, client: _OrderedClient, url: str) -> None:
         self.client = client
         self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
         self.disconnection = ServerDisconnection(self.url)
@@ -235,7 +250,11 @@ class Connection:
 
     async def close(self) -> None:
         self.disconnection.forget()
-        await self.client.close()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self.client.close()
+        except TimeoutError:
+            self.client.abort()
 
 
 def describe_failure(url: str, why: Exception) -> str:
@@ -283,6 +302,8 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
                 password=password or None,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=1,
+                ping_interval=PING_SECONDS,
+                max_outstanding_pings=MAX_UNANSWERED_PINGS,
                 disconnected_cb=connection.note_loss,
                 reconnected_cb=connection.note_return,
                 error_cb=note_fault,
