@@ -181,7 +181,7 @@ def growth_of(pattern: Pattern) -> str:
 def growth_on(pattern: Pattern, text: HardText) -> str:
     """What takes too long does so each time; a machine that did something else meanwhile does not."""
     found = ""
-    for _ in range(3):
+    for _ in range(6):
         if not (found := measure_growth(pattern, text)):
             break
     return found
