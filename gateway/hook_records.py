@@ -34,13 +34,24 @@ class HookFolder(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str = ""
 
 
+class HookGuard(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is denied where a hook cannot answer. `stored_as`: under which name it is switched, where that is another
+    one."""
+
+    intercepts: tuple[str, ...]
+    when: dict[str, Any] = msgspec.field(default_factory=dict)
+    order: float = 0
+    stored_as: str = ""
+
+
 class NodeHooks(JournalRecord, tag="hooks", frozen=True, kw_only=True):
-    """Which hooks a gateway has in folders, by their names, and what those that are durable are owed; the last one of
-    each gateway counts."""
+    """Which hooks a gateway has in folders, by their names, which of them guard something, and what those that are
+    durable are owed; the last one of each gateway counts."""
 
     node: str
     folders: dict[str, HookFolder] = msgspec.field(default_factory=dict)
     owed: tuple[OwedHook, ...] = ()
+    guards: dict[str, HookGuard] = msgspec.field(default_factory=dict)
 
 
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from gateway.events import AskedCall
 from gateway.hook_records import EmittedEvent as EmittedEvent
 from gateway.hook_records import HookDecisionState as HookDecisionState
 from gateway.hook_records import HookFolder as HookFolder
+from gateway.hook_records import HookGuard as HookGuard
 from gateway.hook_records import NodeHooks as NodeHooks
 from gateway.hook_records import OwedHook as OwedHook
 from gateway.hook_records import StoredValue as StoredValue

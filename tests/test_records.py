@@ -110,6 +110,8 @@ WRITTEN = {
     b'{"kind":"switches","v":1,"at":0.0,"enabled":{"loud":false},"trusted":{"loud":"00ff"}}': records.HookDecisionState,
     b'{"kind":"hooks","v":1,"at":0.0,"node":"n","folders":{"h":{"digest":"00ff","version":"1"}},"owed":[{"hook":"h",'
     b'"token":"hook-h","events":["agent:end"],"when":{"role":["user"]}}]}': records.NodeHooks,
+    b'{"kind":"hooks","v":1,"at":0.0,"node":"n","guards":{"h":{"intercepts":["tool:before"],"when":{"tool":"shell"},'
+    b'"order":-5,"stored_as":"h@00ff"}}}': records.NodeHooks,
     b'{"kind":"memory","v":1,"at":0.0,"id":"00ff"}': records.MemoryJournal,
     b'{"kind":"note","v":1,"at":0.0,"memory":"00ff","text":"tea"}': records.MemoryNote,
     b'{"kind":"unremembered","v":1,"at":0.0,"memory":"00ff"}': records.NotesForgotten,

@@ -215,7 +215,8 @@ class Gateway:
 
     def list_sources(self) -> tuple[Source, ...]:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
-        return (*self.skill_hooks.sources, *hooks.list_sources(self.home, self.configuration))
+        others = self.folder_hooks.others
+        return (*self.skill_hooks.sources, *hooks.list_sources(self.home, self.configuration, others))
 
     async def _find_hooks(self) -> None:
         """Other places of hooks count from now on."""

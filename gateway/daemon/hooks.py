@@ -23,6 +23,8 @@ from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.other_guards import OtherGuardSource
+from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, FindFiles, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import NEEDS_ATTENTION, OFF_STATES, HookCall, HookState, HookStatus
@@ -39,10 +41,14 @@ START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
 
 
-def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
-    """In order: a folder of a later place stands in for one of the same name in an earlier one."""
+def list_sources(home: Home, configuration: Configuration, others: OtherHooks | None = None) -> tuple[Source, ...]:
+    """In order: a folder of a later place stands in for one of the same name in an earlier one.
+
+    `others`: what other gateways have, where the journal is shared and loaded.
+    """
     return (
         make_missing_source(home, configuration.environ),
+        *([OtherGuardSource(home.hooks, others)] if others else []),
         HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
         make_package_source(home, configuration.environ),
         *list_hermes_sources(home, configuration.environ),

@@ -44,7 +44,7 @@ from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
-from gateway.records import HookFolder
+from gateway.records import HookFolder, HookGuard
 from gateway.worker.protocol import CallMeta, PluginContents
 from gateway.yaml_source.units import format_count
 
@@ -135,6 +135,8 @@ class FolderHooks:
                     await self.shared_switches.join(self._set.sources.switches, self._set.touch_decided)
                 if durable:
                     durable.begin()
+                if self.others:
+                    self.others.on_guards = self._set.touch
                 await self._set.begin()
                 if durable:
                     await durable.wait_until_standing()
@@ -144,7 +146,8 @@ class FolderHooks:
                 if durable and is_told:
                     durable.deliver()
                 if self.others and durable:
-                    self._tasks.start_soon(self.others.tell, self.settled, lambda: (self.folders, durable.list_owed()))
+                    tell, guards = self.others.tell, partial(_find_guards, self._set.hooks)
+                    self._tasks.start_soon(tell, self.settled, lambda: (self.folders, durable.list_owed(), guards()))
                 yield self
             finally:
                 if self.others:  # a hook that ends with the gateway is owed what happens
@@ -177,11 +180,10 @@ class FolderHooks:
     @property
     def folders(self) -> dict[str, HookFolder]:
         """Of each that is no skill's, by name; the digest is "" as long as it is not read."""
-        latest = {name: hook.latest for name, hook in self._set.hooks.items() if hook.latest}
         return {
             name: HookFolder(one.digest, one.manifest.version if one.manifest else "")
-            for name, one in latest.items()
-            if one.source.conversations is None
+            for name, hook in _list_placed(self._set.hooks)
+            if (one := hook.latest)
         }
 
     @property
@@ -344,6 +346,23 @@ class FolderHooks:
             self._hook(name)
             raise HookError(f"the folder of {name} is gone")
         return version
+
+
+def _list_placed(hooks: Mapping[str, FolderHook]) -> Iterator[tuple[str, FolderHook]]:
+    """Those that are here and are no skill's."""
+    for name, hook in hooks.items():
+        if hook.is_here and hook.latest and hook.latest.source.conversations is None:
+            yield name, hook
+
+
+def _find_guards(hooks: Mapping[str, FolderHook]) -> dict[str, HookGuard]:
+    """What those guard that deny when they cannot answer."""
+    found = {name: (hook, hook.current.guard) for name, hook in _list_placed(hooks) if hook.current}
+    return {
+        name: HookGuard(guard.intercepts, guard.when, guard.order, hook.store_name)
+        for name, (hook, guard) in found.items()
+        if guard
+    }
 
 
 def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:

@@ -45,9 +45,12 @@ class SourceSet:
         found: dict[str, HookVersion] = {}
         for source in self.sources:
             for version in source.list():
-                if version.name in found:
-                    there = found[version.name].source.origin
-                    log.info("%s: the folder in %s stands in for that in %s", version.name, source.origin, there)
+                there = found.get(version.name)
+                if there and there.source.is_elsewhere and not _is_present(version):
+                    continue
+                if there and not there.source.is_elsewhere:
+                    words = "%s: the folder in %s stands in for that in %s"
+                    log.info(words, version.name, source.origin, there.source.origin)
                 found[version.name] = version
         return {name: self._configure(version, _namesake_of(version) in found) for name, version in found.items()}
 
@@ -59,7 +62,11 @@ class SourceSet:
         return found and self._configure(found, self._find(_namesake_of(found)) is not None)
 
     def _find(self, name: str) -> HookVersion | None:
-        return next((version for source in reversed(self.sources) if (version := source.find(name))), None)
+        found = (version for source in reversed(self.sources) if (version := source.find(name)))
+        last = next(found, None)
+        if last and not _is_present(last):
+            return next((version for version in found if version.source.is_elsewhere), last)
+        return last
 
     def check(self, name: str) -> HookVersion | None:
         """The hook as it is now; None when there is none."""
@@ -68,7 +75,7 @@ class SourceSet:
             if version is None:
                 return None
             try:
-                return self._recall(check_readiness(self._cache.inspect(version), self._services, self.switches))
+                return self._judge(self._cache.inspect(version))
             except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
                 version, why = self.find(name), str(error)
         return replace(version, state="broken", reason=f"cannot be read: {why}") if version else None
@@ -82,7 +89,7 @@ class SourceSet:
                 version = self._cache.get(version) or version.source.inspect_manifest(version)
         except OSError:
             return None
-        return self._recall(check_readiness(version, self._services, self.switches))
+        return self._judge(version)
 
     async def keep_registrations(self, version: HookVersion, manifest: Manifest) -> None:
         """What this version has registered is known at its next start too."""
@@ -91,8 +98,14 @@ class SourceSet:
         except OSError as error:
             log.warning("what %s registers cannot be kept, its next start is waited for: %s", version.name, error)
 
-    def _recall(self, version: HookVersion) -> HookVersion:
-        return replace(version, registered=self._registrations.find(version))
+    def _judge(self, version: HookVersion) -> HookVersion:
+        """Whether it may run. Of what cannot be read here, as while it is brought, counts what it guards elsewhere."""
+        if version.is_ready and version.manifest is None and version.denied is None:
+            found = (one for source in self.sources if source.is_elsewhere and (one := source.find(version.name)))
+            if other := next(found, None):
+                version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
+        checked = check_readiness(version, self._services, self.switches)
+        return replace(checked, registered=self._registrations.find(checked))
 
     def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
         """With what is known of it before it is read."""
@@ -105,6 +118,11 @@ class SourceSet:
             self._cache.save()
         except OSError as error:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
+
+
+def _is_present(version: HookVersion) -> bool:
+    """One that was installed and is gone stands in for no guard that another gateway has."""
+    return version.state != "refused" or version.path.exists()
 
 
 def _namesake_of(version: HookVersion) -> str:
@@ -141,11 +159,13 @@ class FolderSet:
 
     def list_store_names(self) -> list[str]:
         """Under which names lies what they keep, and what they are owed."""
-        return [hook.store_name for hook in self.hooks.values()]
+        return [hook.store_name for hook in self.hooks.values() if hook.is_here]
 
     def touch(self, names: Iterable[str]) -> None:
-        """Look at these again, soon."""
-        self._dirty.update(dict.fromkeys(names))
+        """Look at these again, soon. A plugin may have lost its short name to a hook, or got it back."""
+        touched = {*names}
+        namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
+        self._dirty.update(dict.fromkeys(sorted(touched | namesakes & self.hooks.keys())))
         self._woken.set()
 
     def touch_decided(self, names: Collection[str]) -> None:
@@ -159,7 +179,7 @@ class FolderSet:
             if hook := self.hooks.pop(name, None):
                 log.info("%s is gone", name)
                 await hook.end()
-                if self._durable:
+                if self._durable and hook.is_here:
                     await self._durable.note_gone(hook.store_name)
             return
         hook = self._hook(name)
@@ -194,7 +214,7 @@ class FolderSet:
         # A place that is not watched may have others now, though it is the same place.
         changed = [source for source in sources if source not in before or not source.is_watched]
         for name in {version.name for source in changed for version in source.list()}:
-            if checked := self.sources.check(name):
+            if (checked := self.sources.check(name)) and not checked.source.is_elsewhere:
                 await self._hook(name).take(checked, eager=checked.source.needs_start)
         left = [source for source in before if source not in sources or not source.is_watched]
         for hook in list(self.hooks.values()):
@@ -255,11 +275,8 @@ class FolderSet:
         await self.watcher.is_watching.wait()
 
     def _touched(self, folders: TouchedFolders) -> None:
-        """A plugin may have lost its short name to a hook, or got it back."""
         sources = self.sources.sources
-        touched = {name for source in sources for name in source.list_touched(folders)}
-        namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
-        self.touch(sorted(touched | namesakes & self.hooks.keys()))
+        self.touch(name for source in sources for name in source.list_touched(folders))
         known, find_places = {source.path for source in sources}, self._services.environment.find_places
         if find_places and any(self._is_place(folder) for folder in folders - known):
             self._services.tasks.start_soon(find_places)

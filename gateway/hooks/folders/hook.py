@@ -190,6 +190,11 @@ class FolderHook:
         return self.latest.store_name if self.latest else self.name
 
     @property
+    def is_here(self) -> bool:
+        """Whether its folder is; else another gateway has it."""
+        return not (self.latest and self.latest.source.is_elsewhere)
+
+    @property
     def waits(self) -> bool:
         """Whether it is known, and was not needed yet."""
         return self.process.state == "registered" and self.current is not None
@@ -286,7 +291,7 @@ class FolderHook:
         await self.process.end()
 
     async def _change_to(self, version: HookVersion, eager: bool) -> None:
-        if not version.is_ready and self.is_up and version.state in _KEEPS_RUNNING:
+        if not version.is_ready and self.is_up and version.state in _KEEPS_RUNNING and self.is_here:
             self._keep_running(version.reason)
         elif not version.is_ready:
             self._fail(version.expected, version.state, version.reason)
@@ -347,7 +352,7 @@ class FolderHook:
             self.subscription.guard(version.denied, why, version.manifest.unread if version.manifest else "")
         else:
             self.subscription.end()
-        if state in OFF_STATES:
+        if state in OFF_STATES or not self.is_here:  # where its folder is, it is owed what happens
             self.queue.end()
         else:
             if version.manifest:  # broken from the start on, it is owed what happens all the same

@@ -1,9 +1,10 @@
-"""Which hooks the other gateways on a journal have, and what their durable ones are owed.
+"""Which hooks the other gateways on a journal have, what these guard, and what durable ones are owed.
 
 Each gateway writes down what it has, in one record of its own, and follows those of the others. So what happens where
 the folder of a durable hook is missing is written for it all the same, also while no gateway that has it is at work. It
 counts as long as events are kept: who is away for longer than that is owed nothing more. A hook that is removed or
 switched off wants nothing from then on; where no gateway was at work, from the next start of the one that had it.
+For as long what a hook guards is known on gateways that lack its folder (`other_guards`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -19,13 +20,13 @@ from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.patterns import EventSelector
-from gateway.records import HookFolder, NodeHooks, OwedHook
+from gateway.records import HookFolder, HookGuard, NodeHooks, OwedHook
 
 KEPT_FOR = records.EVENT_TTL
 WRITE_EVERY = records.DAY
 LOOK_EVERY = 1.0  # seconds between two looks whether there are other hooks here now
 
-ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook, ...]]]
+ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook, ...], dict[str, HookGuard]]]
 
 
 class OwedFilter:
@@ -59,7 +60,11 @@ class KnownNode:
 
 
 class OtherHooks:
-    """`node` is this gateway. It follows the journal, which is loaded before hooks are told of anything."""
+    """`node` is this gateway. It follows the journal, which is loaded before hooks are told of anything.
+
+    `guards`: what others guard, by the names of their hooks and of the gateways that have them; `on_guards` hears of
+    which hooks that changes.
+    """
 
     patterns: Sequence[str] = (record_subjects.NODE_HOOKS_SUBJECTS,)
 
@@ -69,18 +74,22 @@ class OtherHooks:
         self._filters: dict[OwedFilter, float] = {}  # of the others, and until when it counts
         self._written: NodeHooks | None = None
         self._due = 0.0
+        self.guards: Mapping[str, Mapping[str, HookGuard]] = {}
         self.on_change: Callable[[], None] = lambda: None
+        self.on_guards: Callable[[Collection[str]], None] = lambda _names: None
         self.telling = anyio.CancelScope()
 
     async def load(self) -> None:
-        self._known, self._filters = {}, {}
+        """What was known counts until all is read: a guard is not forgotten for a moment."""
+        known: dict[str, KnownNode] = {}
         async for record, kept in records.read_all(self._engine, record_subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
-            self._note(record, kept)
+            known[kept.node] = _read_node(record, kept, known)
+        self._use(known)
 
     async def take(self, record: Record) -> None:
         kept = records.decode(record.data)
         if isinstance(kept, NodeHooks):
-            self._note(record, kept)
+            self._use({**self._known, kept.node: _read_node(record, kept, self._known)})
 
     def find(self, node: str) -> NodeHooks | None:
         """What it has, where it said so."""
@@ -96,9 +105,10 @@ class OtherHooks:
         with self.telling:
             await settled()
             while True:
-                folders, owed = list_here()
-                await self._write(NodeHooks(node=self._node, folders=folders, owed=owed))
+                folders, owed, guards = list_here()
+                await self._write(NodeHooks(node=self._node, folders=folders, owed=owed, guards=guards))
                 await anyio.sleep(LOOK_EVERY)
+                self._forget_expired()
 
     async def _write(self, have: NodeHooks) -> None:
         """It is written where it is new, and once a day; if the journal is ill, the next time."""
@@ -111,14 +121,30 @@ class OtherHooks:
             self._written, self._due = have, now + WRITE_EVERY
             await self._engine.purge(subject, seq - 1)
 
-    def _note(self, record: Record, kept: NodeHooks) -> None:
-        there = {key: one for node in self._known.values() for key, one in node.filters.items()}
-        owed = {msgspec.json.encode(one): one for one in kept.owed}
-        filters = {key: there.get(key) or OwedFilter(one) for key, one in owed.items()}
-        self._known[kept.node] = KnownNode(kept, record.ts + KEPT_FOR, filters)
-        ends = dict[OwedFilter, float]()
-        for name, node in self._known.items():
-            if name != self._node:
-                ends |= {one: max(node.until, ends.get(one, 0.0)) for one in node.filters.values()}
-        self._filters = ends
+    def _forget_expired(self) -> None:
+        """Who was away for too long has nothing any more."""
+        now = self._engine.clock.latest()
+        if any(node.until <= now for node in self._known.values()):
+            self._use({name: node for name, node in self._known.items() if node.until > now})
+
+    def _use(self, known: dict[str, KnownNode]) -> None:
+        """This is known from now on; who goes by it is told."""
+        ends, guards = dict[OwedFilter, float](), dict[str, dict[str, HookGuard]]()
+        for name, node in sorted(known.items()):
+            if name == self._node:
+                continue
+            ends |= {one: max(node.until, ends.get(one, 0.0)) for one in node.filters.values()}
+            for hook, guard in node.hooks.guards.items():
+                guards.setdefault(hook, {})[name] = guard
+        before, self.guards = self.guards, guards
+        self._known, self._filters = known, ends
         self.on_change()
+        if changed := [name for name in {**before, **guards} if before.get(name) != guards.get(name)]:
+            self.on_guards(changed)
+
+
+def _read_node(record: Record, kept: NodeHooks, known: Mapping[str, KnownNode]) -> KnownNode:
+    """With the filters that those who are `known` have already."""
+    there = {key: one for node in known.values() for key, one in node.filters.items()}
+    owed = {msgspec.json.encode(one): one for one in kept.owed}
+    return KnownNode(kept, record.ts + KEPT_FOR, {key: there.get(key) or OwedFilter(one) for key, one in owed.items()})

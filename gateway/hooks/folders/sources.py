@@ -45,7 +45,8 @@ class HookVersion:
     hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
     this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
     source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
-    `stored_as`: under which name lies what it keeps, where that is another one.
+    `stored_as`: under which name lies what it keeps, where that is another one. `is_guarded_elsewhere`: `denied` is
+    what other gateways say.
     """
 
     name: str
@@ -65,6 +66,7 @@ class HookVersion:
     pinned: str = ""
     packages: Path | None = None
     stored_as: str = ""
+    is_guarded_elsewhere: bool = False
     registered: HookRegistrations | None = field(default=None, compare=False)
 
     @property
@@ -74,6 +76,13 @@ class HookVersion:
             return self
         manifest = self.manifest.limit_to(self.registered)
         return replace(self, manifest=manifest, denied=self.denied and manifest.guard)
+
+    @property
+    def guard(self) -> Guard | None:
+        """What it guards, as it says itself."""
+        if self.is_guarded_elsewhere:
+            return None
+        return self.manifest.guard if self.is_ready and self.manifest else self.denied
 
     @property
     def store_name(self) -> str:
@@ -126,6 +135,7 @@ class Source(Protocol):
     told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
     decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of
     needs_start: bool = False  # what its hooks subscribe to is known only once they run
+    is_elsewhere: bool = False  # its hooks are those that other gateways have, and that are missing here
 
     @property
     def is_placed(self) -> bool:

@@ -1,0 +1,73 @@
+"""Guards that other gateways on the journal have, and whose folders are missing here.
+
+A hook that guards something denies also where it cannot answer; and so it does on a gateway that lacks it. Such a guard
+is listed as broken, by name and with what helps, from before the first turn on. That ends when its folder is here, when
+no other gateway has it any more, or with what is known of the last one that had it (`other_hooks`).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import HookError
+from gateway.hooks.folders.manifest import Guard
+from gateway.hooks.folders.other_hooks import OtherHooks
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.wires.wire import Capability, Wire
+from gateway.records import HookGuard
+from gateway.yaml_source import Finding, SourceLocation
+
+MISSING = "is on {nodes} and missing here"
+REMEDY = "bring its folder here, or remove it there"
+MOST_NAMED = 3  # gateways
+
+
+@dataclass(frozen=True)
+class OtherGuardSource(Source):
+    """It comes before the places of hooks, so that a folder which is brought here stands in for what others say."""
+
+    path: Path  # where they would lie
+    others: OtherHooks
+    origin: str = "other gateways"
+
+    is_watched = False
+    is_elsewhere = True
+
+    def list(self) -> Iterator[HookVersion]:
+        return (self._describe(name, found) for name, found in sorted(self.others.guards.items()))
+
+    def find(self, name: str) -> HookVersion | None:
+        found = self.others.guards.get(name)
+        return self._describe(name, found) if found else None
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - where it is off it guards nothing
+        return ""
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none
+        raise HookError(f"{version.called} is not here")
+
+    def _describe(self, name: str, found: Mapping[str, HookGuard]) -> HookVersion:
+        nodes, guards = ", ".join(_shorten([*found])), tuple(found.values())
+        missing = Finding(SourceLocation(name), MISSING.format(nodes=nodes), REMEDY)
+        denied, stored_as = _join(guards), guards[0].stored_as
+        return HookVersion(name, self.path / name, self, findings=(missing,), denied=denied, stored_as=stored_as)
+
+
+def _join(guards: Collection[HookGuard]) -> Guard:
+    """What any of them guards: gateways may have different versions of one hook."""
+    intercepts = dict.fromkeys(name for one in guards for name in one.intercepts)
+    first, *others = (one.when for one in guards)
+    when = first if all(one == first for one in others) else {}
+    return Guard(tuple(intercepts), when, min(one.order for one in guards))
+
+
+def _shorten(names: list[str]) -> list[str]:
+    more = len(names) - MOST_NAMED
+    return [*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]

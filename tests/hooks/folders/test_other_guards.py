@@ -1,0 +1,243 @@
+"""What other gateways guard is denied where the folder is missing, as by a guard that is broken, and no longer."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway import record_subjects, records
+from gateway.config.home import Home as GatewayHome
+from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.engine import Clock, NewRecord
+from gateway.errors import EngineError
+from gateway.events import Deny, Event
+from gateway.hermes.installed_hooks import InstalledSource, make_installed_source
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.installed import LOCK_VERSION
+from gateway.hooks.folders.other_guards import OtherGuardSource
+from gateway.hooks.folders.other_hooks import KEPT_FOR
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.records import HookGuard, NodeHooks
+from gateway.testing.memory_engine import MemoryEngine
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.hooks.wires.workshop import SETTINGS
+from tests.spine import SetClock, until
+
+pytestmark = pytest.mark.process
+
+SHELL = HookGuard(("tool:before",), {"tool": "shell"})
+MANIFEST = "intercepts: [tool:before]\nwhen: {tool: shell}\non_error: deny\n"
+ALLOWS = "def handle(event_type, context): pass\n"
+
+
+class SharedEngine(MemoryEngine):
+    """A journal as other gateways have it too; `is_away`: nobody can read it."""
+
+    is_away = False
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__(clock)
+        self.files.is_shared = True
+
+    async def read(self, *args: Any, **more: Any) -> Any:
+        if self.is_away:
+            raise EngineError("the servers are away")
+        return await super().read(*args, **more)
+
+
+class Here:
+    """The gateway called here: its hooks, and what others write."""
+
+    def __init__(self, home: Home, engine: MemoryEngine, registry: HookRegistry, service: FolderHooks) -> None:
+        self.home, self.engine, self.registry, self.service = home, engine, registry, service
+        assert service.others
+        self.others = service.others
+
+    async def hear(self, node: str, **guards: HookGuard) -> None:
+        """That gateway has these guards from now on, and no others."""
+        written = NodeHooks(node=node, guards=guards)
+        subject = record_subjects.node_hooks_subject_of(node)
+        (seq,) = await self.engine.append(NewRecord(subject, records.encode(written)))
+        (record,) = await self.engine.read(subject, after=seq - 1)
+        await self.others.take(record)
+
+    async def ask(self, tool: str = "shell", **fields: Any) -> str:
+        """Why a tool may not be called; nothing where it may."""
+        event: Event = await self.registry.run("tool:before", tool=tool, args={}, **fields)
+        return event.outcome.text if isinstance(event.outcome, Deny) else ""
+
+    async def until_denied(self, *, is_denied: bool = True) -> None:
+        async def is_so() -> bool:
+            return bool(await self.ask()) == is_denied
+
+        await until(is_so)
+
+    def read_own(self) -> NodeHooks | None:
+        """What it has written of itself."""
+        kept = [records.decode(record.data) for record in self.engine._log.values()]
+        return next((one for one in reversed(kept) if isinstance(one, NodeHooks) and one.node == "here"), None)
+
+
+@asynccontextmanager
+async def serving(
+    home: Home, engine: MemoryEngine | None = None, settings: HooksSettings | None = None, *installed: InstalledSource
+) -> AsyncIterator[Here]:
+    engine, registry = engine or SharedEngine(), HookRegistry()
+    async with ForkServerClient(SETTINGS) as fork_server, registry:
+        service = FolderHooks(registry, fork_server, engine, settings or HooksSettings(), home.environment(), "here")
+        assert service.others
+        await service.others.load()
+        sources = (OtherGuardSource(home.hooks, service.others), *installed, HermesFolderSource(home.hooks, "home"))
+        async with service.running(sources, home.grant):
+            yield Here(home, engine, registry, service)
+
+
+async def test_it_is_denied_with_what_helps_until_nobody_has_it(home: Home) -> None:
+    async with serving(home) as here:
+        assert not await here.ask()
+        await here.hear("there", guard=SHELL)
+        await here.hear("yonder", guard=SHELL)
+        await here.until_denied()
+        refusal = await here.ask()
+        assert "guard: is on there, yonder and missing here; bring its folder here, or remove it there" in refusal
+        assert "hermes-gateway hooks disable guard" in refusal
+        assert not await here.ask("read_file"), "its `when` counts"
+        await here.hear("there")
+        await until(lambda: "is on yonder and" in hook_of(here.service, "guard").process.reason)
+        await here.hear("yonder")
+        await here.until_denied(is_denied=False)
+        assert await here.service.status() == []
+
+
+async def test_what_is_missing_here_is_not_told_as_had_here(home: Home) -> None:
+    home.plant("own", MANIFEST, ALLOWS)
+    async with serving(home) as here:
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        await until(lambda: here.read_own() is not None)
+        kept = here.read_own()
+        assert kept
+        assert [*kept.folders] == [*kept.guards] == ["own"]
+        assert kept.guards["own"] == HookGuard(("tool:before",), {"tool": "shell"}, stored_as="own")
+
+
+async def test_it_is_known_before_the_first_event_and_while_the_journal_is_away(home: Home) -> None:
+    engine = SharedEngine()
+    async with serving(home, engine) as here:
+        await here.hear("there", guard=SHELL)
+    async with serving(home, engine) as here:
+        assert await here.ask(), "from the first event on"
+        engine.is_away = True
+        with pytest.raises(EngineError):
+            await here.others.load()
+        await here.service.reload()
+        assert await here.ask()
+        engine.is_away = False
+
+
+async def test_of_a_gateway_that_is_away_it_counts_for_seven_days(home: Home) -> None:
+    clock = SetClock()
+    async with serving(home, SharedEngine(Clock(wall=clock, machine=clock))) as here:
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        clock.now += KEPT_FOR - 60
+        await here.service.reload()
+        assert await here.ask()
+        clock.now += 120
+        await here.until_denied(is_denied=False)
+
+
+async def test_gateways_with_two_versions_of_it_guard_what_either_does(home: Home) -> None:
+    async with serving(home) as here:
+        await here.hear("there", guard=SHELL)
+        await here.hear("yonder", guard=HookGuard(("tool:before",), {"tool": "fetch"}))
+        await here.until_denied()
+        await until(lambda: "yonder" in hook_of(here.service, "guard").process.reason)
+        assert await here.ask("fetch")
+        await here.hear("there")
+        await here.until_denied(is_denied=False)
+        assert await here.ask("fetch")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        HooksSettings(disabled=("guard",)),
+        HooksSettings(each={"guard": HookOverrides(enabled=False)}),
+        HooksSettings(each={"guard": HookOverrides(on_error="skip")}),
+    ],
+    ids=("disabled", "not enabled", "skips"),
+)
+async def test_the_configuration_may_say_otherwise(home: Home, settings: HooksSettings) -> None:
+    async with serving(home, None, settings) as here:
+        await here.hear("there", guard=SHELL)
+        await until(lambda: "guard" in here.service._set.hooks)
+        assert not await here.ask()
+
+
+async def test_a_folder_that_is_here_decides_from_its_start_through_all_changes(home: Home) -> None:
+    folder = home.plant("guard", MANIFEST, "import time\ntime.sleep(0.3)\n" + ALLOWS)
+    engine = SharedEngine()
+    async with serving(home, engine) as here:
+        await here.hear("there", guard=SHELL)
+    async with serving(home, engine) as here:
+        assert not await here.ask(), "it waits for its start"
+        for number in range(5):
+            (folder / "handler.py").write_text(f"N = {number}\n{ALLOWS}")
+            before = hook_of(here.service, "guard").process.loaded_at
+            with anyio.fail_after(60):
+                while hook_of(here.service, "guard").process.loaded_at == before:
+                    assert not await here.ask()
+                    await anyio.sleep(0.01)
+
+
+async def test_while_a_folder_is_brought_it_is_denied_until_its_manifest_is_there(home: Home) -> None:
+    async with serving(home) as here:
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        folder = home.hooks / "guard"
+        folder.mkdir(parents=True)
+        (folder / "handler.py").write_text(ALLOWS)
+        await until(lambda: hook_of(here.service, "guard").is_here)
+        assert await here.ask()
+        await until(lambda: bool((kept := here.read_own()) and kept.folders))
+        kept = here.read_own()
+        assert kept
+        assert not kept.guards, "which would then never end"
+        (folder / "HOOK.yaml").write_text(MANIFEST)
+        await here.until_denied(is_denied=False)
+
+
+async def test_a_folder_that_goes_takes_its_process_along_and_all_it_guards_is_denied(home: Home) -> None:
+    home.plant("guard", MANIFEST + "events: [agent:end]\ndelivery: durable\n", ALLOWS)
+    async with serving(home) as here:
+        await here.hear("there", guard=SHELL)
+        assert not await here.ask()
+        await until(lambda: bool((kept := here.read_own()) and kept.owed))
+        (home.hooks / "guard").rename(home.root / "away")
+        await here.until_denied()
+        assert not hook_of(here.service, "guard").is_up
+        await until(lambda: bool((kept := here.read_own()) and not kept.owed and not kept.folders))
+        (home.root / "away").rename(home.hooks / "guard")
+        await here.until_denied(is_denied=False)
+        assert hook_of(here.service, "guard").is_up
+
+
+async def test_one_that_was_installed_here_and_is_gone_is_missing_too(home: Home) -> None:
+    place = GatewayHome(home.root)
+    place.own_folder.mkdir()
+    entry = {"path": "installed/guard@00ff", "grants": {}}
+    place.hooks_lock.write_text(json.dumps({"version": LOCK_VERSION, "hooks": {"guard": entry}}))
+    async with serving(home, None, None, make_installed_source(place)) as here:
+        assert (await here.service.info("guard")).state == "refused"
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        await here.service.reload()
+        assert await here.ask()
+        await here.hear("there")
+        await here.until_denied(is_denied=False)
