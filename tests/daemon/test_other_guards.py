@@ -119,7 +119,7 @@ def test_what_a_guard_of_one_guards_is_done_on_none(cluster: Cluster) -> None:
     cluster.start("has", "lacks", "third")
     for name in ("lacks", "third"):
         reason = cluster.wait_for_guard(name, "broken")
-        assert reason.startswith("guard: is on has and missing here; bring its folder here, or remove it there")
+        assert reason.startswith("guard: is on gateway has and missing here; bring its folder here, or remove it there")
         hooks = cluster[name].call("hooks.list")["hooks"]
         assert "lenient" not in {one["name"] for one in hooks}, "it stops nothing where it is missing"
     with ThreadPoolExecutor(AT_A_TIME) as threads:
@@ -128,10 +128,10 @@ def test_what_a_guard_of_one_guards_is_done_on_none(cluster: Cluster) -> None:
     assert SAYS_NO in told
     assert cluster.count("forbidden") == 0
     (refusal,) = [one for one in told if CANNOT_ANSWER in one]
-    for words in ("guard: is on has and missing here", "bring its folder here", "hooks disable guard"):
+    for words in ("guard: is on gateway has and missing here", "bring its folder here", "hooks disable guard"):
         assert words in refusal
     attention = cluster["lacks"].call("status")["attention"]
-    assert any(one.startswith("hook guard is broken: guard: is on has") for one in attention), attention
+    assert any(one.startswith("hook guard is broken: guard: is on gateway has") for one in attention), attention
 
     guard.rename(cluster.folder / "away")
     for name in ("lacks", "third"):
@@ -159,9 +159,9 @@ def test_it_is_denied_also_while_who_has_it_is_away_until_its_folder_is_here(clu
     cluster.wait_for_guard("lacks", "broken")
     assert CANNOT_ANSWER in cluster.try_out("lacks", "harmless"), "it is not here any more"
 
-    cluster["lacks"].call("hooks.disable", {"name": "guard"})
+    assert cluster["lacks"].cli("hooks", "disable", "guard").returncode == 0
     assert cluster.try_out("lacks", "harmless") == ""
-    cluster["lacks"].call("hooks.enable", {"name": "guard"})
+    assert cluster["lacks"].cli("hooks", "enable", "guard").returncode == 0
     assert CANNOT_ANSWER in cluster.try_out("lacks", "harmless")
     assert cluster.count("forbidden") == 0
 

@@ -54,8 +54,8 @@ class OtherGuardSource(Source):
         raise HookError(f"{version.called} is not here")
 
     def _describe(self, name: str, found: Mapping[str, HookGuard]) -> HookVersion:
-        nodes, guards = ", ".join(_shorten([*found])), tuple(found.values())
-        missing = Finding(SourceLocation(name), MISSING.format(nodes=nodes), REMEDY)
+        missing = Finding(SourceLocation(name), MISSING.format(nodes=_describe_nodes([*found])), REMEDY)
+        guards = tuple(found.values())
         denied, stored_as = _join(guards), guards[0].stored_as
         return HookVersion(name, self.path / name, self, findings=(missing,), denied=denied, stored_as=stored_as)
 
@@ -68,6 +68,7 @@ def _join(guards: Collection[HookGuard]) -> Guard:
     return Guard(tuple(intercepts), when, min(one.order for one in guards))
 
 
-def _shorten(names: list[str]) -> list[str]:
+def _describe_nodes(names: list[str]) -> str:
     more = len(names) - MOST_NAMED
-    return [*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+    shown = [*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+    return f"gateway {names[0]}" if len(names) == 1 else f"gateways {', '.join(shown)}"

@@ -104,11 +104,13 @@ async def test_it_is_denied_with_what_helps_until_nobody_has_it(home: Home) -> N
         await here.hear("yonder", guard=SHELL)
         await here.until_denied()
         refusal = await here.ask()
-        assert "guard: is on there, yonder and missing here; bring its folder here, or remove it there" in refusal
+        assert (
+            "guard: is on gateways there, yonder and missing here; bring its folder here, or remove it there" in refusal
+        )
         assert "hermes-gateway hooks disable guard" in refusal
         assert not await here.ask("read_file"), "its `when` counts"
         await here.hear("there")
-        await until(lambda: "is on yonder and" in hook_of(here.service, "guard").process.reason)
+        await until(lambda: "is on gateway yonder and" in hook_of(here.service, "guard").process.reason)
         await here.hear("yonder")
         await here.until_denied(is_denied=False)
         assert await here.service.status() == []
