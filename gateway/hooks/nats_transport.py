@@ -23,6 +23,7 @@ SCHEMES = ("nats", "tls")
 EXTRA, PACKAGE = "nats", "nats-py"
 LIBRARY = ("nats.aio.client", "nats.errors")
 CONNECT_SECONDS = 2
+TRIES = 3  # a server that refuses us may end the line before its word has come
 PING_SECONDS = 10  # a line that says nothing for two of these is lost
 LONGEST_SECONDS = 86_400.0  # a manifest's `timeout` is no longer, and ends the call before
 
@@ -124,28 +125,36 @@ class NatsTransport:
         """A connection to the first server that takes us."""
         why = ""
         for server in self._address.servers:
-            self._said = ""
-            client = load_modules(*LIBRARY)[0].Client()
-            try:
-                await client.connect(
-                    server,
-                    name=f"hermes-gateway hook {self._name}",
-                    user=self._address.user or None,
-                    password=self._password or None,
-                    allow_reconnect=False,
-                    max_reconnect_attempts=1,  # it knows no fewer
-                    reconnect_time_wait=0,
-                    connect_timeout=CONNECT_SECONDS,
-                    ping_interval=PING_SECONDS,
-                    error_cb=self._note,
-                    closed_cb=self._give_up,
-                )
-            except (errors.Error, OSError, TimeoutError) as error:
-                await client.close()
-                why = self._said or str(error) or f"not within {CONNECT_SECONDS} s"
-            else:
-                return client
+            for _ in range(TRIES):
+                try:
+                    return await self._open_to(server)
+                except (errors.Error, OSError, TimeoutError) as error:
+                    why = self._said or str(error) or f"not within {CONNECT_SECONDS} s"
+                    if not isinstance(error, ConnectionResetError):
+                        break
         raise self._failed(f"no server takes us: {why}", "died")
+
+    async def _open_to(self, server: str) -> Any:
+        self._said = ""
+        client = load_modules(*LIBRARY)[0].Client()
+        try:
+            await client.connect(
+                server,
+                name=f"hermes-gateway hook {self._name}",
+                user=self._address.user or None,
+                password=self._password or None,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,  # it knows no fewer
+                reconnect_time_wait=0,
+                connect_timeout=CONNECT_SECONDS,
+                ping_interval=PING_SECONDS,
+                error_cb=self._note,
+                closed_cb=self._give_up,
+            )
+        except BaseException:
+            await client.close()
+            raise
+        return client
 
     async def _note(self, error: Exception) -> None:
         """Whom the server does not let ask would wait for an answer until the time is over."""
