@@ -83,6 +83,13 @@ async def filled(engine: Engine, *subjects: str) -> list[int]:
     return [(await engine.append(NewRecord(subject, subject.encode())))[0] for subject in subjects]
 
 
+async def read_all(engine: Engine, pattern: str) -> list[Record]:
+    found: list[Record] = []
+    while page := await engine.read(pattern, found[-1].seq if found else 0, 1000):
+        found += page
+    return found
+
+
 class Known:
     """A journal that is read from memory where that is enough, which for one who writes alone it always is."""
 
