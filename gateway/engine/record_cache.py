@@ -85,6 +85,11 @@ class RecordCache:
         seqs = self._seqs.get(name, ()) if name else self._records
         return [seq for seq in seqs if seq <= upto and matches(pattern, self._records[seq].subject)]
 
+    def list_alive(self, pattern: str, after: int, now: float) -> list[int]:
+        """The same behind a sequence, but for those whose time is over."""
+        found = (seq for seq in self.list_under(pattern, self.end) if seq > after)
+        return [record.seq for record in self._alive(found, now)]
+
     def _alive(self, seqs: Iterable[int], now: float) -> Iterator[Record]:
         return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > now)
 

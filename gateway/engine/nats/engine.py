@@ -38,7 +38,13 @@ from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
 from gateway.engine.nats.record_writer import WriteRight
 from gateway.engine.nats.removals import Removals
 from gateway.engine.nats.shards import Shards
-from gateway.engine.nats.stored_consumers import list_owed, make_consumer, read_consumer, restore_deliveries
+from gateway.engine.nats.stored_consumers import (
+    count_owed,
+    list_owed,
+    make_consumer,
+    read_consumer,
+    restore_deliveries,
+)
 from gateway.engine.nats.streams import JournalState, open_streams
 from gateway.engine.nats.whole_journal import NatsJournal
 from gateway.engine.stored_journal import parse_mark
@@ -231,7 +237,7 @@ class NatsEngine:
     async def consumer(self, spec: ConsumerSpec) -> NatsConsumer:
         check_consumer_spec(spec)
         self._check_open()
-        await asyncio.gather(*(make_consumer(self._connection, stream.names, spec) for stream in self._streams))
+        await asyncio.gather(*(make_consumer(self._connection, stream, spec) for stream in self._streams))
         made = self._consumers.get(spec.name)
         if made is not None and made.is_forgotten:  # by another gateway
             await made.end()
@@ -256,15 +262,14 @@ class NatsEngine:
         """That of the first stream goes last: as long as it is there, the consumer is."""
         self._check_open()
         for stream in reversed(self._streams):
-            if await read_consumer(self._connection, stream.names, name) is not None:
+            if await read_consumer(self._connection, stream, name) is not None:
                 await self._call(f"CONSUMER.DELETE.{stream.names.stream}.{consumer_name_of(name)}")
         if consumer := self._consumers.pop(name, None):
             await consumer.end()
 
     async def depth(self, name: str) -> int:
         self._check_open()
-        found = await asyncio.gather(*(read_consumer(self._connection, one.names, name) for one in self._streams))
-        return sum(int(one["num_pending"]) + int(one["num_ack_pending"]) for one in found if one)
+        return sum(await asyncio.gather(*(count_owed(self._connection, one, name) for one in self._streams)))
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
         self._check_open()

@@ -24,6 +24,7 @@ What others removed is known when they say so: until then, an instant, it is rea
 import asyncio
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -115,10 +116,20 @@ class KnownRecords:
             limit = {seq: time.monotonic() + float(headers[LIFETIME].rstrip("s"))} if LIFETIME in headers else {}
             self._cache.follow([record], limit)
 
+    @property
+    def is_behind(self) -> bool:
+        """Is something that we have heard of on its way?"""
+        return 0 < self._cache.end < self.seen
+
+    def count(self, patterns: Sequence[str], after: int) -> int:
+        """So many that match are known here behind a sequence; there may be more."""
+        now = time.monotonic()
+        return len({seq for one in patterns for seq in self._cache.list_alive(one, after, now)})
+
     async def catch_up(self) -> None:
         """Wait a moment for what we have heard of."""
         limit = time.monotonic() + MOMENT
-        while 0 < self._cache.end < self.seen:
+        while self.is_behind:
             left = limit - time.monotonic()
             if left <= 0:
                 return

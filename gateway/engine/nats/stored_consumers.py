@@ -1,10 +1,13 @@
 """The consumers that a server keeps on a stream: made, asked how far they are, and what they are owed."""
 
+import asyncio
 import math
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
 from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
@@ -12,6 +15,7 @@ from gateway.engine.nats.shards import RecordStream
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
+BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # what another gateway removed is perhaps known here for longer
 BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
 
 
@@ -38,10 +42,11 @@ def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
     return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
 
 
-async def make_consumer(connection: Connection, names: Names, spec: ConsumerSpec) -> None:
+async def make_consumer(connection: Connection, stream: RecordStream, spec: ConsumerSpec) -> None:
     """Or bring its settings up to date; raises EngineError."""
+    names = stream.names
     config = describe_consumer(names, spec)
-    found = await read_consumer(connection, names, spec.name)
+    found = await read_consumer(connection, stream, spec.name)
     if found is not None:
         config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
         if has_config(found["config"], config):
@@ -53,21 +58,54 @@ async def make_consumer(connection: Connection, names: Names, spec: ConsumerSpec
         raise EngineError(f"the NATS server refuses the consumer {spec.name!r}: {refusal}") from refusal
 
 
-async def read_consumer(connection: Connection, names: Names, name: str) -> dict[str, Any] | None:
-    """How far it is; None: there is none. Raises EngineError."""
+async def read_consumer(connection: Connection, stream: RecordStream, name: str) -> dict[str, Any] | None:
+    """How far it is; None: there is none. Raises EngineError.
+
+    One of several servers that has not heard yet which of them leads a new consumer says of it that it is at its
+    beginning and has nothing before it.
+    """
+
+    async def look() -> dict[str, Any]:
+        found = await connection.ask_stored(where, b"{}")
+        if stream.reader.copies > 1 and not found.get("cluster", {}).get("leader"):
+            raise NoAnswer("no server leads the consumer yet")
+        return found
+
+    where = f"$JS.API.CONSUMER.INFO.{stream.names.stream}.{consumer_name_of(name)}"
     try:
-        return await connection.call(f"CONSUMER.INFO.{names.stream}.{consumer_name_of(name)}")
+        return await connection.insist(look)
     except ServerRefusal as refusal:
         if refusal.number == NO_CONSUMER:
             return None
         raise EngineError(f"the NATS server cannot say how far a consumer is: {refusal}") from refusal
 
 
+def list_patterns(stream: RecordStream, state: Mapping[str, Any]) -> tuple[str, ...]:
+    config = state["config"]
+    return tuple(map(stream.names.pattern_of_filter, config.get("filter_subjects") or [config["filter_subject"]]))
+
+
+async def count_owed(connection: Connection, stream: RecordStream, name: str) -> int:
+    """How much it has before it, in a stream. Its server hears of what another one has stored a moment later: what we
+    know of is there."""
+    attempts, end = Attempts(BEHIND), time.monotonic() + BEHIND_SECONDS
+    while True:
+        found = await read_consumer(connection, stream, name)
+        if found is None:
+            return 0
+        await stream.known.catch_up()
+        known = stream.known.count(list_patterns(stream, found), int(found["delivered"]["stream_seq"]))
+        pending, is_late = int(found["num_pending"]), time.monotonic() > end
+        if is_late or (known <= pending and not stream.known.is_behind):
+            return pending + int(found["num_ack_pending"])
+        await asyncio.sleep(attempts.pause())
+
+
 async def list_owed(
     connection: Connection, stream: RecordStream, name: str, until: float, after: int, limit: int
 ) -> list[Record]:
     """What it has before it in a stream; see the interface."""
-    found = await read_consumer(connection, stream.names, name)
+    found = await read_consumer(connection, stream, name)
     if found is None:
         return []
     after = max(after, int(found["ack_floor"]["stream_seq"]))
@@ -80,7 +118,7 @@ async def list_owed(
 
 async def restore_deliveries(connection: Connection, stream: RecordStream, name: str) -> None:
     """Have delivered again what somebody has in hands who is no more."""
-    found = await read_consumer(connection, stream.names, name)
+    found = await read_consumer(connection, stream, name)
     if found and found["num_ack_pending"]:
         delivery, seq = found["delivered"]["consumer_seq"], int(found["delivered"]["stream_seq"])
         for record in await list_owed(connection, stream, name, math.inf, 0, seq - stream.names.begin):

@@ -23,7 +23,7 @@ from gateway.engine.nats.names import TAKEN, Names, consumer_name_of, digest_of
 from gateway.engine.nats.record_writer import MOST
 from gateway.engine.nats.removals import list_removals
 from gateway.engine.nats.shards import RecordStream, Shards
-from gateway.engine.nats.stored_consumers import describe_consumer
+from gateway.engine.nats.stored_consumers import describe_consumer, list_patterns, read_consumer
 from gateway.engine.nats.stored_messages import (
     BODY,
     ID,
@@ -193,11 +193,11 @@ class NatsJournal:
 
     async def _read_floor(self, stream: RecordStream, name: str) -> StoredConsumer:
         found = await self._read_state(stream, name)
-        return StoredConsumer(name, _list_patterns(stream, found), int(found["ack_floor"]["stream_seq"]), {})
+        return StoredConsumer(name, list_patterns(stream, found), int(found["ack_floor"]["stream_seq"]), {})
 
     async def _read_consumer(self, stream: RecordStream, name: str) -> StoredConsumer:
         found = await self._read_state(stream, name)
-        patterns = _list_patterns(stream, found)
+        patterns = list_patterns(stream, found)
         floor, owed = int(found["delivered"]["stream_seq"]), dict[int, int]()
         hold = found["config"]["ack_wait"] / NANOSECONDS
         consumer = NatsConsumer(self._connection, [stream], ConsumerSpec(name, patterns, hold))
@@ -214,12 +214,10 @@ class NatsJournal:
         return StoredConsumer(name, patterns, max(floor, *owed, 0), owed)
 
     async def _read_state(self, stream: RecordStream, name: str) -> dict[str, Any]:
-        return await self._connection.call(f"CONSUMER.INFO.{stream.names.stream}.{consumer_name_of(name)}")
-
-
-def _list_patterns(stream: RecordStream, state: Mapping[str, Any]) -> tuple[str, ...]:
-    config = state["config"]
-    return tuple(map(stream.names.pattern_of_filter, config.get("filter_subjects") or [config["filter_subject"]]))
+        found = await read_consumer(self._connection, stream, name)
+        if found is None:
+            raise EngineError(f"the consumer {name!r} was there and is gone")
+        return found
 
 
 async def _list_between(stream: RecordStream, filters: Iterable[str], after: int, upto: int) -> set[int]:
