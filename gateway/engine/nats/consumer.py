@@ -107,8 +107,7 @@ class NatsConsumer:
 
     async def return_arrived(self) -> None:
         """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
-        for part in self._parts:
-            await part.stop()
+        await asyncio.gather(*(part.stop() for part in self._parts))
         await self.arrived.give_back()
 
     def wake(self) -> None:
@@ -270,12 +269,15 @@ class _StreamRequests:
             return
 
     async def stop(self) -> None:
-        """What was asked for is not wanted any more."""
+        """What was asked for is not wanted any more. What the server has sent by now is here when this returns."""
         self._open.clear()
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
-            with suppress(NatsError):  # the connection is gone, and it with it
-                await subscription.unsubscribe()
+            with suppress(
+                NatsError, TimeoutError
+            ):  # the connection is gone, and it with it; or its server stands still
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await subscription.drain()  # type: ignore[no-untyped-call]
 
     async def end(self) -> None:
         self._connection.on_return.remove(self._forget_requests)
