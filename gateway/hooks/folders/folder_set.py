@@ -99,13 +99,21 @@ class SourceSet:
             log.warning("what %s registers cannot be kept, its next start is waited for: %s", version.name, error)
 
     def _judge(self, version: HookVersion) -> HookVersion:
-        """Whether it may run. Of what cannot be read here, as while it is brought, counts what it guards elsewhere."""
+        """Whether it may run. Of what cannot be read or is not trusted here counts what it guards elsewhere."""
         if version.is_ready and version.manifest is None and version.denied is None:
-            found = (one for source in self.sources if source.is_elsewhere and (one := source.find(version.name)))
-            if other := next(found, None):
+            if other := self._find_elsewhere(version.name):
                 version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
         checked = check_readiness(version, self._services, self.switches)
+        if checked.state == "pending" and checked.denied is None and (other := self._find_elsewhere(version.name)):
+            # It may not run before somebody has read it, so that it was brought here ends nothing yet.
+            denied = check_readiness(other, self._services, self.switches).denied
+            checked = replace(checked, denied=denied, is_guarded_elsewhere=True)
         return replace(checked, registered=self._registrations.find(checked))
+
+    def _find_elsewhere(self, name: str) -> HookVersion | None:
+        """What other gateways say of a hook of this name."""
+        found = (one for source in self.sources if source.is_elsewhere and (one := source.find(name)))
+        return next(found, None)
 
     def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
         """With what is known of it before it is read."""

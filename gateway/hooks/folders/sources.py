@@ -75,7 +75,8 @@ class HookVersion:
         if self.manifest is None or self.registered is None:
             return self
         manifest = self.manifest.limit_to(self.registered)
-        return replace(self, manifest=manifest, denied=self.denied and manifest.guard)
+        denied = self.denied if self.is_guarded_elsewhere else self.denied and manifest.guard
+        return replace(self, manifest=manifest, denied=denied)
 
     @property
     def guard(self) -> Guard | None:

@@ -243,3 +243,35 @@ async def test_one_that_was_installed_here_and_is_gone_is_missing_too(home: Home
         assert await here.ask()
         await here.hear("there")
         await here.until_denied(is_denied=False)
+
+
+async def test_where_only_trusted_folders_run_it_is_denied_until_somebody_has_read_it(home: Home) -> None:
+    async with serving(home, None, HooksSettings(trust="pinned")) as here:
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        home.plant("guard", MANIFEST, ALLOWS)
+        await until(lambda: hook_of(here.service, "guard").process.state == "pending")
+        assert "not trusted as it is now" in await here.ask()
+        assert not await here.ask("read_file"), "its `when` counts"
+        await until(lambda: bool((kept := here.read_own()) and kept.folders))
+        kept = here.read_own()
+        assert kept
+        assert not kept.guards, "nobody has ever trusted it here"
+        await here.service.trust("guard")
+        await here.until_denied(is_denied=False)
+
+
+async def test_a_folder_that_nobody_trusts_guards_no_more_than_others_say(home: Home) -> None:
+    home.plant("guard", MANIFEST, ALLOWS)
+    async with serving(home, None, HooksSettings(trust="pinned")) as here:
+        assert (await here.service.info("guard")).state == "pending"
+        assert not await here.ask()
+        await here.hear("there", guard=SHELL)
+        await here.until_denied()
+        await here.hear("there")
+        await here.until_denied(is_denied=False)
+    settings = HooksSettings(trust="pinned", each={"guard": HookOverrides(on_error="skip")})
+    async with serving(home, None, settings) as here:
+        await here.hear("there", guard=SHELL)
+        await here.service.reload()
+        assert not await here.ask(), "the configuration says otherwise"
