@@ -140,6 +140,7 @@ class PluginSource(FolderSource):
 
     MARKER_FILES: ClassVar = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
     prefix = PLUGIN_PREFIX
+    off_at_first = "is off, as every plugin that nothing switches on"
     decides_after = True  # under Hermes one callback of a conversation follows the other
     needs_start = True
 
@@ -182,8 +183,7 @@ class PluginSource(FolderSource):
             return "switched off in Hermes's config.yaml (plugins.disabled)"
         if names & hermes.enabled:
             return ""
-        helps = f"to switch it on: hermes-gateway hooks enable {version.called}"
-        return f"is off, as every plugin that nothing switches on; {helps}"
+        return f"{self.off_at_first}; to switch it on: hermes-gateway hooks enable {version.called}"
 
     def options_of(self, version: HookVersion) -> Mapping[str, Any]:
         """What Hermes's configuration has for it (`plugins.entries`)."""

@@ -99,15 +99,15 @@ class SourceSet:
             log.warning("what %s registers cannot be kept, its next start is waited for: %s", version.name, error)
 
     def _judge(self, version: HookVersion) -> HookVersion:
-        """Whether it may run. Of what cannot be read or is not trusted here counts what it guards elsewhere."""
-        if version.is_ready and version.manifest is None and version.denied is None:
-            if other := self._find_elsewhere(version.name):
-                version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
+        """Whether it may run. What other gateways say of it counts until it is whole, and somebody lets it run here."""
+        other = self._find_elsewhere(version.name)
+        if other and version.is_ready and version.manifest is None and version.denied is None:
+            version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
         checked = check_readiness(version, self._services, self.switches)
-        if checked.state == "pending" and checked.denied is None and (other := self._find_elsewhere(version.name)):
-            # It may not run before somebody has read it, so that it was brought here ends nothing yet.
+        if other and checked.denied is None and _waits_for_people(checked):
+            other = replace(other, has_namesake=version.has_namesake)
             denied = check_readiness(other, self._services, self.switches).denied
-            checked = replace(checked, denied=denied, is_guarded_elsewhere=True)
+            checked = replace(checked, denied=denied, is_guarded_elsewhere=denied is not None)
         return replace(checked, registered=self._registrations.find(checked))
 
     def _find_elsewhere(self, name: str) -> HookVersion | None:
@@ -131,6 +131,14 @@ class SourceSet:
 def _is_present(version: HookVersion) -> bool:
     """One that was installed and is gone stands in for no guard that another gateway has."""
     return version.state != "refused" or version.path.exists()
+
+
+def _waits_for_people(version: HookVersion) -> bool:
+    """Whether nobody has said yet that it may run here, nor that it may not."""
+    if version.state == "disabled":
+        off_at_first = version.source.off_at_first
+        return bool(off_at_first) and version.reason.startswith(off_at_first)
+    return version.state == "pending"
 
 
 def _namesake_of(version: HookVersion) -> str:

@@ -345,7 +345,7 @@ class FolderHook:
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version
-        meanwhile = _describe_meanwhile(version) if state in _FAILED else ""
+        meanwhile = _describe_meanwhile(version) if state in _FAILED or version.is_guarded_elsewhere else ""
         self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
             why = self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}")

@@ -132,6 +132,7 @@ class Source(Protocol):
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
+    off_at_first: str = ""  # how `why_disabled` begins where nobody has said whether it is to be on
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
     told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
     decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of

@@ -14,13 +14,15 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine import Clock, NewRecord
 from gateway.errors import EngineError
 from gateway.events import Deny, Event
-from gateway.hermes.installed_hooks import InstalledSource, make_installed_source
-from gateway.hermes.sources import HermesFolderSource
+from gateway.hermes.config import HermesConfig
+from gateway.hermes.installed_hooks import make_installed_source
+from gateway.hermes.sources import HermesFolderSource, PluginSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.installed import LOCK_VERSION
 from gateway.hooks.folders.other_guards import OtherGuardSource
 from gateway.hooks.folders.other_hooks import KEPT_FOR
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.records import HookGuard, NodeHooks
 from gateway.testing.memory_engine import MemoryEngine
@@ -32,6 +34,9 @@ pytestmark = pytest.mark.process
 
 SHELL = HookGuard(("tool:before",), {"tool": "shell"})
 MANIFEST = "intercepts: [tool:before]\nwhen: {tool: shell}\non_error: deny\n"
+PLUGIN = """def register(ctx):
+    ctx.register_hook("pre_tool_call", lambda **_: None)
+"""
 ALLOWS = "def handle(event_type, context): pass\n"
 
 
@@ -85,14 +90,14 @@ class Here:
 
 @asynccontextmanager
 async def serving(
-    home: Home, engine: MemoryEngine | None = None, settings: HooksSettings | None = None, *installed: InstalledSource
+    home: Home, engine: MemoryEngine | None = None, settings: HooksSettings | None = None, *more: Source
 ) -> AsyncIterator[Here]:
     engine, registry = engine or SharedEngine(), HookRegistry()
     async with ForkServerClient(SETTINGS) as fork_server, registry:
         service = FolderHooks(registry, fork_server, engine, settings or HooksSettings(), home.environment(), "here")
         assert service.others
         await service.others.load()
-        sources = (OtherGuardSource(home.hooks, service.others), *installed, HermesFolderSource(home.hooks, "home"))
+        sources = (OtherGuardSource(home.hooks, service.others), *more, HermesFolderSource(home.hooks, "home"))
         async with service.running(sources, home.grant):
             yield Here(home, engine, registry, service)
 
@@ -275,3 +280,23 @@ async def test_a_folder_that_nobody_trusts_guards_no_more_than_others_say(home: 
         await here.hear("there", guard=SHELL)
         await here.service.reload()
         assert not await here.ask(), "the configuration says otherwise"
+
+
+async def test_a_plugin_that_is_brought_is_denied_until_somebody_switches_it_on_or_off(home: Home) -> None:
+    guard, name = HookGuard(("tool:before",)), "plugin:guard"
+    config = HermesConfig(home.root / "config.yaml")
+    plugins = PluginSource(home.root / "plugins", "plugins", config=config)
+    async with serving(home, None, None, plugins) as here:
+        await here.hear("there", **{name: guard})
+        await here.until_denied()
+        folder = home.root / "plugins" / "guard"
+        folder.mkdir(parents=True)
+        (folder / "plugin.yaml").write_text("name: guard\n")
+        (folder / "__init__.py").write_text(PLUGIN)
+        await until(lambda: hook_of(here.service, name).is_here)
+        assert "hooks enable guard" in await here.ask()
+        assert "is denied meanwhile" in hook_of(here.service, name).process.reason
+        await here.service.switch("guard", enabled=True)
+        assert not await here.ask()
+        await here.service.switch("guard", enabled=False)
+        assert not await here.ask(), "whoever switches it off knows what it guards"
