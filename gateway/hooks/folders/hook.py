@@ -257,7 +257,7 @@ class FolderHook:
             if self.is_up and self.current and version.is_same_code_as(self.current):
                 self._use(version)
                 self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
-            elif self.is_up and self._is_restless():
+            elif self.is_up and self._may_run_on(version) and self._is_restless():
                 self._keep_running(f"it changes its own code as it is loaded; it is looked at again in {REST:.0f} s")
                 self._services.tasks.start_soon(self._rest)
             else:
@@ -291,7 +291,7 @@ class FolderHook:
         await self.process.end()
 
     async def _change_to(self, version: HookVersion, eager: bool) -> None:
-        if not version.is_ready and self.is_up and version.state in _KEEPS_RUNNING and self.is_here:
+        if not version.is_ready and self.is_up and self._may_run_on(version):
             self._keep_running(version.reason)
         elif not version.is_ready:
             self._fail(version.expected, version.state, version.reason)
@@ -301,6 +301,10 @@ class FolderHook:
         else:
             self._use(version.expected)
             self.process.enter("registered", "it starts at its first event")
+
+    def _may_run_on(self, version: HookVersion) -> bool:
+        """Whether what runs may, where this is what would follow it; not what is switched off or gone from here."""
+        return version.is_ready or (version.state in _KEEPS_RUNNING and self.is_here)
 
     async def _start(self, version: HookVersion) -> None:
         assert version.manifest

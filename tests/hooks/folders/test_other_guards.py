@@ -19,6 +19,7 @@ from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.hook import MOST_QUICK_CHANGES
 from gateway.hooks.folders.installed import LOCK_VERSION
 from gateway.hooks.folders.other_guards import OtherGuardSource
 from gateway.hooks.folders.other_hooks import KEPT_FOR
@@ -280,6 +281,17 @@ async def test_a_folder_that_nobody_trusts_guards_no_more_than_others_say(home: 
         await here.hear("there", guard=SHELL)
         await here.service.reload()
         assert not await here.ask(), "the configuration says otherwise"
+
+
+async def test_switching_it_off_elsewhere_again_and_again_counts_each_time(home: Home) -> None:
+    home.plant("guard", MANIFEST, ALLOWS)
+    async with serving(home) as here:
+        for _ in range(2 * MOST_QUICK_CHANGES):
+            assert not await here.ask()
+            assert hook_of(here.service, "guard").is_up
+            await here.service.switch("guard", enabled=False)
+            assert not hook_of(here.service, "guard").is_up
+            await here.service.switch("guard", enabled=True)
 
 
 async def test_a_plugin_that_is_brought_is_denied_until_somebody_switches_it_on_or_off(home: Home) -> None:
