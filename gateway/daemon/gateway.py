@@ -40,7 +40,7 @@ from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.event_relay import EventRelay
-from gateway.daemon.journal import find_node
+from gateway.daemon.journal import find_node, forget_last_name
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.notices import (
     FEWER,
@@ -297,6 +297,8 @@ class Gateway:
         is_told = "hooks" in self.nodes.roles
         async with self.folder_hooks.running(self.list_sources(), grants, check, is_told=is_told):
             self.skill_hooks.attend(self.registry)
+            if others := self.folder_hooks.others:
+                self._tasks.start_soon(forget_last_name, self.home, self.configuration, self.engine, others)
             yield
 
     def start(self, part: Part) -> None:

@@ -4,16 +4,29 @@ import json
 import logging
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+
+import anyio
 
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.backup.shared_journal import find_servers, open_servers
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.daemon.journal_lock import NODES, NodeHome, ReportWaiting, describe_place, join_journal
+from gateway.daemon.journal_lock import (
+    GLANCE,
+    LEASE_SECONDS,
+    NODES,
+    NodeHome,
+    ReportWaiting,
+    describe_place,
+    join_journal,
+)
 from gateway.engine import Engine, open_sqlite
+from gateway.errors import EngineError
+from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.switches import write_atomically
 from gateway.yaml_source import Finding, SourceLocation
 
@@ -79,13 +92,61 @@ def find_node_name(path: Path, home: Path) -> str:
 
     A copy of a home is another home: it has letters of its own.
     """
-    where = str(home.resolve())
-    try:
-        kept = json.loads(path.read_text())
-    except (OSError, ValueError):
-        kept = {}
-    if kept.get("home") != where:
-        kept = {"home": where, "letters": "".join(secrets.choice(LETTERS) for _ in range(4))}
+    kept = _read_kept(path, home)
+    if not kept:
+        kept = _make_kept(home)
         with suppress(OSError):  # the disk is full: the next start makes another name
             write_atomically(path, json.dumps(kept).encode())
     return f"{socket.gethostname()}-{kept['letters']}"
+
+
+def find_last_name(path: Path, home: Path, engine: str) -> str:
+    """By which name this home worked on that journal last; nothing where it did not."""
+    kept = _read_kept(path, home)
+    return kept.get("name", "") if kept.get("engine") == engine else ""
+
+
+def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
+    kept = _read_kept(path, home) or _make_kept(home)
+    write_atomically(path, json.dumps({**kept, "engine": engine, "name": name}).encode())
+
+
+def _read_kept(path: Path, home: Path) -> dict[str, str]:
+    """Nothing where that is of another home."""
+    try:
+        kept = dict(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}
+    return kept if kept.get("home") == str(home.resolve()) else {}
+
+
+def _make_kept(home: Path) -> dict[str, str]:
+    return {"home": str(home.resolve()), "letters": "".join(secrets.choice(LETTERS) for _ in range(4))}
+
+
+async def forget_last_name(home: Home, configuration: Configuration, engine: Engine, others: OtherHooks) -> None:
+    """What this gateway had by another name counts no more, once it has written what it has by this one.
+
+    Of one that was killed the lease is waited for; where it is held on, another home has that name now.
+    """
+    address, node = configuration.settings.engine, find_node(home, configuration)
+    former = find_last_name(home.node_name, home.root, address)
+    if former == node:
+        return
+    if former:
+        await others.told.wait()
+    with suppress(EngineError, OSError):  # the next start does it
+        if former and not await _is_held(engine, f"{NODES}{former}"):
+            await others.forget(former)
+            log.info("this gateway is %s now, and was %s", node, former)
+        keep_name(home.node_name, home.root, address, node)
+
+
+async def _is_held(engine: Engine, key: str) -> bool:
+    """Asks whether a lease is still held when one that nobody renews is over."""
+    limit = time.monotonic() + 2 * LEASE_SECONDS
+    while await engine.holder(key):
+        if time.monotonic() > limit:
+            return True
+        await anyio.sleep(GLANCE)
+    return False

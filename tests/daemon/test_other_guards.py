@@ -187,3 +187,20 @@ def test_a_plugin_that_guards_is_missed_as_well(cluster: Cluster) -> None:
     cluster["lacks"].until(is_missed)
     assert cluster["has"].stop()[0] == 0
     assert "plugged guards this and cannot answer" in cluster.try_out("lacks", "harmless")
+
+
+@pytest.mark.parametrize("cluster", [("old", "lacks")], indirect=True)
+def test_what_a_gateway_had_by_its_old_name_counts_no_more(cluster: Cluster) -> None:
+    guard = cluster["old"].add_hook("guard", GUARD)
+    cluster.start("old", "lacks")
+    assert "is on gateway old and" in cluster.wait_for_guard("lacks", "broken")
+    cluster["old"].kill()
+    config = cluster["old"].home.config
+    config.write_text(config.read_text().replace("name: old", "name: new"))
+    cluster.start("old")
+    cluster["lacks"].until(lambda: "is on gateway new and" in cluster.wait_for_guard("lacks", "broken"))
+    guard.rename(cluster.folder / "away")
+    for name in cluster.gateways:
+        cluster.wait_for_guard(name, "")
+    for name in cluster.gateways:
+        assert cluster.try_out(name, "forbidden") == "", "nobody guards it any more"

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.daemon.journal import find_node_name
+from gateway.daemon.journal import find_last_name, find_node_name, keep_name
 from gateway.engine import NewRecord
 from gateway.engine.nats.engine import open_nats
 from gateway.engine.nats.stored_consumers import read_consumer
@@ -184,6 +184,11 @@ def test_a_home_has_a_name_of_its_own_and_a_copy_another(tmp_path: Path) -> None
     kept = tmp_path / "node.json"
     name = find_node_name(kept, tmp_path)
     assert find_node_name(kept, tmp_path) == name
+    keep_name(kept, tmp_path, "nats://one", "first")
+    assert find_last_name(kept, tmp_path, "nats://one") == "first"
+    assert find_node_name(kept, tmp_path) == name
+    assert not find_last_name(kept, tmp_path, "nats://other"), "there another may have that name"
+    assert not find_last_name(kept, tmp_path / "copy", "nats://one")
     assert find_node_name(kept, tmp_path / "copy") != name
 
 

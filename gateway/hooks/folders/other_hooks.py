@@ -78,6 +78,7 @@ class OtherHooks:
         self.on_change: Callable[[], None] = lambda: None
         self.on_guards: Callable[[Collection[str]], None] = lambda _names: None
         self.telling = anyio.CancelScope()
+        self.told = anyio.Event()  # what is here was written down
 
     async def load(self) -> None:
         """What was known counts until all is read: a guard is not forgotten for a moment."""
@@ -115,11 +116,22 @@ class OtherHooks:
         now = self._engine.clock.latest()
         if have == self._written and now < self._due:
             return
-        subject = record_subjects.node_hooks_subject_of(self._node)
         with suppress(EngineError):
-            (seq,) = await self._engine.append(NewRecord(subject, records.encode(have), ttl=KEPT_FOR))
+            seq = await self._put(have)
             self._written, self._due = have, now + WRITE_EVERY
-            await self._engine.purge(subject, seq - 1)
+            self.told.set()
+            await self._engine.purge(record_subjects.node_hooks_subject_of(self._node), seq - 1)
+
+    async def forget(self, node: str) -> None:
+        """It is no more: what it had counts no longer, here and on all others. EngineError: they cannot be told."""
+        if node in self._known:
+            seq = await self._put(NodeHooks(node=node))
+            await self._engine.purge(record_subjects.node_hooks_subject_of(node), seq - 1)
+
+    async def _put(self, have: NodeHooks) -> int:
+        subject = record_subjects.node_hooks_subject_of(have.node)
+        (seq,) = await self._engine.append(NewRecord(subject, records.encode(have), ttl=KEPT_FOR))
+        return seq
 
     def _forget_expired(self) -> None:
         """Who was away for too long has nothing any more."""
