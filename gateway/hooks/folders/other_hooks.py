@@ -104,12 +104,23 @@ class OtherHooks:
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
         """Write down what is here, from when it is `settled` on, until it is to be told no more."""
         with self.telling:
+            await self._add_guards(list_here()[2])
             await settled()
             while True:
                 folders, owed, guards = list_here()
-                await self._write(NodeHooks(node=self._node, folders=folders, owed=owed, guards=guards))
+                have = NodeHooks(node=self._node, folders=folders, owed=owed, guards=guards)
+                await self._write(have)
+                if have == self._written:
+                    self.told.set()
                 await anyio.sleep(LOOK_EVERY)
                 self._forget_expired()
+
+    async def _add_guards(self, guards: Mapping[str, HookGuard]) -> None:
+        """Those that are new here count on others at once, also while a slow hook is still starting."""
+        before = self.find(self._node) or NodeHooks(node=self._node)
+        if new := {name: guard for name, guard in guards.items() if name not in before.guards}:
+            told = {**before.guards, **new}
+            await self._write(NodeHooks(node=self._node, folders=before.folders, owed=before.owed, guards=told))
 
     async def _write(self, have: NodeHooks) -> None:
         """It is written where it is new, and once a day; if the journal is ill, the next time."""
@@ -119,7 +130,6 @@ class OtherHooks:
         with suppress(EngineError):
             seq = await self._put(have)
             self._written, self._due = have, now + WRITE_EVERY
-            self.told.set()
             await self._engine.purge(record_subjects.node_hooks_subject_of(self._node), seq - 1)
 
     async def forget(self, node: str) -> None:

@@ -312,3 +312,16 @@ async def test_a_plugin_that_is_brought_is_denied_until_somebody_switches_it_on_
         assert not await here.ask()
         await here.service.switch("guard", enabled=False)
         assert not await here.ask(), "whoever switches it off knows what it guards"
+
+
+async def test_a_guard_is_told_while_another_hook_is_still_starting(home: Home) -> None:
+    home.plant("guard", MANIFEST, ALLOWS)
+    waits = "import time, pathlib\nwhile not pathlib.Path(__file__).with_name('go').exists(): time.sleep(0.01)\n"
+    slow = home.plant("slow", "events: [agent:end]\n", waits + ALLOWS)
+    async with serving(home) as here:
+        await until(lambda: bool((kept := here.read_own()) and kept.guards))
+        kept = here.read_own()
+        assert kept
+        assert not kept.folders, "these are told when all have started"
+        (slow / "go").touch()
+        await until(lambda: {*(((kept := here.read_own()) and kept.folders) or ())} == {"guard", "slow"})
