@@ -1,7 +1,9 @@
 """Real servers of NATS on loopback: one alone, or three that keep everything together."""
 
+import http.client
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -10,20 +12,23 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gateway.config.home import get_process_environment
 
 START_SECONDS = 60.0
+LOWEST_PORT, PORTS = 10_000, 22_000
 
 
 def find_free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Below those that the system gives to whoever connects, so that nobody has one before it is used."""
+    found: list[int] = []
+    while len(found) < count:
+        port = LOWEST_PORT + secrets.randbelow(PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found += [port] if port not in found else []
+    return found
 
 
 class NatsServer:
@@ -50,7 +55,8 @@ class NatsServer:
         ]
         if self._routes:
             urls = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
-            lines.append(f"cluster {{\n  name: test\n  listen: 127.0.0.1:{self.cluster_port}\n  routes: [{urls}]\n}}")
+            name = f"test-{min(self._routes)}"  # what takes a port of ours by mistake does not take part
+            lines.append(f"cluster {{\n  name: {name}\n  listen: 127.0.0.1:{self.cluster_port}\n  routes: [{urls}]\n}}")
         (self.folder / "nats.conf").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
@@ -90,7 +96,7 @@ class NatsServer:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/jsz?meta=1", timeout=2) as answer:
                 state = json.load(answer)
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             return False
         meta = state.get("meta_cluster")
         if meta is None:
