@@ -10,20 +10,17 @@ from pathlib import Path
 
 from gateway.config.home import Home
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.errors import HookError
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import read_plugin_manifest
 from gateway.hermes.plugin_packages import PluginPackageSource, make_package_source
 from gateway.hermes.sources import list_entries, list_plugin_folders, make_hermes_config
 from gateway.hooks.folders.folder_source import is_ignored_name
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.wires.wire import Capability, Wire
+from gateway.hooks.folders.sources import HookVersion, MissingSource
 from gateway.yaml_source import Finding, SourceLocation
 
 
 @dataclass(frozen=True)
-class MissingPluginSource(Source):
+class MissingPluginSource(MissingSource):
     """It comes before all others, so that a plugin which is put there stands in for what was said of its absence."""
 
     path: Path
@@ -33,25 +30,12 @@ class MissingPluginSource(Source):
     origin: str = "config.yaml"
 
     prefix = PLUGIN_PREFIX
-    is_watched = False
 
     def list(self) -> Iterator[HookVersion]:
         return iter(self._find_missing().values())
 
     def find(self, name: str) -> HookVersion | None:
         return self._find_missing().get(name)
-
-    def inspect_manifest(self, version: HookVersion) -> HookVersion:
-        return version
-
-    def inspect(self, version: HookVersion) -> HookVersion:
-        return version
-
-    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - whoever is not wanted is not listed
-        return ""
-
-    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none
-        raise HookError(f"{version.called} is not here")
 
     def _find_missing(self) -> dict[str, HookVersion]:
         hermes = self.config.read()

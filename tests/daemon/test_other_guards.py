@@ -122,6 +122,7 @@ def test_what_a_guard_of_one_guards_is_done_on_none(cluster: Cluster) -> None:
         assert reason.startswith("guard: is on gateway has and missing here; bring its folder here, or remove it there")
         hooks = cluster[name].call("hooks.list")["hooks"]
         assert "lenient" not in {one["name"] for one in hooks}, "it stops nothing where it is missing"
+        assert cluster[name].call("hooks.info", {"name": "guard"})["on_error"] == "deny"
     with ThreadPoolExecutor(AT_A_TIME) as threads:
         told = {*threads.map(lambda name: cluster.try_out(name, "forbidden"), [*cluster.gateways] * TURNS_EACH)}
     assert len(told) == 2, "some turns ran where the guard is, some where it is missing"

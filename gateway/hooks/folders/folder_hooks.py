@@ -420,7 +420,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Seque
         events=manifest.events,
         intercepts=manifest.intercepts,
         order=manifest.order,
-        on_error=_describe_on_error(manifest),
+        on_error=_describe_on_error(current or latest, manifest),
         delivery=manifest.delivery,
         schedule=manifest.schedule,
         hermes=manifest.hermes,
@@ -452,8 +452,10 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Seque
     )
 
 
-def _describe_on_error(manifest: Manifest) -> str:
-    """What its failures come to: a guard's deny, whatever its manifest says."""
+def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
+    """What its failures come to: a guard's deny, whatever its manifest says, and also where it cannot be read."""
+    if version.manifest is None and version.denied:
+        return "deny"
     if not manifest.guards or manifest.on_error == "deny":
         return manifest.on_error
     is_all = set(manifest.intercepts) <= set(manifest.guards)

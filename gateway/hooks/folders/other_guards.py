@@ -9,12 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.errors import HookError
 from gateway.hooks.folders.manifest import Guard
 from gateway.hooks.folders.other_hooks import OtherHooks
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.wires.wire import Capability, Wire
+from gateway.hooks.folders.sources import HookVersion, MissingSource
 from gateway.records import HookGuard
 from gateway.yaml_source import Finding, SourceLocation
 
@@ -24,14 +21,13 @@ MOST_NAMED = 3  # gateways
 
 
 @dataclass(frozen=True)
-class OtherGuardSource(Source):
+class OtherGuardSource(MissingSource):
     """It comes before the places of hooks, so that a folder which is brought here stands in for what others say."""
 
     path: Path  # where they would lie
     others: OtherHooks
     origin: str = "other gateways"
 
-    is_watched = False
     is_elsewhere = True
 
     def list(self) -> Iterator[HookVersion]:
@@ -40,18 +36,6 @@ class OtherGuardSource(Source):
     def find(self, name: str) -> HookVersion | None:
         found = self.others.guards.get(name)
         return self._describe(name, found) if found else None
-
-    def inspect_manifest(self, version: HookVersion) -> HookVersion:
-        return version
-
-    def inspect(self, version: HookVersion) -> HookVersion:
-        return version
-
-    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - where it is off it guards nothing
-        return ""
-
-    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none
-        raise HookError(f"{version.called} is not here")
 
     def _describe(self, name: str, found: Mapping[str, HookGuard]) -> HookVersion:
         missing = Finding(SourceLocation(name), MISSING.format(nodes=_describe_nodes([*found])), REMEDY)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
+from gateway.errors import HookError
 from gateway.events import Event
 from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest
 from gateway.hooks.folders.manifest_keys import WrittenFor
@@ -197,6 +198,24 @@ class Source(Protocol):
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:  # noqa: ARG002 - for those written for others
         """What an interceptor's answer means here."""
         return answer
+
+
+class MissingSource(Source):
+    """Lists hooks that are not here, as broken: where one is not wanted it is not listed."""
+
+    is_watched = False
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        return version
+
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - what is not here is not off
+        return ""
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none
+        raise HookError(f"{version.called} is not here")
 
 
 def describe_first_error(findings: tuple[Finding, ...]) -> str:
