@@ -83,6 +83,11 @@ def wait_for_slow_answer(gateway: GatewayProcess) -> float:
     return time.monotonic() - begun
 
 
+def list_nodes(gateway: GatewayProcess) -> set[str]:
+    """Those that it has heard of; just after a start it may not have heard of all."""
+    return {node["name"] for node in gateway.call("status")["nodes"]}
+
+
 def check_each_is_answered_once(gateway: GatewayProcess, *said: str) -> None:
     gateway.until(lambda: len(list_said(gateway)) >= 2 * len(said))  # another may have written them just now
     entries = list_said(gateway)
@@ -105,7 +110,7 @@ def test_all_work_at_a_time_and_what_is_known_on_one_is_known_on_all(
     assert one.say("good morning")["reply"] == other.say("and to you")["reply"] == "I heard you."
     check_each_is_answered_once(other, "good morning", "and to you")
     for gateway, beside in ((one, "other"), (other, "one")):
-        assert {node["name"] for node in gateway.call("status")["nodes"]} == {"one", "other"}
+        gateway.until(lambda: list_nodes(gateway) == {"one", "other"})  # noqa: B023 - it is waited for at once
         said = f"the configuration of {beside} is another one than here"
         gateway.until(lambda: said in gateway.cli("doctor").stdout)  # noqa: B023 - it is waited for at once
     one.until(lambda: "hook-keeps" in anyio.run(read_waits, server.url))
