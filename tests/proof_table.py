@@ -5,12 +5,16 @@ A proof is a module in `tests/proofs`: its docstring says what it proves, `COLUM
 parts names them in `PARTS`, each with a function that yields its rows, so that one of them can be tried alone.
 """
 
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.errors import describe_error, unwrap_error
+
 ROOT = Path(__file__).parent.parent
 WIDTH = 80
+CALLS_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,19 @@ class Row:
 def make_row(what: str, goal: str, came: str, is_met: bool = True, remarks: tuple[str, ...] = ()) -> Row:
     """Of a table that names what was promised in its second column."""
     return Row((what, goal, came), () if is_met else (f"{what}: {came}, and promised was {goal}",), remarks)
+
+
+def try_whole(
+    what: str, columns: Sequence[str], prove: Callable[[Trial], Iterator[Row]], trial: Trial
+) -> Iterator[Row]:
+    """Its rows; where it broke off before its end, the last one says by what, and where that was."""
+    try:
+        yield from prove(trial)
+    except Exception as error:  # noqa: BLE001 - it may be anything, and what else is proved goes on
+        calls = traceback.extract_tb(unwrap_error(error).__traceback__)[-CALLS_TOLD:]
+        places = [f"{Path(one.filename).name}:{one.lineno}, {one.name}" for one in reversed(calls)]
+        faults = f"{what} broke off: {describe_error(error)}", f"in {', called by '.join(places)}"
+        yield Row((f"{what} broke off", *[""] * (len(columns) - 1)), faults)
 
 
 def as_line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.proof_table import ROOT, Row, Trial, as_line, as_page, widths_of
+from tests.proof_table import ROOT, Row, Trial, as_line, as_page, try_whole, widths_of
 
 FOLDER = ROOT / "tests" / "proofs"
 PAGES = ROOT / "docs" / "proofs"
@@ -52,7 +52,7 @@ def is_kept(name: str, trial: Trial) -> bool:
         f"== {name}: {describe_run(trial.tree, 0).rpartition(',')[0]}{', short' if trial.is_short else ''}", flush=True
     )
     print(as_line(module.COLUMNS, widths), flush=True)
-    for row in module.prove(trial):
+    for row in try_whole(name, module.COLUMNS, module.prove, trial):
         rows.append(row)
         trial.tell("")
         print(as_line(row.cells, widths), flush=True)

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.proof_table import WIDTH, Row, as_line, as_page, widths_of
+from tests.proof_table import WIDTH, Row, Trial, as_line, as_page, try_whole, widths_of
 from tests.prove import names, proof
 
 ROOT = Path(__file__).parent.parent
@@ -43,3 +44,14 @@ def test_a_page_says_what_broke() -> None:
     page = as_page("x", "About it.", ("what", "times"), [Row(("a", "3"), ("a: one is lost",))], "commit 1")
     assert "| what | times |\n| --- | --- |\n| a | 3 |\n" in page
     assert page.endswith("Broken promises:\n\n- a: one is lost\n")
+
+
+def test_a_proof_that_breaks_off_keeps_its_rows_and_says_by_what_and_where(tmp_path: Path) -> None:
+    def prove(_trial: Trial) -> Iterator[Row]:
+        yield Row(("all is well", "yes"))
+        raise ExceptionGroup("in a task", [KeyError("leader")])
+
+    well, broken = try_whole("siege", ("what", "came"), prove, Trial(tmp_path))
+    assert well.cells == ("all is well", "yes")
+    assert broken.cells == ("siege broke off", "")
+    assert broken.faults[0] == "siege broke off: KeyError: 'leader'"

@@ -66,9 +66,9 @@ class ControlClient(AbstractContextManager["ControlClient"]):
         return self._last
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """All that the gateway says, until it hangs up."""
+        """All that the gateway says, until it hangs up; a line that it did not finish was not said."""
         with suppress(ConnectionError):
-            while line := self._file.readline():
+            while (line := self._file.readline()).endswith(b"\n"):
                 yield json.loads(line)
 
     def call(

@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,6 +76,7 @@ class DiscordWire:
     forbidden: set[str] = field(default_factory=set)
     sessions: dict[str, Session] = field(default_factory=dict)
     identified: int = 0
+    on_identify: Callable[[], object] = lambda: None  # before it is told that it is ready
     resumed: int = 0
     token: str = TOKEN
     given_token: str = TOKEN  # what the gateway is told; one that was revoked is not `token` any more
@@ -450,6 +451,7 @@ class DiscordWire:
 
     async def _begin(self, socket: web.WebSocketResponse) -> Session:
         self.identified += 1
+        self.on_identify()
         session = Session(f"session{self.identified}-{self.bot['id']}", socket=socket)
         ready = {
             "v": 10,

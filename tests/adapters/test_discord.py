@@ -118,6 +118,25 @@ async def test_what_is_said_right_after_the_first_connection_is_read_again_if_th
         await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
 
 
+async def test_what_is_said_since_the_very_first_line_is_read_also_if_that_ended_before_it_was_ready(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    """As where several gateways share a bot, and one leaves it to another as soon as it has it."""
+    wire.token = "none"
+    first = TelegramWire()
+    async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
+        platforms = home.gateway.platforms
+        part = next(one for one in platforms if one.name == "discord")
+        wire.on_identify = lambda: steer_platform(platforms, "pause", "discord")
+        wire.token = TOKEN
+        steer_platform(platforms, "restart", "discord")
+        await until(lambda: wire.identified and part.part.facts.state == "paused", "the pause")
+        wire.on_identify = lambda: ""
+        await wire.write("what is it?")
+        steer_platform(platforms, "resume", "discord")
+        await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
+
+
 async def test_the_first_words_of_whoever_was_let_in_are_read_again_too(wire: DiscordWire, tmp_path: Path) -> None:
     settings = f"access: {{admins: {{discord: ['{known_as(ANN)}']}}}}\n"
     async with housed(wire, tmp_path / "home", settings=settings) as home:

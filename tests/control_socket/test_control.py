@@ -242,3 +242,16 @@ def test_who_is_refused_reads_why_though_the_other_end_has_hung_up(tmp_path: Pat
                 client.call("status")
             with pytest.raises(NotRunning, match="went away"):
                 client.call("status")
+
+
+def test_an_answer_that_was_cut_off_by_a_kill_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        with ControlClient(path) as client:
+            caller, _ = server.accept()
+            caller.sendall(b'{"jsonrpc": "2.0", "id": 1, "result": {"sta')
+            caller.close()
+            with pytest.raises(NotRunning, match="went away"):
+                client.call("status")

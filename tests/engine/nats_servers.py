@@ -109,7 +109,7 @@ class NatsServer:
         try:
             with urllib.request.urlopen(url, timeout=2) as answer:
                 accounts = json.load(answer).get("account_details") or []
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             return ""
         found = (one for account in accounts for one in account.get("stream_detail") or [])
         return next((one.get("cluster", {}).get("leader", "") for one in found if one["name"] == stream), "")

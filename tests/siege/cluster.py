@@ -146,9 +146,7 @@ async def pause_the_polling_one(cluster: Cluster) -> None:
 async def kill_the_leader(cluster: Cluster) -> None:
     """The server through which all records go."""
     await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
-    async with await open_nats(cluster.url) as engine:
-        stream = (await engine.inspect()).streams[0]
-    name, leader = stream["config"]["name"], stream["cluster"]["leader"]
+    name, leader = await find_leader(cluster)
     server = next(one for one in cluster.servers if one.folder.name == leader)
     others = [one for one in cluster.servers if one is not server]
     begun = time.monotonic()
@@ -160,6 +158,17 @@ async def kill_the_leader(cluster: Cluster) -> None:
         cluster.elections.append((begun, time.monotonic()))
         server.start()
         await until(server.is_ready)
+
+
+async def find_leader(cluster: Cluster) -> tuple[str, str]:
+    """The stream of all records, and the name of the server that leads it, as soon as one does."""
+    async with await open_nats(cluster.url) as engine:
+        with anyio.fail_after(LONGEST):
+            while True:
+                stream = (await engine.inspect()).streams[0]
+                if leader := (stream.get("cluster") or {}).get("leader"):
+                    return stream["config"]["name"], leader
+                await anyio.sleep(GLANCE)
 
 
 def is_led(servers: Sequence[NatsServer], stream: str, former: str) -> bool:
@@ -219,6 +228,10 @@ def settings(model: Model, cluster: Cluster, gateway: GatewayProcess, name: str)
 
 
 async def stop(cluster: Cluster, gateway: GatewayProcess) -> None:
+    """One that has just been started takes no signal yet: it is waited for."""
+    with anyio.move_on_after(LONGEST):
+        while not await to_thread.run_sync(is_up, gateway, "terminal"):  # noqa: ASYNC110 - asked in a thread
+            await anyio.sleep(GLANCE)
     try:
         code, _, _ = await to_thread.run_sync(gateway.stop)
     except TimeoutExpired:

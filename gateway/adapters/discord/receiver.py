@@ -59,7 +59,6 @@ class DiscordReceiver:
         self._since = self._marks.since()
         self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access, presence)
         self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch_file)
-        self.inbox.is_caught_up.set()
         self.is_ready = anyio.Event()
 
     @property
@@ -81,9 +80,14 @@ class DiscordReceiver:
         }
 
     async def load(self) -> None:
-        """Learn how far everything was read; from then on events may come."""
+        """Learn how far everything was read; from then on events may come.
+
+        That we are here is written down before Discord knows of us: what is told to a line that is lost before it has
+        caught up is read again by the next one, also where it was the very first.
+        """
         await self._marks.load()
         self._since = self._marks.since()
+        await self._marks.begin(time.time())
 
     def _connected(self) -> None:
         """A new connection, to which nothing of what was said before is told: what comes now waits for that.
@@ -108,7 +112,6 @@ class DiscordReceiver:
         await self._take_all(self._catch_up.chats(since))
         for guild in self._client.guilds:
             await self._take_all(self._catch_up.channels(guild, since))
-        await self._marks.begin(begun)
         done.set()
         self.is_ready.set()
         await self._take_all(self._catch_up.rest(since))
