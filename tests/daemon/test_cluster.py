@@ -16,7 +16,7 @@ import yaml
 
 from gateway.engine.nats.engine import open_nats
 from gateway.testing import GatewayProcess
-from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers, wait_until_ready
+from tests.engine.nats_servers import NatsServer, find_free_ports, find_leader, run_servers, wait_until_ready
 from tests.installer.servers import make_certificate
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
@@ -85,7 +85,7 @@ class Cluster:
         """The server through which all records go."""
         url = self.gateways["first"].environ["GATEWAY_ENGINE"]
         async with await open_nats(url, "gateway", PASSWORD) as engine:
-            return str((await engine.inspect()).streams[0]["cluster"]["leader"])
+            return (await find_leader(engine))[1]
 
 
 @pytest.fixture

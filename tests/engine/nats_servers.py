@@ -15,7 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import anyio
+
 from gateway.config.home import get_process_environment
+from gateway.engine.nats.engine import NatsEngine
 
 START_SECONDS = 60.0
 LOWEST_PORT, PORTS = 10_000, 22_000
@@ -134,6 +137,16 @@ def run_servers(folder: Path, count: int) -> Iterator[list[NatsServer]]:
         for server in servers:
             server.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def find_leader(engine: NatsEngine) -> tuple[str, str]:
+    """The first stream of records, and the name of the server that leads it: as soon as one does, and not before."""
+    with anyio.fail_after(START_SECONDS):
+        while True:
+            stream = (await engine.inspect()).streams[0]
+            if leader := stream["cluster"].get("leader"):
+                return stream["config"]["name"], leader
+            await anyio.sleep(0.1)
 
 
 def wait_until_ready(servers: Sequence[NatsServer]) -> None:

@@ -11,7 +11,7 @@ from gateway.engine import ConsumerSpec, Engine, NewRecord
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.errors import EngineError
 from tests.engine.conftest import read_all
-from tests.engine.nats_servers import NatsServer, run_servers, wait_until_ready
+from tests.engine.nats_servers import NatsServer, find_leader, run_servers, wait_until_ready
 from tests.spine import until
 
 CHAINS = 6
@@ -93,9 +93,9 @@ class Load:
             assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def find_leader(engine: NatsEngine, servers: list[NatsServer]) -> NatsServer:
-    info = await engine._connection.call("STREAM.INFO.kills")
-    return next(one for one in servers if one.folder.name == info["cluster"]["leader"])
+async def find_leading(engine: NatsEngine, servers: list[NatsServer]) -> NatsServer:
+    _, name = await find_leader(engine)
+    return next(one for one in servers if one.folder.name == name)
 
 
 async def test_a_server_that_is_killed_under_load_loses_nothing(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_leader_that_is_killed_under_load_loses_nothing(tmp_path: Path) 
             with anyio.fail_after(300):
                 async with load.running():
                     for _ in range(2):
-                        leader = await find_leader(engine, servers)
+                        leader = await find_leading(engine, servers)
                         leader.kill()
                         await load.go_on()
                         leader.start()
@@ -137,7 +137,7 @@ async def test_what_was_acknowledged_is_read_also_from_a_server_that_lags(tmp_pa
         async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
             await engine.consumer(ConsumerSpec("c", ("a.*",)))
             ours = engine._connection.client.connected_url
-            leader = await find_leader(engine, servers)
+            leader = await find_leading(engine, servers)
             slow = next(one for one in servers if one is not leader and ours and one.port != ours.port)
             written = 0
 

@@ -20,7 +20,7 @@ from gateway.engine.nats.engine import open_nats
 from gateway.errors import EngineError, GatewayError
 from gateway.testing import GatewayProcess
 from tests.chaos.daemon import Besieged
-from tests.engine.nats_servers import NatsServer, run_servers
+from tests.engine.nats_servers import NatsServer, find_leader, run_servers
 from tests.proof_table import Trial
 from tests.siege.cut_calls import CutCalls, CutSends, Kill
 from tests.siege.hooks import Notes, take_running
@@ -146,7 +146,8 @@ async def pause_the_polling_one(cluster: Cluster) -> None:
 async def kill_the_leader(cluster: Cluster) -> None:
     """The server through which all records go."""
     await anyio.sleep(cluster.chance.uniform(0.0, 2.0))
-    name, leader = await find_leader(cluster)
+    async with await open_nats(cluster.url) as engine:
+        name, leader = await find_leader(engine)
     server = next(one for one in cluster.servers if one.folder.name == leader)
     others = [one for one in cluster.servers if one is not server]
     begun = time.monotonic()
@@ -158,17 +159,6 @@ async def kill_the_leader(cluster: Cluster) -> None:
         cluster.elections.append((begun, time.monotonic()))
         server.start()
         await until(server.is_ready)
-
-
-async def find_leader(cluster: Cluster) -> tuple[str, str]:
-    """The stream of all records, and the name of the server that leads it, as soon as one does."""
-    async with await open_nats(cluster.url) as engine:
-        with anyio.fail_after(LONGEST):
-            while True:
-                stream = (await engine.inspect()).streams[0]
-                if leader := (stream.get("cluster") or {}).get("leader"):
-                    return stream["config"]["name"], leader
-                await anyio.sleep(GLANCE)
 
 
 def is_led(servers: Sequence[NatsServer], stream: str, former: str) -> bool:
