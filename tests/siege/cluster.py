@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from subprocess import TimeoutExpired
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -101,11 +102,16 @@ class Aftermath:
 Deed = Callable[[Cluster], Awaitable[None]]
 
 
-def is_up(gateway: GatewayProcess, network: str) -> bool:
+def ask_status(gateway: GatewayProcess) -> dict[str, Any]:
+    """What it says of itself; nothing where it does not answer."""
     try:
-        return bool(gateway.call("status")["platforms"].get(network, {}).get("up"))
+        return dict(gateway.call("status"))
     except (GatewayError, OSError):
-        return False
+        return {}
+
+
+def is_up(gateway: GatewayProcess, network: str) -> bool:
+    return bool(ask_status(gateway).get("platforms", {}).get(network, {}).get("up"))
 
 
 async def kill_any(cluster: Cluster) -> None:
@@ -220,7 +226,7 @@ def settings(model: Model, cluster: Cluster, gateway: GatewayProcess, name: str)
 async def stop(cluster: Cluster, gateway: GatewayProcess) -> None:
     """One that has just been started takes no signal yet: it is waited for."""
     with anyio.move_on_after(LONGEST):
-        while not await to_thread.run_sync(is_up, gateway, "terminal"):  # noqa: ASYNC110 - asked in a thread
+        while not await to_thread.run_sync(ask_status, gateway):  # noqa: ASYNC110 - asked in a thread
             await anyio.sleep(GLANCE)
     try:
         code, _, _ = await to_thread.run_sync(gateway.stop)
