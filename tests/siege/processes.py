@@ -39,13 +39,14 @@ def workers(daemon: int) -> list[int]:
     return [one.pid for one in processes() if one.parent in servers and OURS in one.command]
 
 
-def left_behind(home: Path, sleeps: str) -> dict[int, str]:
-    """What still lives of a gateway in this home, and of what its hooks have detached."""
+def left_behind(home: Path, sleeps: str = "") -> dict[int, str]:
+    """What still lives of gateways in this home, and of what their hooks have detached: `sleeps` is a word of that."""
     variable = b"HERMES_HOME=%s\0" % str(home).encode()
+    words = {sleeps.encode()} if sleeps else set[bytes]()
     return {
         one.pid: one.command.replace(b"\0", b" ").decode("utf-8", "replace").strip()[:60]
         for one in processes()
-        if one.pid != os.getpid() and (variable in one.environ or sleeps.encode() in one.command.split(b"\0"))
+        if one.pid != os.getpid() and (variable in one.environ or words.intersection(one.command.split(b"\0")))
     }
 
 

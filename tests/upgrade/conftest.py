@@ -1,9 +1,7 @@
 """Installed programs, the wheels of other versions, and a home with a network and a hook on it."""
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +11,7 @@ import pytest
 
 from gateway.daemon.home_lock import lock_holder_of
 from gateway.testing import GatewayProcess
+from tests.siege.processes import end, left_behind
 from tests.upgrade.programs import ROOT, Program, make_wheel
 
 PATIENCE = 180.0
@@ -54,9 +53,10 @@ class InstalledGateway(GatewayProcess):
         self.add_hook("watch", {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": HOOK})
 
     def __exit__(self, *error: object) -> None:
+        """One that waits for the home takes it when the other is killed."""
         super().kill()
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+        for pid in left_behind(self.home.root):
+            end(pid)
 
     def start(self, *args: str, environ: Mapping[str, str] | None = None) -> None:
         self.kill()  # it has ended, by an upgrade
