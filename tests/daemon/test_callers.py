@@ -86,7 +86,8 @@ class Askers:
 
     def both(self) -> str:
         """And wait for the detached one: what a command started ends with it."""
-        return f"{self.command('near')}; {self.detached('far')}; for i in 1 2 3 4 5 6; do sleep 0.5; done"
+        wait = f"until [ -e {self.folder}/far.json ]; do sleep 0.1; done"
+        return f"{self.command('near')}; {self.detached('far')}; {wait}"
 
     def answered(self, name: str) -> set[str]:
         """The verbs that were not refused."""
