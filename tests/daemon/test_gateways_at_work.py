@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 NAMES = ("one", "two", "three")
 NUMBER = re.compile(r"number (\d+);")
-SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
+WORDS = [f"word{number} " for number in range(40)]
+SLOW = {"user": "slow", "answers": [{"chunks": WORDS, "delay": "300ms"}]}  # longer than this machine may stand still
 SCRIPT = (SLOW, *({"user": "", "text": "I heard you."},) * 200)
 SETTINGS = "platforms: {telegram: {streaming: edit}}\n"
 
@@ -75,7 +76,10 @@ class Cluster:
             self.asked += 1
 
     async def is_answered(self) -> None:
-        """All that was asked is answered once, in each chat in its order, and the chats show each answer once."""
+        """All that was asked is answered once, in each chat in its order, and the chats show each answer once.
+
+        What is shown may be ahead of what was read of the journal just before, but not for good.
+        """
         await until(self._is_audited, f"{self.asked} answers, not {self.wire.shown},", 60)
 
     async def _is_audited(self) -> bool:
@@ -83,7 +87,6 @@ class Cluster:
             asked, answers = await self._read(person)
             assert asked == sorted(set(asked)), "once, in order"
             shown = [one for one in self.wire.shown if one.chat == person and "I heard you." in one.text]
-            assert len(shown) <= answers, "nothing is said twice"
             if asked != list(range(first, self.asked, 2)) or len(shown) != answers:
                 return False
         return True
@@ -126,7 +129,7 @@ async def test_each_message_is_answered_once_whoever_is_lost(cluster: Cluster) -
     lost = await cluster.find("turns")
     cluster.kill(lost)
     await cluster.write(6)
-    await until(lambda: any("word19" in one.text for one in cluster.wire.shown), "its end on another node", 40)
+    await until(lambda: any("word39" in one.text for one in cluster.wire.shown), "its end on another node")
     await cluster.is_answered()
     assert len([one for one in cluster.wire.shown if "word" in one.text]) == 1, "the message that grew before"
     cluster.begin(lost)

@@ -140,7 +140,7 @@ class TestLive:
 
         tail = await engine.tail("ctl.*")
         await engine.serve("ctl.a", shout)
-        assert await engine.request("ctl.a", b"hello", 5) == b"HELLO"
+        assert await engine.request("ctl.a", b"hello", 60) == b"HELLO"
         assert (await anext(tail)).data == b"hello"
 
     async def test_request_that_nobody_serves_times_out(self, engine: Engine) -> None:
@@ -180,7 +180,7 @@ class TestLive:
 
         await engine.serve("ctl.a", broken)
         with pytest.raises(EngineError, match="lost"):
-            await engine.request("ctl.a", b"", 5)
+            await engine.request("ctl.a", b"", 60)
 
     async def test_asker_hears_that_the_journal_was_closed(self, engine: Engine) -> None:
         async def never(data: bytes) -> bytes:

@@ -122,7 +122,7 @@ async def test_of_an_append_either_all_is_known_or_nothing(url: str) -> None:
 
 async def hear_delivery(engine: NatsEngine, _other: NatsEngine) -> None:
     consumer = await engine.consumer(ConsumerSpec("c", ("in.*",)))
-    assert await consumer.fetch(1, 10)
+    assert await consumer.fetch(1, 60)
 
 
 async def hear_tail(engine: NatsEngine, other: NatsEngine) -> None:
@@ -142,7 +142,7 @@ async def hear_question(engine: NatsEngine, other: NatsEngine) -> None:
         return b"".join(await read_data(engine, "in.*", START))
 
     await engine.serve("node.one", look)
-    assert await other.request("node.one", b"", 5) == b"theirs"
+    assert await other.request("node.one", b"", 60) == b"theirs"
 
 
 async def hear_answer(engine: NatsEngine, other: NatsEngine) -> None:
@@ -150,7 +150,7 @@ async def hear_answer(engine: NatsEngine, other: NatsEngine) -> None:
         return b""
 
     await other.serve("node.other", answer)
-    await engine.request("node.other", b"", 5)
+    await engine.request("node.other", b"", 60)
 
 
 async def take_lease(engine: NatsEngine, _other: NatsEngine) -> None:
@@ -187,7 +187,7 @@ async def test_what_we_have_heard_of_is_seen_though_it_is_not_shown_yet(
     await anyio.sleep(0.7)
     assert await read_data(engine, "in.*", START) == []
     await other.append(NewRecord("in.x", b"theirs"), NewRecord("a.x", b"2"))
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await hear(engine, other)
     assert await read_data(engine, "in.*", START) == [b"theirs"]
 
@@ -204,7 +204,7 @@ async def test_what_others_remove_is_not_read_for_long_and_no_conflict_goes_on_f
     assert await read_data(engine, "b.x") == []
     (seq,) = await engine.append(NewRecord("b.x", b"3", expect=0), settled=[SettledRecords("b.x", seq, 1)])
     await other.purge("b.*", seq)
-    await until(lambda: read_data_is(engine, "b.x", []), limit=10)
+    await until(lambda: read_data_is(engine, "b.x", []))
 
 
 async def read_data_is(engine: Engine, pattern: str, expected: list[bytes]) -> bool:
@@ -369,7 +369,7 @@ async def test_nodes_that_know_late_race_for_the_same_conversations_and_nothing_
         async def is_quiet() -> bool:
             return await three.depth("turns") == 0
 
-        await until(is_quiet, "the last acknowledgement", 20)
+        await until(is_quiet, "the last acknowledgement")
 
 
 async def test_turns_of_several_nodes_wait_few_times_for_three_servers(nats_servers: str) -> None:
