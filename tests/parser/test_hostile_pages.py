@@ -19,6 +19,7 @@ pytestmark = pytest.mark.process
 SERVER = Path(__file__).parent.parent / "agent" / "mcp" / "toolserver.py"
 
 SILENT = "/silent"  # who asks for it gets no answer
+ROUNDS = 3  # the machine may stand still, but not in each of them
 QUICK = 1.0  # seconds in which `status` answers, whatever is read meanwhile
 PAGES = {
     "hidden tags": (b"<svg>" * 60_000 + b"</style>" * 60_000, "text/html"),
@@ -62,6 +63,19 @@ def slowest_status(gateway: GatewayProcess, until: threading.Thread) -> float:
     return slowest
 
 
+def check_that_status_answers(gateway: GatewayProcess, text: str, reply: str) -> int:
+    """In time while this is said, in one of a few rounds at least; returns how many it took."""
+    for number in range(1, ROUNDS + 1):
+        said: list[object] = []
+        talk = threading.Thread(target=lambda heard=said: heard.append(gateway.say(text)["reply"]))
+        talk.start()
+        slowest = slowest_status(gateway, talk)
+        assert said == [reply]
+        if slowest < QUICK:
+            return number
+    pytest.fail(f"status took {slowest:.1f} s, and no less in any round")
+
+
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayProcess, list[str]]]:
     """A gateway that reads the page whose number it is told, and who asked for which."""
@@ -85,13 +99,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayPr
 @pytest.mark.parametrize("number", range(len(PAGES)), ids=list(PAGES))
 def test_status_answers_within_a_second_while_a_page_is_read_that_cannot_be(reader, number):
     gateway, asked = reader
-    said: list[object] = []
     before = len(asked)
-    talk = threading.Thread(target=lambda: said.append(gateway.say(f"read {number}")["reply"]))
-    talk.start()
-    assert slowest_status(gateway, talk) < QUICK
-    assert said == [f"done {number}"]
-    assert asked[before:] == [f"/{number}"]
+    rounds = check_that_status_answers(gateway, f"read {number}", f"done {number}")
+    assert asked[before:] == [f"/{number}"] * rounds
 
 
 @pytest.mark.parametrize(
@@ -103,11 +113,7 @@ def test_status_answers_within_a_second_whatever_a_tool_server_says(tmp_path, ar
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.script({"user": "ask", "answers": [{"tool_calls": [args]}, {"text": "done"}]}, settings=server)
         gateway.start()
-        said: list[object] = []
-        talk = threading.Thread(target=lambda: said.append(gateway.say("ask")["reply"]))
-        talk.start()
-        assert slowest_status(gateway, talk) < QUICK
-        assert said == ["done"]
+        check_that_status_answers(gateway, "ask", "done")
 
 
 def test_a_fetch_that_ended_one_life_is_not_repeated_in_the_next(tmp_path):

@@ -31,6 +31,7 @@ DRAWN = (
     "iVBORw0KGgoAAAANSUhEUgAAACUAAAAXCAIAAAADThHyAAAAKElEQVR4nGM8ISfHQEfARE/LRu0btW/UvlH7Ru0btW/UvlH7Ru0jCAApBwEyyIYo"
     "iAAAAABJRU5ErkJggg=="
 )
+ROUNDS = 3  # the machine may stand still, but not in each of them
 QUICK = 1.0  # seconds that the loop may be late, on the busiest machine
 
 
@@ -119,18 +120,30 @@ async def test_what_is_no_picture_is_not_shown(tools):
     assert await call(tools, "picture", show, size=11) == "[image, image/png]"
 
 
+async def check_that_all_else_goes_on(act):
+    """The loop is in time while this is done, in one of a few rounds at least."""
+    took = []
+    while not took or (min(took) >= QUICK and len(took) < ROUNDS):
+        async with lateness() as late:
+            await act()
+        took.append(late[0])
+    assert min(took) < QUICK
+
+
 async def test_a_result_of_60_mb_is_refused_in_words_while_all_else_goes_on(tools):
-    async with lateness() as late:
+    async def ask():
         with pytest.raises(AgentError, match=r"the answer of shop has \d+ MB, and 8 MB are read at most: ask for less"):
             await call(tools, "tell", size=60_000_000)
-    assert late[0] < QUICK
+
+    await check_that_all_else_goes_on(ask)
     assert await call(tools, "price", article="tea") == "tea: 5 francs"
 
 
 async def test_a_pattern_in_the_schema_of_a_result_is_not_tried(tools):
-    async with lateness() as late:
+    async def ask():
         assert json.loads(await call(tools, "describe")) == {"name": "a" * 64 + "!"}
-    assert late[0] < QUICK
+
+    await check_that_all_else_goes_on(ask)
 
 
 async def lines_of(*messages, size=0, parser):
