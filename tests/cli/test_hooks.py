@@ -132,7 +132,7 @@ def test_a_payload_that_is_none_is_refused(gateway: GatewayProcess, payload: str
 def test_fire_tells_the_hook_that_runs_and_logs_shows_what_it_prints(gateway: GatewayProcess) -> None:
     shown = said(gateway.cli("hooks", "fire", "shorthand", "message:received", "--payload", SUM))
     assert '  changed  text: "what is 6 * 7"' in shown
-    gateway.until(lambda: "heard 6x7" in gateway.cli("hooks", "logs", "shorthand").stdout, 5)
+    gateway.until(lambda: "heard 6x7" in gateway.cli("hooks", "logs", "shorthand").stdout)
     assert facts(gateway, "logs", "shorthand")["lines"][-1].endswith("heard 6x7")
 
 
@@ -144,7 +144,7 @@ def test_fire_says_so_when_the_hook_would_never_hear_of_it(gateway: GatewayProce
 
 def test_logs_follows(gateway: GatewayProcess) -> None:
     said(gateway.cli("hooks", "fire", "courier", "session:end", "--payload", '{"session_id": "before"}'))
-    gateway.until(lambda: "before" in gateway.cli("hooks", "logs", "courier").stdout, 5)
+    gateway.until(lambda: "before" in gateway.cli("hooks", "logs", "courier").stdout)
     with gateway.spawn("hooks", "logs", "courier", "-f", "-n", "1") as follower:
         assert follower.stdout
         assert "delivered before" in follower.stdout.readline()
@@ -218,7 +218,7 @@ def test_dead_letters_are_listed_shown_retried_and_pruned(gateway: GatewayProces
     assert "the server is down" in said(gateway.cli("hooks", "dead-letters", "list"))
     assert json.loads(said(gateway.cli("hooks", "dead-letters", "show", "courier", first)))["attempts"] == 5
     assert said(gateway.cli("hooks", "dead-letters", "retry", "courier", second)) == "courier: 1 delivered again\n"
-    gateway.until(lambda: "delivered s2" in gateway.cli("hooks", "logs", "courier").stdout, 10)
+    gateway.until(lambda: "delivered s2" in gateway.cli("hooks", "logs", "courier").stdout)
     assert said(gateway.cli("hooks", "dead-letters", "prune", "courier", third)) == "courier: 1 thrown away\n"
     assert gateway.cli("hooks", "dead-letters", "show", "courier", third).returncode == 1
     assert facts(gateway, "dead-letters", "prune", "courier")["count"] == 1

@@ -27,7 +27,7 @@ async def make(fork_server: ForkServerClient, tmp_path: Path) -> AsyncIterator[M
         return {"verb": verb, "params": params, "during": during}
 
     async def make(
-        source: str, serve: Any = echo, timeout: float = 10.0, name: str = "probe", **spec: Any
+        source: str, serve: Any = echo, timeout: float = 60.0, name: str = "probe", **spec: Any
     ) -> WorkerHandle:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)

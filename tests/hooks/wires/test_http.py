@@ -297,7 +297,7 @@ async def test_stopping_waits_for_what_was_begun_and_then_refuses() -> None:
     async with site(slow) as served, opened(served.url) as remote:
         call = asyncio.create_task(remote.call("my:event", {}, DECIDES, 60))
         await begun.wait()
-        await remote.stop(5)
+        await remote.stop(60)
         assert await call == HookAnswer()
         with pytest.raises(HookFailed) as refused:
             await remote.call("my:event", {}, DECIDES, 60)

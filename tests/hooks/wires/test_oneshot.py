@@ -31,7 +31,7 @@ def is_written(file: Path) -> bool:
     return file.exists() and file.read_text().endswith("\n")
 
 
-async def once(hook: ProgramSpec, name: str = "tool:before", fields: Any = None, timeout: float = 5) -> HookAnswer:
+async def once(hook: ProgramSpec, name: str = "tool:before", fields: Any = None, timeout: float = 60) -> HookAnswer:
     wire = OneshotProgram(hook)
     try:
         return await wire.call(name, fields or {}, DECIDES, timeout)
@@ -63,9 +63,12 @@ async def test_one_that_does_not_read_its_stdin_is_none_the_worse(tmp_path: Path
 @pytest.mark.row("T27")
 async def test_one_that_is_over_its_time_is_killed_with_its_children(tmp_path: Path) -> None:
     hook = command(tmp_path, "#!/bin/sh\ntrap '' TERM\nsleep 60 & echo $! > child\nwait\n")
-    with pytest.raises(HookFailed, match=r"more than 0.3 s") as caught:
-        await once(hook, timeout=0.3)
-    assert caught.value.kind == "timeout"
+    for limit in (0.3, 3, 30):  # a machine that stands still may not have begun it by then
+        with pytest.raises(HookFailed, match=rf"more than {limit} s") as caught:
+            await once(hook, timeout=limit)
+        assert caught.value.kind == "timeout"
+        if is_written(tmp_path / "child"):
+            break
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
 
 

@@ -69,7 +69,7 @@ from sherma.hooks.types import BeforeLLMCallContext, GraphInvokeContext, NodeEnt
 from sherma.hooks.types import AfterToolCallContext, BeforeInterruptContext, BeforeSkillLoadContext
 
 async def main():
-    remote, told = RemoteHookExecutor(sys.argv[1], timeout=10), {}
+    remote, told = RemoteHookExecutor(sys.argv[1], timeout=60), {}
     async def ask(name, ctx):
         answer = await getattr(remote, name)(ctx)
         told[name] = None if answer is None else {
