@@ -46,7 +46,7 @@ from tests.engine.cut_line import CutLine, open_line
 from tests.engine.nats_servers import run_servers
 from tests.spine import until
 
-SOON = 10.0  # seconds on a busy machine; nothing is looked for from time to time, so else it would be never
+SOON = 30.0  # seconds on a busy machine; nothing is looked for from time to time, so else it would be never
 BY = "whoever tries codes"
 HOOKS = HookRegistry().scope({})
 

@@ -134,7 +134,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_conversation(gateway: GatewayProcess)
 
 def test_an_answer_grows_on_the_screen_line_by_line_and_word_by_word(gateway: GatewayProcess) -> None:
     gateway.stop()
-    chunks = ["First", " line\nand", " second", " line"]
+    chunks = ["First", " line\nand", " second", *[" long"] * 25, " line"]  # longer than this machine may stand still
     gateway.script({"user": "tell", "answers": [{"chunks": chunks, "delay": "400ms"}]})
     gateway.start()
     with Typist(gateway, "chat") as person:
@@ -144,7 +144,7 @@ def test_an_answer_grows_on_the_screen_line_by_line_and_word_by_word(gateway: Ga
         person.sees("and")
         person.sees("second")
         assert gateway.call("status")["turns"]["running"] == 1
-        person.sees("and second line\n")
+        person.sees(f"and second{' long' * 25} line")
 
 
 def test_whoever_sits_at_the_prompt_learns_that_the_gateway_has_gone(gateway: GatewayProcess) -> None:

@@ -17,7 +17,7 @@ from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from tests.web.visits import send
 
-SLOW = {"user": "slow", "answers": [{"chunks": ["at ", "last"], "delay": "4s"}]}
+SLOW = {"user": "slow", "answers": [{"chunks": ["at ", "last"], "delay": "6s"}]}
 QUICK = {"user": "hello", "answers": [{"text": "here"}]}
 MANY = 40  # conversations
 KEY = "agent:main:terminal:dm:main"

@@ -83,12 +83,14 @@ async def test_an_answer_counts_once_and_only_to_a_question_that_is_open(engine:
 async def test_a_question_that_nobody_answers_in_time_is_answered_with_nothing(engine: Engine) -> None:
     async def impatient(turn: LaneTurn) -> LaneResult:
         outcome = await asks(turn)
-        return replace(outcome, wait=0.03)
+        return replace(outcome, wait=3.0)
 
-    async with served(engine, Watched({"may I": impatient})) as desk:
+    clock = SetClock()
+    async with served(engine, Watched({"may I": impatient}), clock=clock) as desk:
         seq = await desk.say("may I")
         await waiting(desk)
         await desk.lanes.answer(key(), "red", 1)
+        clock.now += 4
         session = await desk.answered(seq)
         assert not await desk.lanes.answer(key(), "blue", 1)
     assert session.entries[-1].content == "red 1, blue None: may I"
