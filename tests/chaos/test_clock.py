@@ -1,8 +1,9 @@
 """Somebody sets the machine's clock, while turns run and while none does: nothing is lost, everybody is answered."""
 
 import itertools
+import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,22 @@ def is_ready(gateway: Besieged) -> bool:
 def say(gateway: Besieged, lines: ExitStack) -> dict[str, tuple[str, str]]:
     """Everybody says something that takes a while and something behind it; when this returns, turns are under way."""
     said: dict[str, tuple[str, str]] = {}
+    before = find_last_claim(gateway)
     for person in range(PEOPLE):
         for text in ("slow", "quick"):
             line = lines.enter_context(ControlClient(gateway.home.socket))
             name = f"m{next(numbers)}"
             line.start("chat.say", {"text": text, "session": f"p{person}", "id": name})
             said[name] = (f"p{person}", text)
-    gateway.until(lambda: gateway.call("status")["turns"]["running"] > 0, PATIENCE)
+    gateway.until(lambda: find_last_claim(gateway) > before, PATIENCE)
     return said
+
+
+def find_last_claim(gateway: Besieged) -> int:
+    """The sequence of the last turn that was begun, which stays when the turn is over."""
+    with closing(sqlite3.connect(gateway.home.journal)) as db:
+        query = 'SELECT coalesce(max(seq), 0) FROM log WHERE CAST(data AS TEXT) LIKE \'%"kind":"claim"%\''
+        return int(db.execute(query).fetchone()[0])
 
 
 def unanswered(gateway: Besieged, said: dict[str, tuple[str, str]]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 
 LEASE_SECONDS = 3.0
+STEADY = 16.0  # a lease that is not over when this machine has stood still
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -132,9 +133,9 @@ def test_what_a_dead_node_had_in_hands_comes_to_another_as_soon_as_its_leases_ar
 
 async def test_several_bots_are_spread_over_the_nodes_and_stay(cluster: Cluster) -> None:
     keys = ("bot.a", "bot.b", "bot.c")
-    cluster.begin("one", *keys)
+    cluster.begin("one", *keys, lease=STEADY)
     await cluster.has("bot.a on one", "bot.b on one", "bot.c on one")
-    cluster.begin("other", *keys)
+    cluster.begin("other", *keys, lease=STEADY)
     await cluster.has("bot.a on other", "bot.b on one", "bot.c on one")
     await anyio.sleep(5)
     await cluster.has("bot.a on other", "bot.b on one", "bot.c on one")

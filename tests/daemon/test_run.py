@@ -99,7 +99,7 @@ def is_claimed(gateway: GatewayProcess) -> bool:
 def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: GatewayProcess) -> None:
     gateway.configure("gateway: {shutdown_timeout: 2s}\n")
     gateway.start()
-    asking = gateway.spawn("chat", "-m", "count to 14 slowly")  # longer than a machine that stands still takes to stop it
+    asking = gateway.spawn("chat", "-m", "count to 14 slowly")  # longer than it takes to stop it, on any machine
     gateway.until(lambda: is_claimed(gateway))  # a message that is not yet is given back at once
     begun = time.monotonic()
     assert gateway.stop()[0] == 0

@@ -1,8 +1,8 @@
 """Lanes in a process of their own, on a journal that others work on too.
 
 `python -m tests.lanes.node URL NAME FILE LEASE`. Each run of a turn is a line of FILE, and each step that the journal
-refuses. A message that begins with "slow" takes a while, with a tool in the middle, and one with "long" longer than this
-machine may stand still.
+refuses. A message that begins with "slow" takes a while, with a tool in the middle, and one with "long" longer than
+this machine may stand still.
 """
 
 import sys

@@ -122,7 +122,7 @@ async def test_what_is_no_picture_is_not_shown(tools):
 
 async def check_that_all_else_goes_on(act):
     """The loop is in time while this is done, in one of a few rounds at least."""
-    took = []
+    took: list[float] = []
     while not took or (min(took) >= QUICK and len(took) < ROUNDS):
         async with lateness() as late:
             await act()

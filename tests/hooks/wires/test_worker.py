@@ -246,7 +246,7 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled(make: Make) ->
     )
 
     async def has_seen(*what: str) -> bool:
-        return (await worker.call("ask", {}, DECIDES, 60)).result == [*what]
+        return bool((await worker.call("ask", {}, DECIDES, 60)).result == [*what])
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.call, "x", {}, DECIDES, 60)
