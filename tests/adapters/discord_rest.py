@@ -22,6 +22,8 @@ VOICE = 8192
 class Refused(Exception):
     """An error as Discord tells it."""
 
+    methods: tuple[str, ...] = ("POST", "PUT")  # which are refused, where it is told to the next call
+
     def __init__(self, status: int, code: int, message: str, body: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.status = status

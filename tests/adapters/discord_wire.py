@@ -378,7 +378,7 @@ class DiscordWire:
             if request.headers.get("Authorization", f"Bot {self.token}") != f"Bot {self.token}":
                 raise Refused(401, 0, "401: Unauthorized")
             for number, (part, ill) in enumerate(self.ills):
-                if part in path and request.method in ("POST", "PUT"):
+                if part in path and request.method in ill.methods:
                     del self.ills[number]
                     raise ill
             for method, pattern, does in REST:

@@ -19,6 +19,7 @@ from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, GUILD, TEAM_ROLE, dm_of, known_as
+from tests.adapters.discord_rest import Refused
 from tests.adapters.discord_wire import TOKEN, DiscordWire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
@@ -135,6 +136,20 @@ async def test_what_is_said_since_the_very_first_line_is_read_also_if_that_ended
         await wire.write("what is it?")
         steer_platform(platforms, "resume", "discord")
         await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
+
+
+async def test_what_discord_is_too_ill_to_show_again_is_read_once_it_is_well(wire: DiscordWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.write("and you?")
+        await home.shows("I heard you.")
+    await wire.write("what is it?")
+    await wire.mention("what is this?")
+    ill = Refused(503, 0, "ill")
+    ill.methods = ("GET",)
+    wire.ills += [("messages", ill)] * 2
+    async with housed(wire, tmp_path / "home") as home:
+        await home.shows("It is 42.", 2)
+        assert not wire.ills
 
 
 async def test_the_first_words_of_whoever_was_let_in_are_read_again_too(wire: DiscordWire, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from gateway.messages import Address, Attachment, Button, Message, Receipt, Repl
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
+from tests.adapters.slack_web import Refused
 from tests.adapters.slack_wire import CHANNEL, SlackWire
 from tests.spine import until
 
@@ -155,6 +156,21 @@ async def test_what_slack_no_longer_delivers_is_read_again(wire: SlackWire, tmp_
         await wire.write("and now?")
         await home.shows("I heard you.", 3)
         assert len(wire.shown) == 6, "and nothing twice, commands neither"
+
+
+@pytest.mark.parametrize("method", ["conversations.list", "conversations.history", "conversations.replies"])
+async def test_what_slack_is_too_ill_to_show_again_is_read_once_it_is_well(
+    wire: SlackWire, tmp_path: Path, method: str
+) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        mention = await wire.mention("and you?")
+        await home.shows("I heard you.")
+    await wire.write("what is it?")
+    await wire.write("what is this?", chat=GROUP, thread=mention)
+    wire.pending.clear()
+    wire.ills[method] = [Refused("internal_error", status=500)]
+    async with housed(wire, tmp_path / "home") as home:
+        await home.shows("It is 42.", 2)
 
 
 async def test_eyes_mark_what_is_worked_on_and_go_with_the_answer_also_those_of_an_earlier_life(

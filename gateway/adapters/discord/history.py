@@ -24,7 +24,8 @@ MOST_NEW_CHATS = 25
 
 
 class DiscordHistory:
-    """Reads what is behind the marks. A channel that cannot be read is passed over, one that must wait is read last."""
+    """Reads what is behind the marks. A channel that Discord refuses to show is passed over, one that must wait is read
+    last; so is one for which Discord is ill, until it is well."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class DiscordHistory:
                     for raw in reversed(page):
                         if (message := self._build(channel, raw)) is not None:
                             yield message
-            except discord.RateLimited:
+            except (discord.RateLimited, discord.DiscordServerError):
                 self._later.append((channel, behind))
         if count >= MOST:
             log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, count)

@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import TypeVar
 
 import anyio
-from discord import RateLimited
+from discord import DiscordServerError, RateLimited
 from discord.http import HTTPClient, Ratelimit
 
 LONGEST_WAIT = 3.0  # seconds
 SHORTEST_WAIT = 0.01
+ILL_PAUSE = 5.0
 
 T = TypeVar("T")
 
@@ -79,9 +80,11 @@ class DiscordHttp(HTTPClient):
 
 
 async def retry_request(call: Callable[[], Awaitable[T]]) -> T:
-    """What nobody waits for: made again, as often as Discord wants silence first."""
+    """What nobody waits for: made again, as often as Discord wants silence first, and until it is well."""
     while True:
         try:
             return await call()
         except RateLimited as error:
             await anyio.sleep(error.retry_after)
+        except DiscordServerError:
+            await anyio.sleep(ILL_PAUSE)

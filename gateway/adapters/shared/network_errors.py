@@ -30,14 +30,23 @@ class NetworkErrors:
 
     @contextmanager
     def logged(
-        self, log: Callable[..., None], what: str, *args: object, only: type[Exception] | None = None
+        self,
+        log: Callable[..., None],
+        what: str,
+        *args: object,
+        only: type[Exception] | None = None,
+        is_refused: bool = False,
     ) -> Iterator[None]:
         """For what is worth no error: `what` failed is written by `log`, a method of a logger, with the reason.
 
-        `only` names the errors for which that holds; without it, all of the library's.
+        `only` names the errors for which that holds; without it, all of the library's. `is_refused`: those by which the
+        network refuses it for good; what may pass is raised.
         """
         kinds = (only,) if only else self._kinds
         try:
             yield
         except kinds as error:
-            log(f"{what}: %s", *args, self._translate(error))
+            reason = self._translate(error)
+            if is_refused and not reason.permanent:
+                raise
+            log(f"{what}: %s", *args, reason)

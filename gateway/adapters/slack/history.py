@@ -26,7 +26,8 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 class SlackHistory:
-    """Reads what is behind the marks. A place that cannot be read is passed over."""
+    """Reads what is behind the marks. A place that Slack refuses to show is passed over; an error that may pass is
+    raised, or what stands there would never be read."""
 
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web
@@ -45,7 +46,7 @@ class SlackHistory:
 
     async def _own_chats(self) -> list[str]:
         chats: list[str] = []
-        with ERRORS.logged(log.warning, "people's own chats with the bot cannot be listed"):
+        with ERRORS.logged(log.warning, "people's own chats with the bot cannot be listed", is_refused=True):
             answer = await self._patiently(lambda: self._web.conversations_list(types="im", limit=MOST_PLACES))
             chats += [str(one["id"]) for one in answer["channels"]]
         return chats
@@ -53,7 +54,7 @@ class SlackHistory:
     async def _history(self, channel: str, after: float, thread: str = "", **more: str) -> AsyncIterator[Event]:
         found: list[Event] = []
         page = partial(fetch_messages, self._web, channel, thread, oldest=f"{after:.6f}", limit=MOST)
-        with ERRORS.logged(log.info, "what was said in %s cannot be read", channel):
+        with ERRORS.logged(log.info, "what was said in %s cannot be read", channel, is_refused=True):
             found = [one for one in await self._patiently(page) if isinstance(one, dict)]
         if len(found) >= MOST:
             log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
@@ -62,14 +63,14 @@ class SlackHistory:
                 yield {**message, **more, "channel": channel}
 
     async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """A call, once more when Slack wants silence first."""
-        try:
-            return await call()
-        except SlackApiError as error:
-            if code_of(error) != "ratelimited":
-                raise
-            await anyio.sleep(min(retry_after_of(error), LONGEST_SILENCE))
-        return await call()
+        """A call, made again as often as Slack wants silence first."""
+        while True:
+            try:
+                return await call()
+            except SlackApiError as error:
+                if code_of(error) != "ratelimited":
+                    raise
+                await anyio.sleep(min(retry_after_of(error), LONGEST_SILENCE))
 
 
 def stamp_of(message: Event) -> float:
