@@ -12,16 +12,13 @@ from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.shared.adapter import Presence
-from gateway.daemon.platforms import steer_platform
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, GUILD, TEAM_ROLE, dm_of, known_as
-from tests.adapters.discord_rest import Refused
-from tests.adapters.discord_wire import TOKEN, DiscordWire
-from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.discord_wire import DiscordWire
 from tests.spine import until
 
 IN_GROUP = Address("discord", CHANNEL, "group")
@@ -93,63 +90,6 @@ async def test_a_session_that_discord_forgot_is_begun_anew_and_what_it_lacks_is_
     await home.shows("It is 42.")
     assert wire.identified == 2
     assert len(home.with_text("I heard you.")) == 1
-
-
-async def test_what_is_said_right_after_the_first_connection_is_read_again_if_that_ends(
-    wire: DiscordWire, tmp_path: Path
-) -> None:
-    """Paused at the moment in which it is up for the first time ever."""
-    wire.token = "none"
-    first = TelegramWire()
-    async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
-        platforms = home.gateway.platforms
-
-        def pause(_event: str, fields: Any) -> None:
-            if fields["platform"] == "discord":
-                steer_platform(platforms, "pause", "discord")
-
-        stop = home.gateway.registry.watch("platform:up", pause)
-        wire.token = TOKEN
-        steer_platform(platforms, "restart", "discord")
-        part = next(one for one in platforms if one.name == "discord")
-        await until(lambda: part.part.facts.state == "paused", "the pause")
-        stop()
-        await wire.write("what is it?")
-        steer_platform(platforms, "resume", "discord")
-        await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
-
-
-async def test_what_is_said_since_the_very_first_line_is_read_also_if_that_ended_before_it_was_ready(
-    wire: DiscordWire, tmp_path: Path
-) -> None:
-    """As where several gateways share a bot, and one leaves it to another as soon as it has it."""
-    wire.token = "none"
-    first = TelegramWire()
-    async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
-        platforms = home.gateway.platforms
-        part = next(one for one in platforms if one.name == "discord")
-        wire.on_identify = lambda: steer_platform(platforms, "pause", "discord")
-        wire.token = TOKEN
-        steer_platform(platforms, "restart", "discord")
-        await until(lambda: wire.identified and part.part.facts.state == "paused", "the pause")
-        wire.on_identify = lambda: ""
-        await wire.write("what is it?")
-        steer_platform(platforms, "resume", "discord")
-        await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
-
-
-async def test_what_discord_is_too_ill_to_show_again_is_read_once_it_is_well(wire: DiscordWire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home") as home:
-        await wire.write("and you?")
-        await home.shows("I heard you.")
-    await wire.write("what is it?")
-    await wire.mention("what is this?")
-    ill = Refused(503, 0, "ill")
-    ill.methods = ("GET",)
-    wire.ills += [("messages", ill)] * 2
-    async with housed(wire, tmp_path / "home") as home:
-        await home.shows("It is 42.", 2)
-        assert not wire.ills
 
 
 async def test_the_first_words_of_whoever_was_let_in_are_read_again_too(wire: DiscordWire, tmp_path: Path) -> None:

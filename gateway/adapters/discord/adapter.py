@@ -101,11 +101,11 @@ class DiscordAdapter:
 
         async with anyio.create_task_group() as tasks:
             receiver = DiscordReceiver(line, tasks, presses, self._settings, context, presence, recent)
-            await receiver.load()
+            await receiver.history.load()
             with line.telling(receiver.listeners, presence.skip):
                 tasks.start_soon(listen, line)
                 with anyio.fail_after(self._times.ready):
-                    await receiver.is_ready.wait()
+                    await receiver.history.is_ready.wait()
                 presence.probe = partial(probe, line)
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
                 presence.up(detail_of(line))

@@ -5,12 +5,10 @@ read again behind the marks. What is told while that is read waits for it.
 """
 
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import anyio
 import anyio.abc
 import discord
 
@@ -20,6 +18,7 @@ from gateway.adapters.discord.client import EventListener
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.files import fetch_file
 from gateway.adapters.discord.history import DiscordHistory, fetch_member
+from gateway.adapters.discord.history_reader import DiscordHistoryReader
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, describe_message, roles_of
 from gateway.adapters.discord.settings import DiscordSettings
@@ -53,22 +52,18 @@ class DiscordReceiver:
         self._context = context
         self._presence = presence
         self._bot = str(client.user.id)
-        self._marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
-        about = context.parts.commands.__contains__, self._marks.knows, context.is_for_us, context.is_heard
+        marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
+        about = context.parts.commands.__contains__, marks.knows, context.is_for_us, context.is_heard
         self._reader = DiscordReader(client.user, settings, *about)
-        self._since = self._marks.since()
-        self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access, presence)
-        self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch_file)
-        self.is_ready = anyio.Event()
+        self.inbox = Inbox(context, self._bot, marks, recent.note, fetch_file)
+        history = DiscordHistory(client, settings, marks, context.parts.access, presence)
+        self.history = DiscordHistoryReader(client, tasks, history, marks, self.inbox, self._take_again)
 
     @property
     def listeners(self) -> dict[str, EventListener]:
         """What is heard, by discord.py's names of events."""
         return {
-            "connect": self._connected,
-            "ready": self._ready,
-            "guild_available": self._guild,
-            "guild_join": self._guild,
+            **self.history.listeners,
             "message": lambda message: self._hear(message, self._reader.read(message)),
             "raw_message_edit": self._edit,
             "raw_message_delete": lambda event: self._deleted(event, {event.message_id}),
@@ -79,51 +74,11 @@ class DiscordReceiver:
             "socket_event_type": lambda _name: self._presence.answered(),
         }
 
-    async def load(self) -> None:
-        """Learn how far everything was read; from then on events may come.
-
-        That we are here is written down before Discord knows of us: what is told to a line that is lost before it has
-        caught up is read again by the next one, also where it was the very first.
-        """
-        await self._marks.load()
-        self._since = self._marks.since()
-        await self._marks.begin(time.time())
-
-    def _connected(self) -> None:
-        """A new connection, to which nothing of what was said before is told: what comes now waits for that.
-
-        One that broke before it was ready leaves those who wait, and from where to read, to the next.
-        """
-        if self.inbox.is_caught_up.is_set():
-            self.inbox.is_caught_up = anyio.Event()
-            self._since = self._marks.since()
-
-    def _ready(self) -> None:
-        self._tasks.start_soon(self._read_again, self.inbox.is_caught_up)
-
-    def _guild(self, guild: discord.Guild) -> None:
-        """A server that came late: joined, or back after Discord had lost it for a while."""
-        if self.inbox.is_caught_up.is_set():
-            self._tasks.start_soon(self._take_all, self._catch_up.channels(guild, self._since))
-
-    async def _read_again(self, done: anyio.Event) -> None:
-        begun, since = time.time(), self._since
-        self.inbox.is_reading = True
-        await self._take_all(self._catch_up.chats(since))
-        for guild in self._client.guilds:
-            await self._take_all(self._catch_up.channels(guild, since))
-        done.set()
-        self.is_ready.set()
-        await self._take_all(self._catch_up.rest(since))
-        await self._marks.note_alive(begun)
-        self.inbox.is_reading = False
-
-    async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
-        async for message in found:
-            with self._presence.skipping("message", partial(describe_message, message)):
-                if (arrival := self._reader.read(message)) is not None:
-                    check_message(arrival.message)
-                    await self.inbox.take(arrival, str(message.channel.id))
+    async def _take_again(self, message: discord.Message) -> None:
+        with self._presence.skipping("message", partial(describe_message, message)):
+            if (arrival := self._reader.read(message)) is not None:
+                check_message(arrival.message)
+                await self.inbox.take(arrival, str(message.channel.id))
 
     def _edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Discord also calls it an edit when it has looked at a link; then nobody has edited."""

@@ -2,8 +2,8 @@
 
 import dataclasses
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
@@ -55,15 +55,29 @@ class Inbox(Generic[FileT]):
         self._threads_of = threads_of
         self._add_names = add_names
         self.is_caught_up = anyio.Event()
-        self.is_reading = False  # what was said before, though what comes now need not wait for it any more
+        self._readings = 0  # of what was said before, though what comes now need not wait for them any more
+        self.is_told = True  # what is said now; where the line is broken, it is not
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], None] = {}
+
+    @property
+    def is_reading(self) -> bool:
+        return self._readings > 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While what was said before is read; several may go on at a time."""
+        self._readings += 1
+        try:
+            yield
+        finally:
+            self._readings -= 1
 
     async def note_alive(self, presence: Presence, pause: float) -> None:
         """Until cancelled: what came before the line was last proved good is taken, and need not be read again."""
         while True:
             await anyio.sleep(pause)
-            if self.is_caught_up.is_set() and not self.is_reading and not len(self._order):
+            if self.is_caught_up.is_set() and self.is_told and not self.is_reading and not len(self._order):
                 with suppress(EngineError):  # then more is read again, another time
                     await self._marks.note_alive(presence.facts.last_probe)
 

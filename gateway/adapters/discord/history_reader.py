@@ -1,0 +1,113 @@
+"""When what was said while nobody listened is read again: after each connection that is none of old, and of a server
+that comes late. What comes meanwhile waits, and nothing counts as read before that is done.
+"""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.abc
+import discord
+
+from gateway.adapters.discord.client import EventListener
+from gateway.adapters.discord.history import DiscordHistory
+from gateway.adapters.shared.inbox import Inbox
+from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
+
+
+class DiscordHistoryReader:
+    """Hears what becomes of the line and of the servers; `take` is called with each message that is read."""
+
+    def __init__(
+        self,
+        client: discord.Client,
+        tasks: anyio.abc.TaskGroup,
+        history: DiscordHistory,
+        marks: ReadMarks,
+        inbox: Inbox[Any],
+        take: Callable[[discord.Message], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._tasks = tasks
+        self._history = history
+        self._marks = marks
+        self._inbox = inbox
+        self._take = take
+        self._since = marks.since()
+        self._scope = anyio.CancelScope()  # of what is read for this connection
+        self._absent: dict[int, MarksSnapshot] = {}  # servers that Discord has lost, and how far each was read
+        self.is_ready = anyio.Event()
+
+    @property
+    def listeners(self) -> dict[str, EventListener]:
+        return {
+            "connect": self._connected,
+            "disconnect": self._disconnected,
+            "resumed": self._resumed,
+            "ready": self._ready,
+            "guild_unavailable": self._guild_lost,
+            "guild_available": self._guild,
+            "guild_join": self._guild,
+        }
+
+    async def load(self) -> None:
+        """Learn how far everything was read; from then on events may come.
+
+        That we are here is written down before Discord knows of us: what is told to a line that is lost before it has
+        caught up is read again by the next one, also where it was the very first.
+        """
+        await self._marks.load()
+        self._since = self._marks.since()
+        await self._marks.begin(time.time())
+
+    def _connected(self) -> None:
+        """A new connection, to which nothing of what was said before is told: what comes now waits for that.
+
+        One that broke before it had caught up leaves those who wait, and from where to read, to the next.
+        """
+        self._absent.clear()
+        self._inbox.is_told = True
+        if self._inbox.is_caught_up.is_set():
+            self._inbox.is_caught_up = anyio.Event()
+            self._since = self._marks.since()
+        else:
+            self._scope.cancel()
+
+    def _disconnected(self) -> None:
+        self._inbox.is_told = False
+
+    def _resumed(self) -> None:
+        """All that was said meanwhile was told."""
+        self._inbox.is_told = True
+
+    def _ready(self) -> None:
+        self._scope = anyio.CancelScope()
+        self._tasks.start_soon(self._read_again, self._inbox.is_caught_up, self._scope)
+
+    def _guild_lost(self, guild: discord.Guild) -> None:
+        self._absent.setdefault(guild.id, self._marks.since())
+
+    def _guild(self, guild: discord.Guild) -> None:
+        """A server that came late: joined, or back after Discord had lost it for a while."""
+        if self._inbox.is_caught_up.is_set() or self._inbox.is_reading:
+            self._tasks.start_soon(self._read_guild, guild, self._absent.pop(guild.id, self._since))
+
+    async def _read_guild(self, guild: discord.Guild, since: MarksSnapshot) -> None:
+        with self._inbox.reading():
+            await self._take_all(self._history.channels(guild, since))
+
+    async def _read_again(self, done: anyio.Event, scope: anyio.CancelScope) -> None:
+        begun, since = time.time(), self._since
+        with scope, self._inbox.reading():
+            await self._take_all(self._history.chats(since))
+            for guild in self._client.guilds:
+                await self._read_guild(guild, since)
+            done.set()
+            self.is_ready.set()
+            await self._take_all(self._history.rest(since))
+            await self._marks.note_alive(begun)
+
+    async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
+        async for message in found:
+            await self._take(message)
