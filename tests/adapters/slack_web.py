@@ -109,9 +109,9 @@ def whisper(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     return {"message_ts": wire.stamp()}
 
 
-def own_chats(wire: "SlackWire", _asked: Any) -> Any:
+def own_chats(wire: "SlackWire", asked: Any) -> Any:
     known = {one["channel"] for one in wire.messages.values() if one["channel_type"] == "im"}
-    return {"channels": [{"id": one, "is_im": True} for one in sorted(known)]}
+    return {"channels": [{"id": one, "is_im": True} for one in sorted(known)[: int(asked["limit"])]]}
 
 
 def open_chat(wire: "SlackWire", asked: dict[str, Any]) -> Any:

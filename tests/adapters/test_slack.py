@@ -14,6 +14,7 @@ import pytest
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
+from gateway.adapters.slack.history import MOST_PLACES
 from gateway.adapters.slack.manifest import build_manifest
 from gateway.commands import CommandTable
 from gateway.daemon.gateway import Gateway
@@ -156,6 +157,34 @@ async def test_what_slack_no_longer_delivers_is_read_again(wire: SlackWire, tmp_
         await wire.write("and now?")
         await home.shows("I heard you.", 3)
         assert len(wire.shown) == 6, "and nothing twice, commands neither"
+
+
+async def test_what_is_said_in_a_thread_of_ones_own_chat_is_read_again_too(wire: SlackWire, tmp_path: Path) -> None:
+    """There Slack's view of agents has each conversation."""
+    async with housed(wire, tmp_path / "home") as home:
+        thread = await wire.write("hello")
+        await home.shows("I heard you.")
+        await wire.write("and you?", thread=thread)
+        await home.shows("I heard you.", 2)
+    await wire.write("what is it?", thread=thread)
+    wire.pending.clear()
+    async with housed(wire, tmp_path / "home") as home:
+        (shown,) = await home.shows("It is 42.")
+        assert shown.thread == thread
+
+
+async def test_of_more_chats_than_are_listed_those_that_are_known_are_read_again(
+    wire: SlackWire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.write("and you?")
+        await home.shows("I heard you.")
+    for number in range(MOST_PLACES):
+        wire.told(wire.message(STRANGER, f"D00000{number:03}", "hello"))
+    await wire.write("what is it?")
+    wire.pending.clear()
+    async with housed(wire, tmp_path / "home") as home:
+        await home.shows("It is 42.")
 
 
 @pytest.mark.parametrize("method", ["conversations.list", "conversations.history", "conversations.replies"])

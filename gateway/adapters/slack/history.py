@@ -36,20 +36,21 @@ class SlackHistory:
         """As events, in the order of each place."""
         if not since.time:
             return
-        for channel in await self._own_chats():
+        for channel in await self._own_chats(since):
             async for event in self._history(channel, max(since.at(channel), since.time), channel_type="im"):
                 yield event
-        others = [one for one in since.marks.values() if not one.person]
+        others = [one for one in since.marks.values() if one.inside or not one.person]
         for mark in sorted(others, key=lambda one: -one.at)[:MOST_PLACES]:
             async for event in self._history(mark.chat, max(mark.at, since.time), mark.inside):
                 yield event
 
-    async def _own_chats(self) -> list[str]:
-        chats: list[str] = []
+    async def _own_chats(self, since: MarksSnapshot) -> list[str]:
+        """Those that we know, the liveliest first, and what Slack lists: it may have more than it lists at once."""
+        chats = [one.chat for one in since.chats()[:MOST_PLACES]]
         with ERRORS.logged(log.warning, "people's own chats with the bot cannot be listed", is_refused=True):
             answer = await self._patiently(lambda: self._web.conversations_list(types="im", limit=MOST_PLACES))
             chats += [str(one["id"]) for one in answer["channels"]]
-        return chats
+        return [*dict.fromkeys(chats)]
 
     async def _history(self, channel: str, after: float, thread: str = "", **more: str) -> AsyncIterator[Event]:
         found: list[Event] = []
