@@ -159,6 +159,21 @@ async def test_what_slack_no_longer_delivers_is_read_again(wire: SlackWire, tmp_
         assert len(wire.shown) == 6, "and nothing twice, commands neither"
 
 
+async def test_a_place_for_which_slack_stays_ill_holds_up_nobody(wire: SlackWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.write("and you?")
+        await home.shows("I heard you.")
+    await wire.write("what is it?")
+    wire.pending.clear()
+    wire.ills["conversations.history"] = [Refused("internal_error", status=500) for _ in range(1000)]
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.write("and you?", by=BEN)
+        await until(lambda: any((one.chat, one.text) == (BEN, "I heard you.") for one in wire.shown), "Ben's answer")
+        assert not home.with_text("It is 42.")
+        wire.ills.clear()
+        await home.shows("It is 42.")
+
+
 async def test_what_is_said_in_a_thread_of_ones_own_chat_is_read_again_too(wire: SlackWire, tmp_path: Path) -> None:
     """There Slack's view of agents has each conversation."""
     async with housed(wire, tmp_path / "home") as home:

@@ -30,23 +30,14 @@ class NetworkErrors:
 
     @contextmanager
     def logged(
-        self,
-        log: Callable[..., None],
-        what: str,
-        *args: object,
-        only: type[Exception] | None = None,
-        is_refused: bool = False,
+        self, log: Callable[..., None], what: str, *args: object, only: type[Exception] | None = None
     ) -> Iterator[None]:
         """For what is worth no error: `what` failed is written by `log`, a method of a logger, with the reason.
 
-        `only` names the errors for which that holds; without it, all of the library's. `is_refused`: those by which the
-        network refuses it for good; what may pass is raised.
+        `only` names the errors for which that holds; without it, all of the library's.
         """
         kinds = (only,) if only else self._kinds
         try:
             yield
         except kinds as error:
-            reason = self._translate(error)
-            if is_refused and not reason.permanent:
-                raise
-            log(f"{what}: %s", *args, reason)
+            log(f"{what}: %s", *args, self._translate(error))

@@ -5,7 +5,7 @@ Read are people's own chats with the bot, and of channels and threads those in w
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -15,53 +15,82 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.read_positions import MarksSnapshot
 from gateway.adapters.slack.connection import ERRORS, code_of, fetch_messages, retry_after_of
+from gateway.backoff import Attempts, Backoff
+from gateway.errors import AdapterError
 
 log = logging.getLogger(__name__)
 
 MOST = 200  # messages a place
 MOST_PLACES = 100
 LONGEST_SILENCE = 60.0
+ILL_BACKOFF = Backoff(1.0, 60.0)
 
 Event: TypeAlias = Mapping[str, Any]
 
 
 class SlackHistory:
-    """Reads what is behind the marks. A place that Slack refuses to show is passed over; an error that may pass is
-    raised, or what stands there would never be read."""
+    """Reads what is behind the marks; passes over what Slack refuses to show. Where it is ill, that place is read later."""
 
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web
+        self._later: list[Callable[[], AsyncIterator[Event]]] = []
 
     async def messages(self, since: MarksSnapshot) -> AsyncIterator[Event]:
         """As events, in the order of each place."""
         if not since.time:
             return
-        for channel in await self._own_chats(since):
+        own = [mark.chat for mark in since.chats()[:MOST_PLACES]]  # the liveliest: Slack lists them in no such order
+        for channel in own:
             async for event in self._history(channel, max(since.at(channel), since.time), channel_type="im"):
                 yield event
+        async for event in self._listed_chats(since.time, own):
+            yield event
         others = [one for one in since.marks.values() if one.inside or not one.person]
         for mark in sorted(others, key=lambda one: -one.at)[:MOST_PLACES]:
             async for event in self._history(mark.chat, max(mark.at, since.time), mark.inside):
                 yield event
 
-    async def _own_chats(self, since: MarksSnapshot) -> list[str]:
-        """Those that we know, the liveliest first, and what Slack lists: it may have more than it lists at once."""
-        chats = [one.chat for one in since.chats()[:MOST_PLACES]]
-        with ERRORS.logged(log.warning, "people's own chats with the bot cannot be listed", is_refused=True):
-            answer = await self._patiently(lambda: self._web.conversations_list(types="im", limit=MOST_PLACES))
-            chats += [str(one["id"]) for one in answer["channels"]]
-        return [*dict.fromkeys(chats)]
+    async def rest(self) -> AsyncIterator[Event]:
+        """That for which Slack was ill, once it is well; until then nothing else waits for it."""
+        attempts = Attempts(ILL_BACKOFF)
+        while self._later:
+            await anyio.sleep(attempts.pause())
+            later, self._later = self._later, []
+            for read in later:
+                async for event in read():
+                    yield event
+
+    async def _listed_chats(self, after: float, known: Sequence[str]) -> AsyncIterator[Event]:
+        """People's own chats with the bot that have no mark yet, as far as Slack lists them."""
+        ask = partial(self._web.conversations_list, types="im", limit=MOST_PLACES)
+        answer = await self._ask(ask, "people's own chats", partial(self._listed_chats, after, known))
+        for one in answer["channels"] if answer else ():
+            if one["id"] not in known:
+                async for event in self._history(str(one["id"]), after, channel_type="im"):
+                    yield event
 
     async def _history(self, channel: str, after: float, thread: str = "", **more: str) -> AsyncIterator[Event]:
-        found: list[Event] = []
         page = partial(fetch_messages, self._web, channel, thread, oldest=f"{after:.6f}", limit=MOST)
-        with ERRORS.logged(log.info, "what was said in %s cannot be read", channel, is_refused=True):
-            found = [one for one in await self._patiently(page) if isinstance(one, dict)]
+        answer = await self._ask(page, channel, partial(self._history, channel, after, thread, **more))
+        found = [one for one in answer or () if isinstance(one, dict)]
         if len(found) >= MOST:
             log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
         for message in sorted(found, key=stamp_of):
             if stamp_of(message) > after:
                 yield {**message, **more, "channel": channel}
+
+    async def _ask(
+        self, call: Callable[[], Awaitable[Any]], where: str, again: Callable[[], AsyncIterator[Event]]
+    ) -> Any:
+        """None where Slack does not answer: for good, or it is done `again` later."""
+        try:
+            with ERRORS.translated():
+                return await self._patiently(call)
+        except AdapterError as error:
+            log.info("what was said in %s cannot be read%s: %s", where, "" if error.permanent else " now", error)
+            if not error.permanent:
+                self._later.append(again)
+            return None
 
     async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """A call, made again as often as Slack wants silence first."""

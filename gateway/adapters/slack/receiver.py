@@ -7,7 +7,7 @@ delivers again what we do not have. Events that nobody wants are acknowledged, t
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
 
 from slack_bolt.async_app import AsyncAck, AsyncApp
@@ -61,19 +61,27 @@ class SlackReceiver:
         app.error(self._fail)
 
     async def read_again(self, web: AsyncWebClient, marks: ReadMarks, since: MarksSnapshot) -> None:
-        """What was said while nobody listened; what comes meanwhile waits."""
-        begun = time.time()
+        """What was said while nobody listened; what comes meanwhile waits, but not for that for which Slack is ill."""
+        begun, history = time.time(), SlackHistory(web)
+        with self._inbox.reading():
+            gone = await self._take_all(history.messages(since))
+            self._inbox.is_caught_up.set()
+            for event in gone:
+                await self._delete(event)
+            for event in await self._take_all(history.rest()):
+                await self._delete(event)
+            await marks.note_alive(begun)
+
+    async def _take_all(self, found: AsyncIterator[Event]) -> list[Event]:
+        """Gives those by which something was taken back: that is done when what was said stands in the journal."""
         gone: list[Event] = []
-        async for event in SlackHistory(web).messages(since):
+        async for event in found:
             with self._presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
                 if self._reader.read_deleted(event):
                     gone.append(event)
                 else:
                     await self._take(event, is_new=False)
-        await marks.note_alive(begun)
-        self._inbox.is_caught_up.set()
-        for event in gone:
-            await self._delete(event)
+        return gone
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
