@@ -29,7 +29,7 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 class SlackHistory:
-    """Reads what is behind the marks; passes over what Slack refuses to show. Where it is ill, that place is read later."""
+    """Reads what is behind the marks, but for what Slack refuses to show; where it is ill, that place is read later."""
 
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web

@@ -1,5 +1,6 @@
 """Leases: each is the one message of its key, which the server removes when its time is over."""
 
+import asyncio
 import base64
 import json
 import math
@@ -7,11 +8,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.engine.nats.connection import Connection, ServerRefusal
+from gateway.backoff import Attempts, Backoff
+from gateway.engine.nats.connection import NO_MAJORITY, PATIENCE, Connection, ServerRefusal
 from gateway.engine.nats.names import Names
 from gateway.engine.nats.record_writer import WRONG_SEQUENCE
 from gateway.engine.nats.stored_messages import EXPECTED, LIFETIME
 from gateway.engine.nats.streams import read_message
+from gateway.errors import EngineError
+
+AGAIN = Backoff(0.02, 1.0)
 
 
 @dataclass(slots=True)
@@ -56,7 +61,14 @@ class Leases:
         self._names = names
 
     async def take(self, key: str, holder: str, ttl: float) -> NatsLease | None:
-        while True:
+        """None where somebody else has it.
+
+        Raises:
+            EngineError: what is there can neither be seen nor replaced: few of several servers are left, and one of
+                them has what it could not settle with the others.
+        """
+        attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             found = await self._read(key)
             if found and found[1] != holder:
                 return None
@@ -66,6 +78,9 @@ class Leases:
             if seq is not None:
                 lease.seq = lease.token = seq
                 return lease
+            await asyncio.sleep(attempts.pause())
+            self._connection.check_open()
+        raise EngineError(NO_MAJORITY)
 
     async def read_holder(self, key: str) -> str | None:
         found = await self._read(key)
