@@ -16,6 +16,8 @@ from tests.agent.endpoint import Endpoint, serving
 
 HERE = Path(__file__).parent  # package.json names the server, package-lock.json its hash
 
+ENDLESS = "one " * 500  # takes longer than this machine may stand still
+
 FIXTURES = [
     {
         "match": {"userMessage": "weather", "hasToolResult": False},
@@ -23,6 +25,7 @@ FIXTURES = [
     },
     {"match": {"userMessage": "weather", "hasToolResult": True}, "response": {"content": "It is 18 C in Paris."}},
     {"match": {"userMessage": "slow"}, "response": {"content": "one two three"}, "chunkSize": 4, "latency": 40},
+    {"match": {"userMessage": "endless"}, "response": {"content": ENDLESS}, "chunkSize": 4, "latency": 40},
     {
         "match": {"userMessage": "limit"},
         "response": {"error": {"message": "Rate limited", "type": "rate_limit_error"}, "status": 429},

@@ -11,6 +11,9 @@ from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
 from gateway.backoff import Backoff
 from gateway.transcript import Usage
+from tests.agent.models.conftest import ENDLESS
+
+ROUNDS = 3  # the machine may stand still, but not in each of them
 
 
 @pytest.fixture
@@ -47,24 +50,29 @@ async def test_a_tool_round_trip_over_an_independent_server(stage, independent, 
 
 @pytest.mark.process
 async def test_a_slow_stream_comes_piece_by_piece(stage, independent):
-    times = []
+    times, took = list[float](), list[float]()
 
     @stage.on("llm:chunk")
     def note(event):
         times.append(time.monotonic())
 
-    result = await stage.play(stage.agent(model=independent), "slow please")
-    assert result.reply == "one two three"
-    assert len(times) == 4
-    assert times[-1] - times[0] > 0.06
+    while not took or (max(took) <= 0.06 and len(took) < ROUNDS):
+        times.clear()
+        result = await stage.play(stage.agent(model=independent), "slow please")
+        assert result.reply == "one two three"
+        assert len(times) == 4
+        took.append(times[-1] - times[0])
+    assert max(took) > 0.06
 
 
 @pytest.mark.process
 async def test_a_slow_stream_can_be_stopped(stage, independent):
     ports = stage.ports()
     stage.on("llm:chunk")(lambda event: ports.stop.cancel())
-    result = await stage.play(stage.agent(model=independent), "slow please", stop=ports.stop)
-    assert (result.status, result.reply) == ("interrupted", "one ")
+    result = await stage.play(stage.agent(model=independent), "endless please", stop=ports.stop)
+    assert result.status == "interrupted"
+    assert 0 < len(result.reply) < len(ENDLESS)
+    assert ENDLESS.startswith(result.reply)
 
 
 @pytest.mark.process
