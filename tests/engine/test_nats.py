@@ -25,6 +25,7 @@ from gateway.messages import Address, Reply
 from gateway.outbox.send_journal import SendJournal
 from tests.adapters.line import line_to
 from tests.engine.conftest import filled, read_all
+from tests.engine.cut_line import open_line
 from tests.engine.nats_requests import count_requests
 from tests.engine.nats_servers import find_free_ports, run_servers
 from tests.lanes.desk import QUICK, Watched, served
@@ -160,6 +161,15 @@ async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_s
         await until(lambda: tail.dropped >= 500, limit=60)
         assert tail.dropped == 500
         assert (await anext(tail)).seq == many[500]
+
+
+async def test_who_listens_has_the_server_know_it_before_he_is_told_so(nats_server: str) -> None:
+    """Else what another one publishes right then would be told to nobody."""
+    async with open_line(nats_server) as line, await open_nats(f"{line.url}/t{uuid.uuid4().hex[:12]}") as engine:
+        tail = await engine.tail("told.x")
+        sent = bytes(line.sent)
+    assert sent.index(b"SUB " + engine._names.live("told.x").encode()) < sent.rindex(b"PING")
+    assert tail.dropped == 0
 
 
 async def test_a_doorbell_whose_owner_is_gone_rings_within_the_lease_and_a_second(nats_server: str) -> None:

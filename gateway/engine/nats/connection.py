@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from nats.aio.client import Client
+from nats.aio.client import PING_PROTO, Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
@@ -85,6 +85,13 @@ class _OrderedClient(Client):
         """End the line, with what is still to be sent: a server that stands still would be waited for without end."""
         if isinstance(self._transport, TcpTransport) and (writer := self._transport._io_writer):  # noqa: SLF001
             writer.transport.abort()
+
+    async def _send_ping(self, future: asyncio.Future[bool] | None = None) -> None:
+        """Behind what waits to be sent: its answer is to prove that all of that has come, and not just itself."""
+        self._pongs.append(future or asyncio.Future())
+        self._pending.append(PING_PROTO)
+        self._pending_data_size += len(PING_PROTO)
+        await self._flush_pending()
 
     async def _attempt_reconnect(self) -> None:
         self.abort()
