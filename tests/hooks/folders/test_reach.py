@@ -303,8 +303,9 @@ async def test_a_restricted_program_ends_with_all_that_it_started(home: Home) ->
     async with home.serving(HookRegistry()) as service:
         status = await service.info("tries")
         assert status.state == "loaded"
-        await until((home.root / "data/tries/detached").exists)
-        detached = int((home.root / "data/tries/detached").read_text())
+        told = home.root / "data/tries/detached"
+        await until(lambda: told.exists() and told.read_text().endswith("\n"))
+        detached = int(told.read_text())
         assert is_alive(detached)
         assert is_alive(status.pid)
         os.kill(status.pid, signal.SIGKILL)
