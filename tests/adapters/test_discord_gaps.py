@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,47 +39,47 @@ async def home(wire: DiscordWire, tmp_path: Path) -> AsyncIterator[House]:
         yield home
 
 
-async def test_what_is_said_right_after_the_first_connection_is_read_again_if_that_ends(
-    wire: DiscordWire, tmp_path: Path
-) -> None:
-    """Paused at the moment in which it is up for the first time ever."""
+@asynccontextmanager
+async def served_at_first(wire: DiscordWire, tmp_path: Path) -> AsyncIterator[House]:
+    """A gateway that Discord has never known; inside, its first line begins, is paused by the test, and goes on.
+
+    What somebody writes in between is answered.
+    """
     wire.token = "none"
     first = TelegramWire()
     async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
         platforms = home.gateway.platforms
-
-        def pause(_event: str, fields: Any) -> None:
-            if fields["platform"] == "discord":
-                steer_platform(platforms, "pause", "discord")
-
-        stop = home.gateway.registry.watch("platform:up", pause)
-        wire.token = TOKEN
-        steer_platform(platforms, "restart", "discord")
         part = next(one for one in platforms if one.name == "discord")
-        await until(lambda: part.part.facts.state == "paused", "the pause")
-        stop()
+        wire.token = TOKEN
+        yield home
+        steer_platform(platforms, "restart", "discord")
+        await until(lambda: wire.identified and part.part.facts.state == "paused", "the pause")
+        wire.on_identify = lambda: None
         await wire.write("what is it?")
         steer_platform(platforms, "resume", "discord")
         await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
+
+
+async def test_what_is_said_right_after_the_first_connection_is_read_again_if_that_ends(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    """Paused at the moment in which it is up for the first time ever."""
+    async with served_at_first(wire, tmp_path) as home:
+
+        def pause(_event: str, fields: Any) -> None:
+            if fields["platform"] == "discord":
+                stop()
+                steer_platform(home.gateway.platforms, "pause", "discord")
+
+        stop = home.gateway.registry.watch("platform:up", pause)
 
 
 async def test_what_is_said_since_the_very_first_line_is_read_also_if_that_ended_before_it_was_ready(
     wire: DiscordWire, tmp_path: Path
 ) -> None:
     """As where several gateways share a bot, and one leaves it to another as soon as it has it."""
-    wire.token = "none"
-    first = TelegramWire()
-    async with first.serving(), housed(first, tmp_path / "home", beside=[wire]) as home:
-        platforms = home.gateway.platforms
-        part = next(one for one in platforms if one.name == "discord")
-        wire.on_identify = lambda: steer_platform(platforms, "pause", "discord")
-        wire.token = TOKEN
-        steer_platform(platforms, "restart", "discord")
-        await until(lambda: wire.identified and part.part.facts.state == "paused", "the pause")
-        wire.on_identify = lambda: ""
-        await wire.write("what is it?")
-        steer_platform(platforms, "resume", "discord")
-        await until(lambda: any("It is 42." in one.text for one in wire.shown), "the answer")
+    async with served_at_first(wire, tmp_path) as home:
+        wire.on_identify = lambda: steer_platform(home.gateway.platforms, "pause", "discord")
 
 
 async def test_what_discord_is_too_ill_to_show_again_is_read_once_it_is_well(wire: DiscordWire, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import socket
 import stat
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -227,31 +227,30 @@ async def test_only_so_many_are_connected_and_the_next_is_told_why_not(tmp_path:
     assert result == {"n": 3}
 
 
-def test_who_is_refused_reads_why_though_the_other_end_has_hung_up(tmp_path: Path) -> None:
-    """Before the caller wrote its request, and after it: the refusal is all that comes."""
-    refusal = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "too many"}}\n'
-    path = tmp_path / "socket"
+@contextmanager
+def told(path: Path, data: bytes) -> Iterator[ControlClient]:
+    """Who has connected, was told this, and the other end has hung up."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         with ControlClient(path) as client:
             accepted, _ = listener.accept()
-            accepted.sendall(refusal)
+            accepted.sendall(data)
             accepted.close()
-            with pytest.raises(ControlError, match="too many"):
-                client.call("status")
-            with pytest.raises(NotRunning, match="went away"):
-                client.call("status")
+            yield client
+
+
+def test_who_is_refused_reads_why_though_the_other_end_has_hung_up(tmp_path: Path) -> None:
+    """Before the caller wrote its request, and after it: the refusal is all that comes."""
+    refusal = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "too many"}}\n'
+    with told(tmp_path / "s", refusal) as client:
+        with pytest.raises(ControlError, match="too many"):
+            client.call("status")
+        with pytest.raises(NotRunning, match="went away"):
+            client.call("status")
 
 
 def test_an_answer_that_was_cut_off_by_a_kill_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        with ControlClient(path) as client:
-            caller, _ = server.accept()
-            caller.sendall(b'{"jsonrpc": "2.0", "id": 1, "result": {"sta')
-            caller.close()
-            with pytest.raises(NotRunning, match="went away"):
-                client.call("status")
+    cut_off = b'{"jsonrpc": "2.0", "id": 1, "result": {"sta'
+    with told(tmp_path / "s", cut_off) as client, pytest.raises(NotRunning, match="went away"):
+        client.call("status")
