@@ -33,6 +33,22 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         yield gateway
 
 
+def test_a_gateway_has_a_fork_server_once_somebody_wants_it(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "hello", "answers": [{"text": "let through"}]})
+        gateway.start()
+        assert gateway.say("hello")["reply"] == "let through"
+        assert find_fork_server(gateway) is None
+        gateway.add_hook("guard", {"HOOK.yaml": "intercepts: [message:received]\n", "handler.py": GUARD})
+        gateway.until(lambda: gateway.say("hello")["reply"] == "guarded")
+        assert find_fork_server(gateway)
+        gateway.stop()
+        gateway.configure(gateway.home.config.read_text() + "hooks: {eager: 0}\n")
+        gateway.start()
+        assert gateway.call("hooks.info", {"name": "guard"})["state"] == "registered"
+        assert wait_for_fork_server(gateway), "the hook's first event need not wait for it"
+
+
 def find_fork_server(gateway: GatewayProcess) -> int | None:
     assert gateway.process
     for pid in find_children(gateway.process.pid):

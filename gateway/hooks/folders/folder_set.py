@@ -169,6 +169,8 @@ class FolderSet:
             if version.short:
                 await self._adopt_kept(version)
             if checked := self.sources.check_first(version, is_small):
+                if checked.is_ready and checked.source.is_forked and not checked.source.is_ours:
+                    self._services.fork_server.begin()  # beside the rest of the start, also for one that starts later
                 await self._hook(version.name).take(checked, eager=False)
         self._services.tasks.start_soon(self._settle)
         self._services.tasks.start_soon(self._refresh_touched)

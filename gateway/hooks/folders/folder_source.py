@@ -76,6 +76,7 @@ class FolderSource(Source):
     is_ours: bool = False
     conversations: frozenset[str] | None = None
 
+    is_forked = True
     MARKER_FILES: ClassVar = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of them is meant as a hook
 
     @property

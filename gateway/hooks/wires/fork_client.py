@@ -2,10 +2,11 @@
 
 Theory of operation
 
-The fork server is a program of its own, started with nothing in its environment (but for a mark), and told everything
-over one socket: lines of JSON, with the three descriptors of a new worker beside the line that asks for it. When the
-gateway ends, however it ends, that socket does, and the fork server kills all workers; `worker/fork_server.py` has that
-side.
+The fork server is a program of its own. It starts when somebody first wants a process of it, or before that where
+`begin` says that somebody soon will: a gateway without hooks has none. It has nothing in its environment (but for a
+mark), and is told everything over one socket: lines of JSON, with the three descriptors of a new worker beside the line
+that asks for it. When the gateway ends, however it ends, that socket does, and the fork server kills all workers;
+`worker/fork_server.py` has that side.
 
 A worker is started in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the
 other ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been
@@ -38,6 +39,7 @@ from typing import Any, Protocol, Self
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError
@@ -237,6 +239,75 @@ def close_all(descriptors: Sequence[int]) -> None:
         os.close(one)
 
 
+class LastingForkServer:
+    """The fork server from its first request on: another one takes the place of one that ended."""
+
+    def __init__(self, settings: ForkServerSettings, tasks: TaskGroup) -> None:
+        self._settings = settings
+        self._tasks = tasks
+        self._server: ForkServerProcess | None = None  # the last one that was started
+        self._up = anyio.Event()
+        self._trouble = ""  # why none could be started
+        self._attempts = Attempts(RESTARTS, STEADY_AFTER)
+        self._has_begun = False
+        self._is_closing = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._server.pid if self._server else None
+
+    def begin(self) -> None:
+        """Start it beside whatever comes next."""
+        if not self._has_begun and not self._is_closing:
+            self._has_begun = True
+            if not self._start():
+                self._tasks.start_soon(self._replace)
+
+    async def find(self, timeout: float) -> ForkServerProcess | None:
+        """The one that is up; None where none is within that time."""
+        self.begin()
+        with anyio.move_on_after(timeout):
+            await self._up.wait()
+        return self._server if self._up.is_set() else None
+
+    def describe_trouble(self) -> str:
+        return self._trouble or (self._server and self._server.trouble) or "there is no fork server"
+
+    def stop_replacing(self) -> None:
+        self._is_closing = True
+
+    async def close(self) -> None:
+        if self._server:
+            await self._server.close()
+
+    def _start(self) -> bool:
+        try:
+            self._server = ForkServerProcess(self._settings, self._miss)
+        except OSError as error:
+            self._trouble = f"the fork server cannot be started: {error}"
+            return False
+        self._trouble = ""
+        self._up.set()
+        return True
+
+    def _miss(self) -> None:
+        """It has ended."""
+        if not self._is_closing:
+            self._up = anyio.Event()
+            self._tasks.start_soon(self._replace, self._server)
+
+    async def _replace(self, ended: ForkServerProcess | None = None) -> None:
+        lived = 0.0
+        if ended:
+            await ended.wait_gone()
+            self._tasks.start_soon(anyio.to_thread.run_sync, kill_marked, ended.mark)  # what its workers left behind
+            lived = anyio.current_time() - ended.begun
+        while not self._up.is_set() and not self._is_closing:
+            await anyio.sleep(self._attempts.pause(lived))
+            lived = 0.0
+            self._start()
+
+
 class ForkServerClient:
     """`async with ForkServerClient() as server: await server.start(...)`; at its end no process of a hook is left."""
 
@@ -244,21 +315,17 @@ class ForkServerClient:
         self._settings = settings
         self._redact = redact  # takes secrets out of what workers print
         self._stack = AsyncExitStack()
-        self._up = anyio.Event()
-        self._attempts = Attempts(RESTARTS, STEADY_AFTER)
         self._starts = anyio.Semaphore(MOST_STARTS)
-        self._is_closing = False
 
     async def __aenter__(self) -> Self:
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        self._server = ForkServerProcess(self._settings, self._replace)
-        self._up.set()
+        self._server = LastingForkServer(self._settings, self._tasks)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        self._is_closing = True
+        self._server.stop_replacing()
         self._tasks.cancel_scope.cancel()
         try:
             return await self._stack.__aexit__(kind, error, trace)
@@ -266,13 +333,18 @@ class ForkServerClient:
             await self._server.close()
 
     @property
-    def pid(self) -> int:
+    def pid(self) -> int | None:
+        """None before the first start."""
         return self._server.pid
 
     @property
     def is_forking(self) -> bool:
         """Else it makes workers and commands alone, and no program."""
         return self._settings.fork
+
+    def begin(self) -> None:
+        """Start the fork server now, for somebody will want it soon."""
+        self._server.begin()
 
     async def start(
         self,
@@ -314,9 +386,9 @@ class ForkServerClient:
     async def _start(
         self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float, stdin: int | None
     ) -> WorkerHandle:
-        if not await self._is_up(timeout):
-            raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
-        server, number, output = self._server, next(self._server.numbers), HookOutput(log, self._redact)
+        if (server := await self._server.find(timeout)) is None:
+            raise HookFailed(self._server.describe_trouble(), kind="orphaned")
+        number, output = next(server.numbers), HookOutput(log, self._redact)
         spec = msgspec.structs.replace(spec, env=spec.env | env_of(server.mark))
         worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
@@ -350,9 +422,9 @@ class ForkServerClient:
         Raises:
             AgentError: it could not be run, or was not let come to its end.
         """
-        if not await self._is_up(READY_TIMEOUT):
-            raise AgentError(self._server.trouble or "there is no fork server")
-        server, number = self._server, next(self._server.numbers)
+        if (server := await self._server.find(READY_TIMEOUT)) is None:
+            raise AgentError(self._server.describe_trouble())
+        number = next(server.numbers)
         reads, writes = os.pipe()
         process = CommandProcess(partial(server.control, number), output, reads)
         spec = write_memory_file("command", msgspec.json.encode(command))
@@ -377,9 +449,9 @@ class ForkServerClient:
         Raises:
             OSError: it could not be started.
         """
-        if not await self._is_up(READY_TIMEOUT):
-            raise OSError(self._server.trouble or "there is no fork server")
-        server, number = self._server, next(self._server.numbers)
+        if (server := await self._server.find(READY_TIMEOUT)) is None:
+            raise OSError(self._server.describe_trouble())
+        number = next(server.numbers)
         (their_in, our_in), (our_out, their_out) = os.pipe(), os.pipe()
         our_err, their_err = (None, os.dup(stderr)) if stderr is not None else os.pipe()
         process = ProgramProcess(partial(server.control, number), our_in, our_out, our_err)
@@ -390,29 +462,6 @@ class ForkServerClient:
             for end in (spec, their_in, their_out, their_err):
                 os.close(end)
         return await connect_program(process, protocol)
-
-    async def _is_up(self, timeout: float) -> bool:
-        with anyio.move_on_after(timeout):
-            await self._up.wait()
-        return self._up.is_set()
-
-    def _replace(self) -> None:
-        if not self._is_closing:
-            self._up = anyio.Event()
-            self._tasks.start_soon(self._restart, self._server)
-
-    async def _restart(self, ended: ForkServerProcess) -> None:
-        await ended.wait_gone()
-        self._tasks.start_soon(anyio.to_thread.run_sync, kill_marked, ended.mark)  # what its workers left behind
-        lived = anyio.current_time() - ended.begun
-        while not self._up.is_set() and not self._is_closing:
-            await anyio.sleep(self._attempts.pause(lived))
-            lived = 0.0
-            try:
-                self._server = ForkServerProcess(self._settings, self._replace)
-                self._up.set()
-            except OSError as error:
-                ended.trouble = f"the fork server cannot be started: {error}"
 
 
 def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:

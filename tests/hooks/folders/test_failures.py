@@ -13,6 +13,7 @@ from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.stats import Breaker, DecisionFailures
 from tests.hooks.folders.workshop import Home, Yard, hook_of
+from tests.hooks.wires.workshop import pid_of
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -239,7 +240,7 @@ async def test_a_fork_server_that_dies_costs_a_moment(home: Home) -> None:
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._services.fork_server.pid, signal.SIGKILL)
+        os.kill(pid_of(service._services.fork_server), signal.SIGKILL)
         await until(lambda: hook_of(service, "well").process.restarts == 1)
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("well") == [["1", "my:event", 1]])
@@ -249,12 +250,15 @@ async def test_a_hook_whose_start_a_dying_fork_server_took_along_is_started_agai
     home.plant("slow", "intercepts: ['my:*']\non_error: deny\n", "import time\ntime.sleep(1)\ndef handle(e, c): ...\n")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        fork_server, dead = service._services.fork_server, {service._services.fork_server.pid}
-        os.kill(fork_server.pid, signal.SIGKILL)
+        fork_server = service._services.fork_server
+        dead = {pid_of(fork_server)}
+        os.kill(pid_of(fork_server), signal.SIGKILL)
         for _ in range(3):
-            await until(lambda: hook_of(service, "slow").process.state == "starting" and fork_server.pid not in dead)
-            dead.add(fork_server.pid)
-            os.kill(fork_server.pid, signal.SIGKILL)
+            await until(
+                lambda: hook_of(service, "slow").process.state == "starting" and pid_of(fork_server) not in dead
+            )
+            dead.add(pid_of(fork_server))
+            os.kill(pid_of(fork_server), signal.SIGKILL)
         await until(lambda: hook_of(service, "slow").process.state == "loaded")
         assert (await registry.run("my:event")).outcome is None
 
@@ -277,7 +281,7 @@ async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Ho
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._services.fork_server.pid, signal.SIGSTOP)
+        os.kill(pid_of(service._services.fork_server), signal.SIGSTOP)
         with anyio.fail_after(60):
             await registry.run("my:event", n=1)
         await until(lambda: hook_of(service, "well").process.restarts == 1)

@@ -19,7 +19,7 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
 from gateway.worker.protocol import CallMeta
-from tests.hooks.wires.workshop import worker_spec
+from tests.hooks.wires.workshop import pid_of, worker_spec
 from tests.waits import measure_wait
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240), pytest.mark.usefixtures("light_heap")]
@@ -141,7 +141,7 @@ async def settled(worker: WorkerHandle, expected: str) -> None:
 async def nothing_is_left(fork_server: ForkServerClient, healthy: WorkerHandle) -> None:
     """Whatever detached itself comes to the fork server at last, which ends it."""
     with anyio.fail_after(PATIENT):
-        while find_descendants({fork_server.pid}, frozenset({healthy.process.pid})):  # noqa: ASYNC110 - the kernel tells nobody
+        while find_descendants({pid_of(fork_server)}, frozenset({healthy.process.pid})):  # noqa: ASYNC110 - the kernel tells nobody
             await anyio.sleep(0.01)
 
 

@@ -20,7 +20,7 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
 from gateway.worker.protocol import NICE, CallMeta, ForkServerSettings
-from tests.hooks.wires.workshop import SETTINGS, Make, worker_spec
+from tests.hooks.wires.workshop import SETTINGS, Make, is_alive, pid_of, worker_spec
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -57,21 +57,14 @@ async def serve_nothing(_verb: str, _params: dict[str, Any], _during: str) -> No
     """What a hook may ask."""
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between open and read
-        return False
-
-
 async def ask(worker: WorkerHandle, limit: float = 10) -> Any:
     return (await worker.call("x", {}, DECIDES, limit)).result
 
 
 async def test_the_fork_server_knows_nothing_and_has_one_thread(fork_server: ForkServerClient, make: Make) -> None:
     await make("def handle(e, c): pass")
-    assert read(fork_server.pid, "environ") == ""
-    assert "Threads:\t1\n" in read(fork_server.pid, "status")
+    assert read(pid_of(fork_server), "environ") == ""
+    assert "Threads:\t1\n" in read(pid_of(fork_server), "status")
 
 
 async def test_a_loop_that_hears_of_the_end_first_still_hears_why(make: Make) -> None:
@@ -132,7 +125,7 @@ async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_
         env={"PATH": os.environ["PATH"]},
     )
     child = (await worker.call("pid", {}, DECIDES, 60)).result
-    first = fork_server.pid
+    first = pid_of(fork_server)
     failures: list[HookFailed] = []
 
     async def wait_for_answer() -> None:
@@ -147,7 +140,7 @@ async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_
     assert failures[0].kind == "died"
     assert worker.gone.reason == "the fork server ended, and its workers with it"
     assert await ask(await make("def handle(e, c): return 'again'")) == "again"
-    assert fork_server.pid != first
+    assert pid_of(fork_server) != first
     await until(lambda: not any(is_alive(pid) for pid in (first, worker.process.pid, child)))
 
 
@@ -157,7 +150,7 @@ async def test_a_fork_server_that_dies_again_and_again_is_replaced_again_and_aga
     for number in range(3):
         worker = await make(f"def handle(e, c): return {number}")
         assert await ask(worker) == number
-        os.kill(fork_server.pid, signal.SIGKILL)
+        os.kill(pid_of(fork_server), signal.SIGKILL)
         await worker.gone.wait()
     assert await ask(await make("def handle(e, c): return 'at last'")) == "at last"
 
@@ -167,7 +160,8 @@ async def test_what_is_said_to_a_fork_server_that_is_closing_does_no_harm(tmp_pa
     spec = worker_spec(tmp_path / "handler.py")
     async with ForkServerClient(SETTINGS) as fork_server:
         worker = await fork_server.start(spec, nobody, tmp_path / "log")
-        process = fork_server._server
+        process = fork_server._server._server
+        assert process
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(process.close)
             await anyio.wait_all_tasks_blocked()
@@ -182,7 +176,7 @@ async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> 
             "import signal, time\nsignal.pthread_sigmask(0, range(1, 65))\ndef handle(e, c): time.sleep(60)"
         )
         worker = await fork_server.start(worker_spec(handler), nobody, tmp_path / "log")
-        process, begun = fork_server.pid, anyio.current_time()
+        process, begun = pid_of(fork_server), anyio.current_time()
     assert anyio.current_time() - begun < 30
     assert worker.gone.reason == "the gateway stopped"
     assert not is_alive(process)
@@ -305,10 +299,10 @@ async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(over_its_time, bomb)
             while not bomb.gone:
-                most = max(most, len(find_descendants({fork_server.pid})))
+                most = max(most, len(find_descendants({pid_of(fork_server)})))
                 assert await ask(healthy) == NOBODY
         assert 5 < most <= 30 + 2  # and a process for each of the two
-        await until(lambda: [one.pid for one in find_descendants({fork_server.pid})] == [healthy.process.pid])
+        await until(lambda: [one.pid for one in find_descendants({pid_of(fork_server)})] == [healthy.process.pid])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may run hooks as another user, and only others have a limit")
@@ -339,7 +333,8 @@ async def test_however_many_start_at_once_all_come_up_and_the_fork_server_lives(
     started: list[WorkerHandle] = []
 
     async with ForkServerClient(ForkServerSettings(processes=4 * MANY)) as fork_server:
-        first = fork_server.pid
+        fork_server.begin()
+        first = pid_of(fork_server)
 
         async def start(number: int) -> None:
             spec = worker_spec(handler, name=f"hook{number}")
@@ -349,13 +344,13 @@ async def test_however_many_start_at_once_all_come_up_and_the_fork_server_lives(
             for number in range(MANY):
                 tasks.start_soon(start, number)
         assert len({worker.process.pid for worker in started}) == MANY
-        assert fork_server.pid == first
+        assert pid_of(fork_server) == first
         for worker in started:
             worker.process.kill("all at once")  # each with a question whether it is done
         with anyio.fail_after(120):
             for worker in started:
                 await worker.gone.wait()
-        assert fork_server.pid == first
+        assert pid_of(fork_server) == first
 
 
 async def test_who_takes_long_to_start_holds_up_nobody(tmp_path: Path, fork_server: ForkServerClient) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.program import ProgramSpec
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import ForkServerSettings, WorkerSpec
@@ -36,6 +37,12 @@ def command(folder: Path, code: str, *words: str, **more: Any) -> ProgramSpec:
     env = {"PATH": os.environ["PATH"], **more.pop("env", {})}
     more = {"memory": MEMORY, **more}
     return ProgramSpec(name="weather", command=("./hook", *words), folder=folder, log=log, env=env, **more)
+
+
+def pid_of(fork_server: ForkServerClient) -> int:
+    """That of one that has been wanted already."""
+    assert fork_server.pid
+    return fork_server.pid
 
 
 def is_alive(pid: int) -> bool:
