@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.hook_files import list_ignored
+from gateway.testing.forked_command import PROGRAM, begin_command
 from gateway.worker.kernel import die_with_parent
 
 LONGEST = 60.0  # seconds for whatever is waited for, on a busy machine
@@ -83,11 +83,12 @@ class GatewayProcess:
 
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """A command, while it runs."""
-        command = [sys.executable, "-m", "gateway.cli", *args]
-        pipe = subprocess.PIPE
         environ = {**self.environ, **(environ or {})}
+        if not self._prepare and (forked := begin_command(args, environ)):
+            return forked
+        pipe = subprocess.PIPE
         return subprocess.Popen(
-            command,
+            [*PROGRAM, *args],
             env=environ,
             stdout=pipe,
             stderr=pipe,
@@ -97,8 +98,13 @@ class GatewayProcess:
 
     def cli(self, *args: str, timeout: float = LONGEST) -> "subprocess.CompletedProcess[str]":
         """A command, when it has ended."""
-        command = [sys.executable, "-m", "gateway.cli", *args]
-        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=timeout, check=False)
+        with self.spawn(*args) as process:
+            try:
+                printed, errors = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
     def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
