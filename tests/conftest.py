@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 LAST_RUN = "gateway/rows"
-pytest_plugins = ["gateway.testing.networks.plugin"]
+pytest_plugins = ["gateway.testing.networks.plugin", "tests.whole_run"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -20,6 +20,8 @@ from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.adapter_loading import load_part
 from tests.hard_texts import HardText, find_hard_texts
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parent.parent
 SEARCHES = frozenset({"search", "sub", "subn", "findall", "finditer", "split"})
 WAYS = frozenset({"match", "fullmatch"}) | SEARCHES

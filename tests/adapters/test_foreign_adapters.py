@@ -11,6 +11,8 @@ import pytest
 
 from gateway.testing import GatewayProcess
 
+pytestmark = pytest.mark.thorough
+
 PIGEON = Path(__file__).parent.parent.parent / "docs" / "adapters" / "pigeon"
 SETTINGS = """
 from gateway.adapters import PlatformSettings, PlatformSpec

@@ -14,7 +14,7 @@ ADAPTERS = Path(__file__).parent.parent.parent / "docs" / "adapters"
 TEST = Path("tests") / "test_pigeon.py"
 PATIENCE = 400
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(PATIENCE + 50)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(PATIENCE + 50), pytest.mark.thorough]
 
 
 @pytest.fixture

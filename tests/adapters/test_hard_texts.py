@@ -12,6 +12,8 @@ from gateway.adapters.discord.format import render_messages as render_discord
 from gateway.adapters.slack.format import render_messages as render_slack
 from gateway.adapters.telegram.format import render_messages as render_telegram
 
+pytestmark = pytest.mark.thorough
+
 SIZE = 40_000
 LONGEST = 2.0  # seconds of the processor, on a machine that is busy with other things too
 COMPARED = 16  # each text is compared with one that has so many times as much of it

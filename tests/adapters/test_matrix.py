@@ -30,7 +30,8 @@ LEFT_OUT = {
     "the kit puts no reactions under what people write": ("test_a_message_bears_whether_it_is_being_answered",),
     "Matrix has no contacts": ("test_a_contact_comes_as_what_it_is",),
 }
-pytestmark = pytest.mark.timeout(600)  # the homeserver is installed within the first test
+# The homeserver is installed within the first test.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.thorough]  # type: ignore[assignment] # in place of the suite's
 MANY = 25  # more than a homeserver tells at once of one room
 
 

@@ -19,7 +19,7 @@ from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.telegram_wire import TelegramWire
 from tests.engine.nats_servers import run_servers
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240), pytest.mark.thorough]
 
 NAMES = ("one", "two", "three")
 NUMBER = re.compile(r"number (\d+);")

@@ -13,7 +13,7 @@ from gateway.hooks.cause import MAX_DEPTH
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

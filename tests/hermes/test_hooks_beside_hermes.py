@@ -12,7 +12,7 @@ from gateway.testing import GatewayProcess
 from tests.hermes.conftest import FOLDERS, Seen
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

@@ -11,7 +11,7 @@ from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import lines
 from tests.hermes.test_plugins_beside_hermes import SIDE, environ_of, hermes, run
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

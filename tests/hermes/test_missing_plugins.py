@@ -10,7 +10,7 @@ from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import last_result, wants
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

@@ -14,7 +14,7 @@ from tests.hermes.test_newcomers import AROUND, NEWCOMERS, PLACE
 from tests.hermes.test_plugins_beside_hermes import SIDE as PLUGIN_SIDE
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

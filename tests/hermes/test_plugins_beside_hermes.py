@@ -17,7 +17,7 @@ from gateway.hermes.modules import HERMES_OWN_MODULES
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import PLUGINS, wants
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600), pytest.mark.thorough]
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-gateway-tests"
 LOCKS = Path(__file__).parent

@@ -25,7 +25,7 @@ from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

@@ -11,7 +11,7 @@ from tests.hermes.test_hooks_beside_hermes import SIDE, Side, seen_in
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 from tests.hermes.test_silent_failures import STRANGERS
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

@@ -12,7 +12,7 @@ from tests.hermes.test_plugins_beside_hermes import environ_of, install, run
 from tests.hermes.test_results_beside_hermes import CALLS, KEY, MORE, Side, ours, run_hermes
 from tests.hermes.test_silent_failures import STRANGERS
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600), pytest.mark.thorough]
 
 __all__ = ["ours"]  # the fixture
 

@@ -12,7 +12,7 @@ from tests.hermes.test_plugins import lines
 from tests.hermes.test_plugins_beside_hermes import SIDE, environ_of, hermes, run
 from tests.hermes.test_silent_failures import STRANGERS
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

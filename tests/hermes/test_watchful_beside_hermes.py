@@ -14,7 +14,7 @@ from tests.hermes.test_hooks_beside_hermes import SCRIPT, SIDE, seen_in
 from tests.hermes.test_newcomers import states
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
-pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420), pytest.mark.thorough]
 
 __all__ = ["hermes"]  # the fixture
 

@@ -20,7 +20,7 @@ from tests.web.test_chat_completions import (
     url_of,
 )
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600), pytest.mark.thorough]
 
 Llm = Callable[..., "subprocess.CompletedProcess[str]"]
 MODEL = """

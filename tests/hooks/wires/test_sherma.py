@@ -29,7 +29,7 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import page, serving, site
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300), pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("sherma==1.5.0", "a2a-sdk[http-server]<1", "fastapi", "uvicorn")

@@ -1,0 +1,51 @@
+"""What a run leaves out, and what it keeps of what failed: tried on a suite of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SUITE = """
+import pytest
+@pytest.mark.parametrize("number", range(120))
+def test_many(number):
+    assert number != 7, "seven is too much"
+@pytest.mark.thorough
+def test_dear(): ...
+"""
+SETTINGS = "[pytest]\nmarkers =\n    thorough: left out\n    process: none\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "test_it.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "conftest.py").write_text("pytest_plugins = ['tests.whole_run']")
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hermes_gateway", *words, str(folder)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
+    return done.stdout
+
+
+def test_of_many_parameters_a_fifth_of_those_beyond_the_twentieth_is_tried(folder: Path) -> None:
+    left, whole = (run(folder, "--collect-only", *words) for words in (["-m", "not thorough"], []))
+    chosen = left.count("::test_many")
+    assert "::test_dear" not in left
+    assert all(f"test_many[{number}]" in left for number in range(20))
+    assert 20 + 10 < chosen < 20 + 35
+    assert (whole.count("::test_many"), whole.count("::test_dear")) == (120, 1)
+
+
+def test_what_failed_is_kept_with_what_it_said(folder: Path) -> None:
+    run(folder, "-n", "2")
+    said = json.loads((folder / ".pytest_cache/v/gateway/failures").read_text())
+    assert list(said) == ["test_it.py::test_many[7]"]
+    assert "seven is too much" in said["test_it.py::test_many[7]"]
+    run(folder, "-k", "test_dear")
+    assert json.loads((folder / ".pytest_cache/v/gateway/failures").read_text()) == {}

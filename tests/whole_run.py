@@ -1,0 +1,55 @@
+"""A plugin for pytest: what is left to a run of everything, which file comes first, and what failed, for another try.
+
+- A test with the mark `thorough` is left to `./x test --all`. A file sets the mark, or the list of folders here does;
+  and of parameters beyond the twentieth of one function four of five have it, chosen by their ids: the same each time.
+- Dear files come first, so that no worker is left alone with one at the end.
+- The output of what failed is kept, for `tests/test.py` runs it once more.
+"""
+
+import zlib
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+THOROUGH_FOLDERS = {ROOT / name for name in ("browser", "chaos", "cluster", "siege", "systemd")}
+MOST_PARAMETERS = 20  # of one function, in a run that is not of everything
+ONE_OF = 5  # of those beyond that
+PROCESS_COST = 4  # a test with processes, beside one without
+FAILURES = "gateway/failures"
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest itself chooses by mark
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    costs: defaultdict[Path, int] = defaultdict(int)
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        is_rest = seen[function] > MOST_PARAMETERS and zlib.crc32(item.nodeid.encode()) % ONE_OF != 0
+        if is_rest or not THOROUGH_FOLDERS.isdisjoint(item.path.parents):
+            item.add_marker("thorough")
+        costs[item.path] += PROCESS_COST if item.get_closest_marker("process") else 1
+    if hasattr(config, "workerinput"):  # one of several, to which files are handed out in this order
+        items.sort(key=lambda item: -costs[item.path])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.cache and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config.cache), "failures")
+
+
+class Failures:
+    """What each test that failed in this run said."""
+
+    def __init__(self, cache: pytest.Cache) -> None:
+        self._cache = cache
+        self._said: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._said.setdefault(report.nodeid, report.longreprtext)
+
+    def pytest_sessionfinish(self) -> None:
+        self._cache.set(FAILURES, self._said)
