@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,11 @@ def test_what_failed_is_kept_with_what_it_said(folder: Path) -> None:
     assert "seven is too much" in said["test_it.py::test_many[7]"]
     run(folder, "-k", "test_dear")
     assert json.loads((folder / ".pytest_cache/v/gateway/failures").read_text()) == {}
+
+
+def test_what_is_known_of_unsteady_tests_is_of_tests_that_there_are() -> None:
+    for name, entry in tomllib.loads((ROOT / "tests/unsteady.toml").read_text("utf-8")).items():
+        file, _, function = name.partition("::")
+        assert function.partition("[")[0] in (ROOT / file).read_text("utf-8"), f"{name} is gone: take it off the list"
+        assert isinstance(entry["since"], date)
+        assert entry["known"]
