@@ -11,6 +11,7 @@ from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of
 from gateway.errors import NotRunning
+from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED
 from gateway.testing import GatewayProcess
 from tests.cli.typist import Typist
 
@@ -29,6 +30,12 @@ def handle(event_type, context):
         Path(os.environ["SHOUT_DIARY"]).write_text("seen")
     except OSError as error:
         print("it is held:", type(error).__name__)
+"""
+
+CHANGES_ITSELF = """
+with open({loads!r}, "a") as file:
+    file.write("x")
+Path(__file__).with_name("made.py").write_text(f"AT = {{os.getpid()}}")
 """
 
 
@@ -93,6 +100,30 @@ def test_a_save_counts_at_once_and_a_broken_one_changes_nothing(folder: Path, sh
         person.type("\x03")
         assert person.leaves() == 0
     assert has_left_nothing(shell)
+
+
+@pytest.mark.timeout(3 * LIMIT)
+@pytest.mark.parametrize("words", [(), ("--trusted",)])
+def test_an_editor_that_saves_by_itself_is_followed(
+    folder: Path, shell: GatewayProcess, words: tuple[str, ...]
+) -> None:
+    with Typist(shell, "hooks", "dev", str(folder), *words) as person:
+        person.sees("Ctrl-C ends")
+        for n in range(2 * MOST_WHILE_LOADED):
+            (folder / "handler.py").write_text(HANDLER.replace("6 * 7", f"6 * {n}"))
+            assert "hook:failed" not in person.sees("shout is loaded")
+        person.type("hello\r")
+        assert "hook:failed" not in person.sees("The result is 54.")
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_one_that_changes_itself_is_held_back_and_that_is_said(folder: Path, shell: GatewayProcess) -> None:
+    loads = folder.with_name("loads")
+    with Typist(shell, "hooks", "dev", str(folder), "--trusted") as person:
+        person.sees("Ctrl-C ends")
+        (folder / "handler.py").write_text(HANDLER + CHANGES_ITSELF.format(loads=str(loads)))
+        person.sees("it changes its own code as it is loaded; it is looked at again in 2 s")
+        assert MOST_WHILE_LOADED < len(loads.read_text()) <= 2 * MOST_WHILE_LOADED + 2
 
 
 @pytest.mark.timeout(3 * LIMIT)

@@ -21,13 +21,13 @@ from gateway.cli.chat import send_lines
 from gateway.cli.chat_prompt import run_interactive
 from gateway.cli.events import show_event
 from gateway.cli.hooks.dev_home import make_dev_home
-from gateway.cli.hooks.install import notify_gateway, show_request
+from gateway.cli.hooks.install import notify_gateway, print_state, show_request
 from gateway.cli.logs import POLL_PAUSE
 from gateway.cli.output import apply_style, fold_for, print_note
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
-from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode, HookError
+from gateway.control_socket.client import ControlClient, call_gateway
+from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
@@ -202,7 +202,18 @@ def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:
     )
     for number, changes in enumerate(looks):
         if (changes or number == 0) and hook.put(is_repeat=not changes) and not stop.is_set():
-            notify_gateway(home, hook.name)
+            show_change(home, hook)
+
+
+def show_change(home: Home, hook: DevHook) -> None:
+    """How it fares with what was saved. What has changed by its own doing is not started anew for that."""
+    try:
+        call_gateway(home.socket, "hooks.reload", name="")
+        print_state(call_gateway(home.socket, "hooks.info", name=hook.name))
+    except NotRunning:
+        return
+    except GatewayError as error:
+        print_note(f"{hook.name}: {error}")
 
 
 def listen_to_person(home: Home, hook: DevHook) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent import Skill
@@ -220,6 +220,11 @@ def notify_gateway(home: Home, name: str) -> bool:
         print_note(f"{name}: {error}")
         return True
     if name:
-        reason = f": {found['reason']}" if found["reason"] else ""
-        print_note(f"{found['name']} is {found['state']}{reason}")
+        print_state(found)
     return True
+
+
+def print_state(hook: Mapping[str, Any]) -> None:
+    """How it fares, as the gateway tells it."""
+    reason = f": {hook['reason']}" if hook["reason"] else ""
+    print_note(f"{hook['name']} is {hook['state']}{reason}")

@@ -5,7 +5,6 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 """
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.handlers import describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
+from gateway.hooks.folders.own_changes import OwnChanges
 from gateway.hooks.folders.reach import ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, WaitUntilTold
@@ -34,8 +34,6 @@ KeepCall = Callable[[HookVersion, Manifest], Awaitable[None]]
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
 _FAILED = frozenset({"broken", "missing"})
-QUICK_CHANGE, MOST_QUICK_CHANGES = 5.0, 5  # seconds after its loading, and how many such changes in a row are followed
-REST = 30.0  # seconds that one with more of them is left alone
 # What a hook of another program may refuse, though its failure does not. (At tool:before that denies, or it looks on.)
 _REFUSABLE = ("message:received", "command:")
 
@@ -165,7 +163,8 @@ class FolderHook:
         self._keep = keep
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
-        self._quick_changes = 0
+        self._own_changes = OwnChanges()
+        self._rest = anyio.CancelScope()  # from its own changes
         self._told = ""  # the version of which was logged what it is not given
 
     @property
@@ -245,11 +244,20 @@ class FolderHook:
         ]
 
     async def take(self, version: HookVersion, eager: bool) -> None:
-        """The folder is like this now; what is being started from what it was before is given up."""
+        """The folder is like this now; what is being started from what it was before is given up.
+
+        Where it has changed itself, that is started to the end, and the folder is looked at again later.
+        """
         if self.latest and version.is_same_as(self.latest):
-            return
+            async with self._lock:  # what follows from that may still be under way
+                return
         self.latest = version
+        self._rest.cancel()
         if not (self.current and version.is_same_code_as(self.current)):
+            if rest := self._own_changes.find_rest(version):
+                self._rest = anyio.CancelScope()
+                self._services.tasks.start_soon(self._wait_for_rest, self._rest, rest)
+                return
             self.process.cancel_start()
         async with self._lock:
             if self._is_over or version is not self.latest:
@@ -257,20 +265,18 @@ class FolderHook:
             if self.is_up and self.current and version.is_same_code_as(self.current):
                 self._use(version)
                 self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
-            elif self.is_up and self._may_run_on(version) and self._is_restless():
-                self._keep_running(f"it changes its own code as it is loaded; it is looked at again in {REST:.0f} s")
-                self._services.tasks.start_soon(self._rest)
             else:
                 await self._change_to(version, eager)
 
-    def _is_restless(self) -> bool:
-        """Whether it has changed again and again right after it was loaded: nobody edits like that."""
-        self._quick_changes = self._quick_changes + 1 if time.time() - self.process.loaded_at < QUICK_CHANGE else 0
-        return self._quick_changes > MOST_QUICK_CHANGES
-
-    async def _rest(self) -> None:
-        await anyio.sleep(REST)
-        if self.latest and self.current and not self.latest.is_same_code_as(self.current):
+    async def _wait_for_rest(self, scope: anyio.CancelScope, rest: float) -> None:
+        with scope:
+            with anyio.move_on_after(rest):
+                async with self._lock:
+                    if self.is_up:
+                        self._keep_running(f"{self._own_changes.describe()}; it is looked at again in {rest:.0f} s")
+                await anyio.sleep_forever()
+            self.process.cancel_start()
+        if not scope.cancel_called:
             await self.restart(afresh=True)
 
     async def restart(self, afresh: bool = False) -> None:
@@ -285,6 +291,7 @@ class FolderHook:
     async def end(self) -> None:
         """The folder is gone, or the gateway stops."""
         self._is_over = True
+        self._rest.cancel()
         self.subscription.end()
         self.calls.end()
         self.queue.end()
@@ -313,7 +320,9 @@ class FolderHook:
             self._use(version.expected)
             self.process.enter("starting")
         try:
-            wire = await self.process.start(version, self.rights.make_capability(version.manifest, version.store_name))
+            serve = self.rights.make_capability(version.manifest, version.store_name)
+            with self._own_changes.loading(version):
+                wire = await self.process.start(version, serve)
         except HookError as error:
             why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:

@@ -19,10 +19,10 @@ from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.hook import MOST_QUICK_CHANGES
 from gateway.hooks.folders.installed import LOCK_VERSION
 from gateway.hooks.folders.other_guards import OtherGuardSource
 from gateway.hooks.folders.other_hooks import KEPT_FOR
+from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.records import HookGuard, NodeHooks
@@ -286,7 +286,7 @@ async def test_a_folder_that_nobody_trusts_guards_no_more_than_others_say(home: 
 async def test_switching_it_off_elsewhere_again_and_again_counts_each_time(home: Home) -> None:
     home.plant("guard", MANIFEST, ALLOWS)
     async with serving(home) as here:
-        for _ in range(2 * MOST_QUICK_CHANGES):
+        for _ in range(2 * MOST_WHILE_LOADED):
             assert not await here.ask()
             assert hook_of(here.service, "guard").is_up
             await here.service.switch("guard", enabled=False)

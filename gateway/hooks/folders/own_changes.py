@@ -1,0 +1,65 @@
+"""Whether a folder changes its own code: loaded anew for that, it would do so again, without end.
+
+Nobody can ask who wrote a file, so it goes by when and how often. A change is the hook's own where load after load
+something changes while it is going on, or, more than twenty times in a row, right after it. Then the folder rests, each
+time for longer. A person may come to look like that, an editor which saves by itself say: so the first rest is short,
+and whatever changes at another moment ends it.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.backoff import Backoff
+from gateway.hooks.folders.sources import HookVersion
+
+MOST_WHILE_LOADED, MOST_SOON_AFTER = 5, 20  # loads in a row whose change is followed at once
+SOON = 0.3  # seconds after a load
+LATEST_NOTICE = 2.0  # seconds in which a change is noticed, whatever the clock of the file system says
+RESTS = Backoff(1.0, 30.0)
+
+
+class OwnChanges:
+    """Judges the changes of one folder by the loads that they follow; also those that failed or were given up."""
+
+    def __init__(self) -> None:
+        self._version: HookVersion | None = None  # the one that is being loaded, or was last
+        self._ended_at = 0.0
+        self._is_counted = False  # whether something has changed while this one was loaded, or soon after
+        self._while_loaded = self._soon_after = 0  # loads in a row
+
+    @contextmanager
+    def loading(self, version: HookVersion) -> Iterator[None]:
+        """This version is loaded while inside."""
+        self._version, self._ended_at, self._is_counted = version, math.inf, False
+        try:
+            yield
+        finally:
+            self._ended_at = time.time()
+
+    def find_rest(self, version: HookVersion) -> float:
+        """Seconds to leave the folder alone that has become this version; none where that is not its own doing."""
+        before = self._version
+        if before is None or not version.is_ready or version.digest == before.digest:
+            return 0.0
+        late = _find_change_time(before, version) - self._ended_at
+        if late > SOON:
+            self._while_loaded = self._soon_after = 0
+        elif not self._is_counted:
+            self._is_counted = True
+            self._soon_after += 1
+            self._while_loaded = self._while_loaded + 1 if late <= 0 else 0
+        return RESTS.pause_after(max(self._while_loaded - MOST_WHILE_LOADED, self._soon_after - MOST_SOON_AFTER))
+
+    def describe(self) -> str:
+        """Why it is left alone."""
+        when = "as" if self._while_loaded > MOST_WHILE_LOADED else "right after"
+        return f"it changes its own code {when} it is loaded"
+
+
+def _find_change_time(before: HookVersion, after: HookVersion) -> float:
+    """When the one became the other, in seconds; what left no time of its own has happened now."""
+    now = time.time()
+    changed = max((file.changed / 1e9 for file in {*after.files} - {*before.files}), default=now)
+    return min(now, max(now - LATEST_NOTICE, changed))
