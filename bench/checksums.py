@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from bench.options import parse_options
 from gateway.engine import NewRecord, SqliteEngine, open_sqlite
 from gateway.engine.sqlite import log_table
 
@@ -84,7 +85,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--folder", help="where the journals are made (a temporary folder)")
-    args = parser.parse_args()
+    args = parse_options(parser, rounds=2, rows=320)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         asyncio.run(run(Path(folder), args.rounds, args.rows))
 

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.spine import SETTINGS, cpu_seconds, measure
 from gateway.testing import GatewayProcess
 from tests.engine.nats_requests import count_requests, count_trips
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="how long each measurement lasts")
     parser.add_argument("--people", type=int, default=16, metavar="P")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="a folder on the disk to measure")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=1, seconds=0.5)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, ExitStack() as stack:
         sides = dict(open_sides(stack, Path(folder)))
         measure_sides([*sides.values()], options.rounds, options.people, options.seconds)

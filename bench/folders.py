@@ -23,6 +23,7 @@ from typing import Any
 
 import anyio
 
+from bench.options import parse_options
 from bench.workers import FORK_SERVER, Row
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
@@ -205,8 +206,8 @@ async def reload(place: Place, registry: HookRegistry, number: int) -> float:
     return took
 
 
-async def measure(rounds: int, hermes: Path | None) -> list[Row]:
-    rows = [row for count in COUNTS for row in await discovery(count, max(2, rounds // 4), hermes)]
+async def measure(rounds: int, starts: int, hermes: Path | None) -> list[Row]:
+    rows = [row for count in COUNTS for row in await discovery(count, starts, hermes)]
     medians = {}
     for count in (min(COUNTS), max(COUNTS)):
         times, more = await reloads(count, rounds)
@@ -222,12 +223,14 @@ async def measure(rounds: int, hermes: Path | None) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12, metavar="N")
+    parser.add_argument("--rounds", type=int, default=12, metavar="N", help="how many changes of a folder")
+    parser.add_argument("--starts", type=int, default=3, metavar="N", help="how many first and later starts")
     parser.add_argument("--hermes", type=Path, metavar="PYTHON", help="the Python of an environment with hermes-agent")
-    options = parser.parse_args()
+    options = parse_options(parser, starts=1)
     gc.freeze()  # as the daemon does: what was imported stays
     print(f"{'':58}{'':>10}    {'hermes':>10}  goal")
-    for row in asyncio.run(measure(options.rounds, options.hermes and Path(shutil.which(options.hermes) or ""))):
+    hermes = options.hermes and Path(shutil.which(options.hermes) or "")
+    for row in asyncio.run(measure(options.rounds, options.starts, hermes)):
         print(row.shown())
 
 

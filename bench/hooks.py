@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.options import parse_options
 from bench.timing import beside, loop
 from gateway.hooks import HookRegistry
 
@@ -123,16 +124,16 @@ async def matched(what: str, pattern: str, count: int, rounds: int, goals: tuple
     ]
 
 
-async def remembered() -> str:
-    """What a million names leave behind."""
+async def remembered(names: int) -> str:
+    """What so many names leave behind."""
     hooks = HookRegistry()
     hooks.watch("job:*", observer())
     tracemalloc.start()
-    for number in range(1_000_000):
+    for number in range(names):
         hooks.wants(f"job:{number}")
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return f"after 1,000,000 names: {size / 1e6:.1f} MB"
+    return f"after {names:,} names: {size / 1e6:.1f} MB"
 
 
 async def measure(rounds: int) -> list[Row]:
@@ -164,13 +165,14 @@ def shown(row: Row, hermes: dict[int, dict[str, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, metavar="N")
+    parser.add_argument("--names", type=int, default=1_000_000, metavar="N", help="how many are told of once")
     parser.add_argument("--hermes", type=Path, metavar="PYTHON", help="the Python of an environment with hermes-agent")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=1, names=100_000)
     hermes = of_hermes(options.hermes, options.rounds) if options.hermes else {}
     print(f"{'':44}{'hooks':>7}{'an event':>13}{'ratio':>9}{'hermes':>12}  goal")
     for row in asyncio.run(measure(options.rounds)):
         print(shown(row, hermes))
-    print(asyncio.run(remembered()))
+    print(asyncio.run(remembered(options.names)))
 
 
 if __name__ == "__main__":

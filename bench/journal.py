@@ -16,9 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from bench.options import parse_options
 from gateway.engine import NewRecord, SqliteEngine, open_sqlite
 
 ROOT = Path(__file__).parent.parent
@@ -135,8 +136,8 @@ def verdict(met: bool) -> str:
     return "met" if met else "MISSED"
 
 
-async def run(folder: Path, rounds: int, seconds: float) -> None:
-    with peer(folder) as other:
+async def run(folder: Path, rounds: int, seconds: float, alone: bool) -> None:
+    with nullcontext() if alone else peer(folder) as other:
         async with await open_sqlite(folder / "journal.db") as engine:
             for line in table(await measure(engine, other, rounds, seconds), seconds):
                 print(line)
@@ -146,10 +147,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="how long each measurement lasts")
+    parser.add_argument("--alone", action="store_true", help="without aiosqlite, and so without ratios")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="a folder on the disk to measure")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=1, seconds=0.1, alone=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        asyncio.run(run(Path(folder), options.rounds, options.seconds))
+        asyncio.run(run(Path(folder), options.rounds, options.seconds, options.alone))
 
 
 if __name__ == "__main__":

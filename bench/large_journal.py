@@ -18,6 +18,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
+from bench.options import parse_options
 from gateway import record_subjects, records
 from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from gateway.errors import GatewayError
@@ -144,7 +145,8 @@ def measure_first_start(gateway: GatewayProcess) -> None:
     with suppress(GatewayError):
         gateway.until(lambda: not gateway.call("status")["journal"]["progress"], PATIENCE)
     print(f"the index of places               {time.perf_counter() - began:.1f} s beside the traffic", flush=True)
-    print(f"told meanwhile                    {gateway.call('status')['search']}")
+    told = gateway.call("status")["search"]["progress"]
+    print(f"told meanwhile                    {told or '0 records are left'}")
     with Talker(gateway) as talker:
         gateway.until(lambda: is_indexed(gateway), PATIENCE)
     wall = time.perf_counter() - began
@@ -154,8 +156,8 @@ def measure_first_start(gateway: GatewayProcess) -> None:
     print(f"turns meanwhile                   {shown(talker.taken)}", flush=True)
 
 
-def measure_deleting(gateway: GatewayProcess, count: int) -> None:
-    alone = [timed(lambda: gateway.say("hello", "talker")) for _ in range(60)]
+def measure_deleting(gateway: GatewayProcess, count: int, turns: int) -> None:
+    alone = [timed(lambda: gateway.say("hello", "talker")) for _ in range(turns)]
     print(f"turns alone                       {shown(alone)}")
     with Talker(gateway) as talker:
         deleted = []
@@ -167,8 +169,11 @@ def measure_deleting(gateway: GatewayProcess, count: int) -> None:
     print(f"turns meanwhile                   {shown(talker.taken)}", flush=True)
 
 
-def measure_room(gateway: GatewayProcess) -> None:
-    """Give the journal a limit by which nearly half of it has to go; the file is looked at from outside."""
+def measure_room(gateway: GatewayProcess, quiet: float) -> None:
+    """Give the journal a limit by which nearly half of it has to go; the file is looked at from outside.
+
+    That is over when nothing was freed for so many seconds.
+    """
     before, start = gateway.home.journal.stat().st_size, gateway.call("status")["journal"]["size"]
     limit = int(start * KEPT_SHARE / TARGET_SHARE)
     gateway.configure(f"journal: {{retention: 0, max_size: {limit}}}\n")
@@ -178,7 +183,7 @@ def measure_room(gateway: GatewayProcess) -> None:
     smaller = freed = 0.0
     with Talker(gateway) as talker:
         last, since = start, time.perf_counter()
-        while time.perf_counter() - since < 60:
+        while time.perf_counter() - since < quiet:
             size = gateway.call("status")["journal"]["size"]
             if size < last - 1_000_000:
                 last, since, freed = size, time.perf_counter(), time.perf_counter() - began
@@ -194,8 +199,10 @@ def measure_room(gateway: GatewayProcess) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.5)
+    parser.add_argument("--turns", type=int, default=60, metavar="N", help="how many are measured alone")
+    parser.add_argument("--quiet", type=float, default=60.0, help="seconds in which nothing more is made free")
     parser.add_argument("--folder", help="where the journal is made (a temporary folder)")
-    args = parser.parse_args()
+    args = parse_options(parser, gigabytes=0.03, turns=5, quiet=5.0)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder, GatewayProcess(Path(folder) / "home") as gateway:
         gateway.configure("journal: {retention: 0, max_size: 0}\n")
         path = gateway.home.journal
@@ -204,8 +211,8 @@ def main() -> None:
         size, taken = path.stat().st_size / 1e6, time.perf_counter() - began
         print(f"made                              {size:.0f} MB, {count} sessions, in {taken:.0f} s")
         measure_first_start(gateway)
-        measure_deleting(gateway, count)
-        measure_room(gateway)
+        measure_deleting(gateway, count, args.turns)
+        measure_room(gateway, args.quiet)
         gateway.stop()
 
 

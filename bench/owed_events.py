@@ -11,6 +11,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.spine import SETTINGS, cpu_seconds, measure
 from gateway.testing import GatewayProcess
 
@@ -39,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = parse_options(parser, seconds=1.0, rounds=1)
     print(f"{'durable hook':>14}{'messages/s':>12}{'cpu ms':>9}")
     for _ in range(options.rounds):
         for wanted in WANTED:

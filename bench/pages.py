@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.options import parse_options
 from gateway.agent.toolbox.web import PageParser, WebOptions, fetch_page
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.handler import extract_text
@@ -103,7 +104,7 @@ def show(what: str, here: Sequence[Cost], there: Sequence[Cost]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30, metavar="N")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=3)
     print(f"{'':22}{'on the loop':>12}{'its process':>12}{'more':>12}{'of it ran':>12}")
     asyncio.run(measure(options.rounds))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench import large_journal
+from bench.options import parse_options
 from gateway.testing import GatewayProcess
 
 ROOMS = (
@@ -30,8 +31,6 @@ ROOMS = (
     ),
     *("logs", "configuration", "activity"),
 )
-ROUNDS = 3
-LOOK_SECONDS = 2.0  # after the first facts: what comes then is drawn as well
 REST_SECONDS = 1.0
 PATIENCE = 60_000
 HOOK = "description: one of many\nevents: [agent:end, 'message:*']\n"
@@ -61,7 +60,7 @@ def open_page(browser: Browser, gateway: GatewayProcess) -> tuple[Page, str]:
     return page, link[0].partition("/open")[0]
 
 
-def measure(page: Page, address: str) -> tuple[float, float]:
+def measure(page: Page, address: str, look: float) -> tuple[float, float]:
     """Seconds until there is more than "Loading", and the milliseconds of the longest task."""
     page.goto("about:blank")
     time.sleep(REST_SECONDS)
@@ -69,7 +68,7 @@ def measure(page: Page, address: str) -> tuple[float, float]:
     page.goto(address)
     page.locator("#room > :not(p)").first.wait_for(state="attached", timeout=PATIENCE)
     taken = time.perf_counter() - began
-    time.sleep(LOOK_SECONDS)
+    time.sleep(look)
     return taken, max(page.evaluate("() => window.tasks"))
 
 
@@ -77,7 +76,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, default=10_000)
     parser.add_argument("--hooks", type=int, default=1_000)
-    args = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each room is opened")
+    parser.add_argument("--look", type=float, default=2.0, help="seconds in which more is drawn")
+    args = parse_options(parser, conversations=100, hooks=10, rounds=1, look=0.3)
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -91,8 +92,8 @@ def main() -> None:
         print(f"{args.conversations} conversations, {args.hooks} hooks")
         print(f"{'room':30}{'first facts':>12}{'longest task':>14}")
         for room in ROOMS:
-            found = [measure(page, f"{url}/#{room}") for _ in range(ROUNDS)]
-            facts, task = sorted(taken for taken, _ in found)[ROUNDS // 2], max(task for _, task in found)
+            found = [measure(page, f"{url}/#{room}", args.look) for _ in range(args.rounds)]
+            facts, task = sorted(taken for taken, _ in found)[args.rounds // 2], max(task for _, task in found)
             print(f"{room:30}{facts:10.2f} s{task:11.0f} ms")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.workers import DECIDES, FORK_SERVER, SMALL, Row, Workshop, p50, show
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.program import OneshotProgram, ProgramSpec
@@ -80,7 +81,7 @@ async def measure(rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50, metavar="N")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=5)
     if missing := find_support().missing:
         print("not all is held here:", *missing, sep="\n  ", file=sys.stderr)
     print(f"{'':58}{'found':>10}    {'floor':>10}  goal")

@@ -20,6 +20,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.spine import SETTINGS, measure
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
@@ -167,7 +168,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=MANY, metavar="N")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="a folder on the disk to measure")
-    options = parser.parse_args()
+    options = parse_options(parser, sessions=2 * FEW, rounds=1)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, ExitStack() as stack:
         sides = [open_side(stack, Path(folder) / str(count), count) for count in (FEW, options.sessions)]
         for _ in range(options.rounds):

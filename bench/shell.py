@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from bench.options import parse_options
 from gateway.agent.context_files import ContextFiles
 from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.agent.toolbox.shell import ShellOptions, run_command
@@ -81,4 +82,4 @@ async def main(rounds: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=100)
-    asyncio.run(main(parser.parse_args().rounds))
+    asyncio.run(main(parse_options(parser, rounds=10).rounds))

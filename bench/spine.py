@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.options import parse_options
 from gateway.testing import GatewayProcess
 
 PEOPLE = (1, 16, 100)
@@ -63,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="how long each measurement lasts")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="a folder on the disk to measure")
-    options = parser.parse_args()
+    options = parse_options(parser, seconds=0.5)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, GatewayProcess(Path(folder) / "home") as gateway:
         gateway.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS)
         gateway.start("--log-level", "error")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.processes import Life, Ready, live, notified, seconds
 from gateway.cli.program import COMMANDS
 
@@ -159,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, metavar="N")
     parser.add_argument("--alone", action="store_true", help="without hermes-agent, and so without ratios")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=1, alone=True)
     both = sides(options.alone)
     empty, full = (measure(both, hooks, options.rounds) for hooks in (0, HOOKS))
     show("No hooks", empty)

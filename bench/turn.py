@@ -1,6 +1,6 @@
 """What a turn costs beside the model: one answer, 200 pieces, one tool call; next to model clients and other agents.
 
-    .venv/bin/python bench/turn.py [--turns 30] [--rounds 3] [--peers FOLDER]
+    .venv/bin/python -m bench.turn [--turns 30] [--rounds 3] [--peers FOLDER]
 
 The peers live in environments of their own below FOLDER, which are made where they are missing; without it only ours is
 measured, and the model clients. All talk to the same endpoint on loopback, which answers at once; they run in turn, and
@@ -15,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from bench.options import parse_options
 
 HERE = Path(__file__).parent
 MODELS = {"text": "one answer", "long": "200 pieces", "tool": "one tool call"}
@@ -44,7 +46,9 @@ def measure(python: str, who: str, model: str, turns: int, port: int) -> dict[st
 
 
 def run(targets: dict[str, str], turns: int, rounds: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    endpoint = subprocess.Popen([sys.executable, str(HERE / "endpoint.py")], stdout=subprocess.PIPE, text=True)
+    endpoint = subprocess.Popen(
+        [sys.executable, str(HERE / "peers" / "endpoint.py")], stdout=subprocess.PIPE, text=True
+    )
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     try:
         assert endpoint.stdout
@@ -86,7 +90,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", type=Path, metavar="FOLDER")
-    options = parser.parse_args()
+    options = parse_options(parser, turns=3, rounds=1)
     targets = dict.fromkeys(("sdk", "ours", "gateway"), sys.executable)
     targets |= environments(options.peers) if options.peers else {}
     show(targets, run(targets, options.turns, options.rounds))

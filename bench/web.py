@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.options import parse_options
 from bench.processes import memory, notified, wait
 from bench.start import environ
 from gateway.testing import GatewayProcess
@@ -58,7 +59,7 @@ def run(place: Path, enabled: bool, into: Figures) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    rounds = parse_options(parser, rounds=1).rounds
     found = {False: Figures(), True: Figures()}
     with tempfile.TemporaryDirectory() as top:
         for number in range(rounds):

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from bench.options import parse_options
 from gateway.hooks import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
@@ -281,7 +282,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=500, metavar="N")
     parser.add_argument("--battery", action="store_true", help="beside each of the ways to misbehave, too")
-    options = parser.parse_args()
+    options = parse_options(parser, rounds=20)
     print(f"{'':58}{'found':>10}    {'floor':>10}  goal")
     asyncio.run(measure(options.rounds, options.battery))
 
