@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -18,10 +17,10 @@ from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.hook_files import list_ignored
 from gateway.testing.forked_command import PROGRAM, begin_command
+from gateway.testing.patience import LONGEST, wait_for_end, wait_until
 from gateway.worker.kernel import die_with_parent
 
-LONGEST = 60.0  # seconds for whatever is waited for, on a busy machine
-POLL_PAUSE = 0.01
+CALL_SECONDS = 600.0  # of the wall, as a socket counts them: what has an answer has it long before
 ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
 FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
@@ -99,12 +98,8 @@ class GatewayProcess:
     def cli(self, *args: str, timeout: float = LONGEST) -> "subprocess.CompletedProcess[str]":
         """A command, when it has ended."""
         with self.spawn(*args) as process:
-            try:
-                printed, errors = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
+            printed, logged = wait_for_end(process, timeout)
+        return subprocess.CompletedProcess(process.args, process.returncode, printed, logged)
 
     def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
@@ -112,26 +107,22 @@ class GatewayProcess:
 
     def call(self, verb: str, params: Mapping[str, Any] | None = None) -> Any:
         """Ask the control socket."""
-        with ControlClient(self.home.socket, LONGEST) as client:
+        with ControlClient(self.home.socket, CALL_SECONDS) as client:
             return client.call(verb, dict(params or {}))
 
     def until(self, condition: Callable[[], bool], patience: float = LONGEST) -> None:
-        """Wait for something to become true.
+        """Wait for something to become true, for these seconds of our own running time.
 
         Raises:
             GatewayError: it did not, in time.
         """
-        limit = time.monotonic() + patience
-        while not condition():
-            if time.monotonic() > limit:
-                raise GatewayError(f"{condition} did not become true within {patience:.0f} s")
-            time.sleep(POLL_PAUSE)
+        wait_until(condition, patience)
 
     def stop(self, signal_number: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Ask it to end: the exit code, what it printed, what it logged."""
         assert self.process
         self.process.send_signal(signal_number)
-        printed, logged = self.process.communicate(timeout=LONGEST)
+        printed, logged = wait_for_end(self.process)
         return self.process.returncode, printed, logged
 
     def kill(self) -> None:

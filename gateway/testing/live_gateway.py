@@ -1,7 +1,6 @@
 """A real gateway inside the test's own process, and a hook that keeps what happened in it."""
 
 import inspect
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,7 +20,8 @@ from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
-from gateway.testing.gateway_process import LONGEST, GatewayProcess
+from gateway.testing.gateway_process import GatewayProcess
+from gateway.testing.patience import LONGEST, Patience
 
 GLANCE = 0.002
 
@@ -31,7 +31,6 @@ class RecordingHook:
 
     def __init__(self, registry: HookRegistry, names: str | Iterable[str] = "*") -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
-        self._news = anyio.Event()
         self.remove = registry.watch(names, self._note)
 
     @property
@@ -49,17 +48,15 @@ class RecordingHook:
         Raises:
             GatewayError: there was none in time; the message says what there was.
         """
-        with anyio.move_on_after(patience):
-            while not self.of(name):
-                self._news = anyio.Event()
-                await self._news.wait()
-        if not self.of(name):
-            raise GatewayError(f"no {name} within {patience:.0f} s; there was {', '.join(self.names) or 'nothing'}")
+        limit = Patience(patience)
+        while not self.of(name):
+            if limit.is_over():
+                raise GatewayError(f"no {name} within {patience:.0f} s; there was {', '.join(self.names) or 'nothing'}")
+            await anyio.sleep(GLANCE)
         return self.of(name)[0]
 
     def _note(self, name: str, context: dict[str, Any]) -> None:
         self.events.append((name, dict(context)))
-        self._news.set()
 
 
 class LiveGateway:
@@ -104,12 +101,12 @@ async def gateway_in(
 
 async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGEST) -> None:
     """Wait for a condition, which may be asked for with await; a deadline that passes fails the test."""
-    deadline = time.monotonic() + limit
+    patience = Patience(limit)
     while True:
         answer = is_so()
         if (await answer) if inspect.isawaitable(answer) else answer:
             return
-        assert time.monotonic() < deadline, f"{what} did not come about within {limit:g} s"
+        assert not patience.is_over(), f"{what} did not come about within {limit:g} s"
         await anyio.sleep(GLANCE)
 
 

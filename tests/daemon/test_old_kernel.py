@@ -52,10 +52,6 @@ class OldGateway(GatewayProcess):
         command, pipe = [sys.executable, "-c", OLDER, *args], subprocess.PIPE
         return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=pipe, stderr=pipe, text=True)
 
-    def cli(self, *args: str, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-c", OLDER, *args]
-        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=timeout, check=False)
-
 
 def test_a_restricted_hook_runs_held_in_less_and_everybody_is_told(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")

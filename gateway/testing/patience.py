@@ -1,0 +1,73 @@
+"""How long a test waits for something: seconds in which its processes could run, not those of the wall.
+
+A machine that stands still (it sleeps, it swaps, somebody holds it) uses up nothing of a limit, and one that works for
+many programs uses it up as slowly as it works for us: with ten that want to run on two cores, 60 s are five minutes.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.errors import GatewayError
+
+LONGEST = 60.0  # seconds for whatever is waited for
+STRIDE = 0.1  # seconds: of a longer pause between two looks the rest was not ours
+POLL_PAUSE = 0.01
+LOAD = Path("/proc/loadavg")
+
+
+class Patience:
+    """A limit that is looked at in a loop: `while not done(): assert not patience.is_over()`, with a pause."""
+
+    def __init__(self, seconds: float = LONGEST) -> None:
+        self.seconds = seconds
+        self.spent = 0.0
+        self._looked = time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether we had these seconds. Looks count: what passes between two of them is at most a stride."""
+        if time.monotonic() - self._looked >= STRIDE:
+            self._looked = time.monotonic()
+            self.spent += STRIDE * calculate_share()
+        return self.spent >= self.seconds
+
+
+def calculate_share(load: Path = LOAD) -> float:
+    """Which part of its time a process that wants to run is let run just now: 1.0 where nobody waits for a core."""
+    if not load.exists():
+        return 1.0
+    runnable = int(load.read_text().split()[3].partition("/")[0])
+    return min(1.0, (os.cpu_count() or 1) / max(1, runnable))
+
+
+def wait_until(condition: Callable[[], object], seconds: float = LONGEST, what: str = "") -> None:
+    """Wait for something to become true; `what` says it in words.
+
+    Raises:
+        GatewayError: it did not, in time.
+    """
+    patience = Patience(seconds)
+    while not condition():
+        if patience.is_over():
+            raise GatewayError(f"{what or condition} did not become true within {seconds:.0f} s")
+        time.sleep(POLL_PAUSE)
+
+
+def wait_for_end(process: "subprocess.Popen[str]", seconds: float = LONGEST) -> tuple[str, str]:
+    """What a program has printed and logged, when it has ended; one that is waited for no longer is killed.
+
+    Raises:
+        TimeoutExpired: it did not end in time.
+    """
+    patience = Patience(seconds)
+    try:
+        while not patience.is_over():
+            with suppress(subprocess.TimeoutExpired):  # what it has said meanwhile is kept
+                return process.communicate(timeout=STRIDE)
+        raise subprocess.TimeoutExpired(process.args, seconds)
+    except BaseException:
+        process.kill()
+        raise
