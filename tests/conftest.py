@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 LAST_RUN = "gateway/rows"
-pytest_plugins = ["gateway.testing.networks.plugin", "tests.whole_run"]
+pytest_plugins = ["gateway.testing.networks.plugin", "tests.whole_run", "tests.timeouts"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
