@@ -1,6 +1,36 @@
 """What other programs on the machine take from ours: a test that measures seconds is not to measure these."""
 
+import math
+import select
+import threading
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gateway.testing.patience import STRIDE, Patience, wait_until
+
+
+class Stopwatch:
+    """Seconds of our own running time, to a tenth: `with Stopwatch() as watch: ...`, and then `watch.seconds`."""
+
+    def __enter__(self) -> Self:
+        self._counted = Patience(math.inf)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._count, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        return self._counted.spent
+
+    def _count(self) -> None:
+        while not self._counted.is_over() and not self._is_over.wait(STRIDE):
+            pass
 
 
 def measure_wait(thread: str = "thread-self") -> float:
@@ -12,3 +42,8 @@ def measure_wait(thread: str = "thread-self") -> float:
 def measure_both_waits(pid: int) -> float:
     """Those of this thread, and of the process that answers it."""
     return measure_wait() + measure_wait(str(pid))
+
+
+def wait_readable(descriptor: int, what: str) -> None:
+    """Until somebody has written into a terminal or a pipe, or has closed it."""
+    wait_until(lambda: select.select([descriptor], [], [], STRIDE)[0], what=what)

@@ -99,13 +99,15 @@ async def gateway_in(
         yield LiveGateway(gateway)
 
 
-async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGEST) -> None:
-    """Wait for a condition, which may be asked for with await; a deadline that passes fails the test."""
+async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGEST) -> Any:
+    """Wait for a condition, which may be asked for with await, and return it; a test fails that waits in vain."""
     patience = Patience(limit)
     while True:
         answer = is_so()
-        if (await answer) if inspect.isawaitable(answer) else answer:
-            return
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer:
+            return answer
         assert not patience.is_over(), f"{what} did not come about within {limit:g} s"
         await anyio.sleep(GLANCE)
 

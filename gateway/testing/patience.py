@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from gateway.errors import GatewayError
+
+T = TypeVar("T")
 
 LONGEST = 60.0  # seconds for whatever is waited for
 STRIDE = 0.1  # seconds: of a longer pause between two looks the rest was not ours
@@ -43,17 +46,18 @@ def calculate_share(load: Path = LOAD) -> float:
     return min(1.0, (os.cpu_count() or 1) / max(1, runnable))
 
 
-def wait_until(condition: Callable[[], object], seconds: float = LONGEST, what: str = "") -> None:
-    """Wait for something to become true; `what` says it in words.
+def wait_until(condition: Callable[[], T], seconds: float = LONGEST, what: str = "") -> T:
+    """Wait for something to become true, and return it; `what` says it in words.
 
     Raises:
         GatewayError: it did not, in time.
     """
     patience = Patience(seconds)
-    while not condition():
+    while not (answer := condition()):
         if patience.is_over():
-            raise GatewayError(f"{what or condition} did not become true within {seconds:.0f} s")
+            raise GatewayError(f"not within {seconds:.0f} s: {what or condition}")
         time.sleep(POLL_PAUSE)
+    return answer
 
 
 def wait_for_end(process: "subprocess.Popen[str]", seconds: float = LONGEST) -> tuple[str, str]:
