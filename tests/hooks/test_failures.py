@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from typing import Any
 
 import anyio
@@ -89,7 +88,7 @@ async def test_a_cancellation_passes_whatever_the_policy(on_error) -> None:
     @hooks.on("tool:before", on_error=on_error)
     async def hang(event) -> None:
         started.set()
-        await asyncio.sleep(60)
+        await anyio.sleep_forever()
 
     hooks.on("tool:before", seen.append)
     task = asyncio.create_task(hooks.run("tool:before", tool="x"))
@@ -104,7 +103,7 @@ async def test_a_cancellation_passes_whatever_the_policy(on_error) -> None:
 @pytest.mark.row("SHE-39")
 async def test_a_cancel_scope_around_an_event_ends_it() -> None:
     hooks = HookRegistry()
-    hooks.on("tool:before", lambda event: anyio.sleep(60), on_error="deny")
+    hooks.on("tool:before", lambda event: anyio.sleep_forever(), on_error="deny")
     with anyio.move_on_after(0.01) as scope:
         await hooks.run("tool:before", tool="x")
     assert scope.cancelled_caught
@@ -117,7 +116,7 @@ async def test_a_hook_that_is_cancelled_by_itself_has_failed_and_the_operation_g
 
     @hooks.on("tool:before", key="clumsy")
     async def clumsy(event) -> None:
-        inner = asyncio.create_task(asyncio.sleep(60))
+        inner = asyncio.create_task(anyio.sleep_forever())
         inner.cancel()
         await inner
 
@@ -130,7 +129,7 @@ async def test_a_hook_that_is_cancelled_by_itself_has_failed_and_the_operation_g
 async def test_a_hook_over_its_own_time_has_failed_and_the_next_one_runs(caplog) -> None:
     hooks = HookRegistry()
     seen: list[Any] = []
-    hooks.on("tool:before", lambda event: asyncio.sleep(60), timeout=0.01, key="slow")
+    hooks.on("tool:before", lambda event: anyio.sleep_forever(), timeout=0.01, key="slow")
     hooks.on("tool:before", seen.append)
     await hooks.run("tool:before", tool="x")
     assert len(seen) == 1
@@ -143,7 +142,7 @@ async def test_a_timeout_of_the_hooks_own_making_is_not_taken_for_ours(caplog) -
     @hooks.on("tool:before", timeout=5, key="caller")
     async def caller(event) -> None:
         async with asyncio.timeout(0.001):
-            await asyncio.sleep(60)
+            await anyio.sleep_forever()
 
     await hooks.run("tool:before", tool="x")
     assert "caller failed at tool:before: TimeoutError" in caplog.text
@@ -166,15 +165,13 @@ async def test_all_hooks_of_an_event_have_one_limit_and_who_guards_denies_when_i
     hooks = HookRegistry(limit=0.04)
     seen: list[Any] = []
     hooks.on("tool:before", lambda event: {"tool": "changed"})
-    hooks.on("tool:before", lambda event: asyncio.sleep(60), key="slow")
+    hooks.on("tool:before", lambda event: anyio.sleep_forever(), key="slow")
     hooks.on("tool:before", seen.append, key="late")
     guard = hooks.on("tool:before", seen.append, key="guard", on_error="deny")
     guard.hooks[0].remedy = "switch it off"
     hooks.on("tool:before", seen.append, key="later")
     async with hooks:
-        began = time.monotonic()
         event = await hooks.run("tool:before", tool="x")
-    assert time.monotonic() - began < 30  # and not the sixty of the slow one
     assert isinstance(event.outcome, Deny)
     late = "the hooks of tool:before took longer than 0.04 s"
     assert event.outcome.text == f"guard guards this and failed: {late}\nswitch it off"
@@ -187,7 +184,7 @@ async def test_all_hooks_of_an_event_have_one_limit_and_who_guards_denies_when_i
 
 async def test_after_a_limit_the_task_is_as_it_was() -> None:
     hooks = HookRegistry(limit=0.02)
-    hooks.on("tool:before", lambda event: asyncio.sleep(60))
+    hooks.on("tool:before", lambda event: anyio.sleep_forever())
     task = asyncio.current_task()
     assert task
     for _ in range(2):
@@ -203,11 +200,11 @@ async def test_a_hook_that_swallows_the_cancellation_is_cancelled_again() -> Non
     @hooks.on("tool:before")
     async def stubborn(event) -> None:
         try:
-            await asyncio.sleep(60)
+            await anyio.sleep_forever()
         except asyncio.CancelledError:
             swallowed.append(True)
 
-    hooks.on("tool:before", lambda event: asyncio.sleep(60), on_error="deny")
+    hooks.on("tool:before", lambda event: anyio.sleep_forever(), on_error="deny")
     event = await hooks.run("tool:before", tool="x")
     assert swallowed
     assert isinstance(event.outcome, Deny)
@@ -220,10 +217,10 @@ async def test_a_cancellation_that_comes_with_the_limit_still_passes() -> None:
     @hooks.on("tool:before")
     async def slow_to_end(event) -> None:
         try:
-            await asyncio.sleep(60)
+            await anyio.sleep_forever()
         finally:
             held.set()
-            await asyncio.sleep(60)
+            await anyio.sleep_forever()
 
     task = asyncio.create_task(hooks.run("tool:before", tool="x"))
     await held.wait()
@@ -234,12 +231,12 @@ async def test_a_cancellation_that_comes_with_the_limit_still_passes() -> None:
 
 async def test_a_limit_works_in_a_task_that_was_cancelled_and_is_cleaning_up() -> None:
     hooks = HookRegistry(limit=0.02)
-    hooks.on("tool:after", lambda event: asyncio.sleep(60), key="slow")
+    hooks.on("tool:after", lambda event: anyio.sleep_forever(), key="slow")
     outcome = []
 
     async def turn() -> None:
         try:
-            await asyncio.sleep(60)
+            await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
                 outcome.append(await hooks.run("tool:after", result=1))
@@ -273,7 +270,7 @@ async def test_the_observers_are_told_when_an_interceptor_raises_or_is_cancelled
     hooks, told = HookRegistry(), []
     hooks.watch("tool:before", lambda name, context: told.append(context["tool"]))
     hooks.on("tool:before", failing(ValueError("x")), when={"tool": "a"}, on_error="raise")
-    hooks.on("tool:before", lambda event: asyncio.sleep(60), when={"tool": "b"})
+    hooks.on("tool:before", lambda event: anyio.sleep_forever(), when={"tool": "b"})
     async with hooks:
         with pytest.raises(ValueError, match="x"):
             await hooks.run("tool:before", tool="a")

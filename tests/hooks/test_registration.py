@@ -178,4 +178,4 @@ assert asyncio.run(hooks.run("my:event", n=1))["n"] == 2
 heavy = {"gateway.daemon", "gateway.config", "gateway.engine", "gateway.agent", "yaml", "msgspec", "aiohttp"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -32,6 +32,7 @@ from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.sharded_engine import ShardedEngine
 from tests.spine import SetClock, until
+from tests.waits import Stopwatch
 
 DURABLE = "events: ['my:*']\ndelivery: durable\n"
 
@@ -89,14 +90,14 @@ async def test_what_is_fired_while_all_around_is_cancelled_is_owed(home: Home) -
     """As a gateway does that stops: what it ends then, hooks are told of too."""
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
     engine = ShardedEngine()
-    async with anyio.create_task_group() as tasks, served(home, engine) as (registry, _):
-        tasks.cancel_scope.cancel()
-        with anyio.CancelScope(shield=True):
-            await anyio.wait_all_tasks_blocked()
-            registry.emit("my:event", n=1)
-            begun = time.monotonic()
+    with Stopwatch() as watch:
+        async with anyio.create_task_group() as tasks, served(home, engine) as (registry, _):
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.wait_all_tasks_blocked()
+                registry.emit("my:event", n=1)
     assert len(await engine.read("gw.ev.>")) == 1
-    assert time.monotonic() - begun < DRAIN_WAIT
+    assert watch.seconds < DRAIN_WAIT
 
 
 @pytest.mark.process
@@ -458,9 +459,8 @@ async def test_kill_minus_nine_at_any_instant_loses_nothing_that_was_told(home: 
         process = await anyio.open_process(program, cwd=Path(__file__).parents[3], start_new_session=True, stderr=None)
         assert process.stdout
         text = ""
-        with anyio.fail_after(60):
-            while text.count("\n") < lines:
-                text += (await process.stdout.receive()).decode()
+        while text.count("\n") < lines:
+            text += (await process.stdout.receive()).decode()
         os.kill(process.pid, signal.SIGKILL)
         await process.aclose()
         told += [int(line) for line in text.split()]

@@ -1,11 +1,9 @@
 """What a hook's failures do: to itself, to what it guards, and to nobody else."""
 
-import asyncio
 import os
 import signal
 import time
 
-import anyio
 import pytest
 
 from gateway.config.settings import HooksSettings
@@ -189,15 +187,13 @@ async def test_a_guard_that_is_being_started_is_waited_for(home: Home) -> None:
 
 @pytest.mark.row("T27")
 async def test_an_observer_that_hangs_or_dies_delays_nobody(yard: Yard) -> None:
-    yard.plant("hangs", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(60)\n")
+    yard.plant("hangs", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(3600)\n")
     yard.plant("dies", "events: ['my:*']\n", "import os\ndef handle(e, c): os._exit(1)\n")
     yard.note("well")
     for name in ("hangs", "dies", "well"):
         await yard.state(name, "loaded")
-    begun = time.perf_counter()
     yard.registry.emit("my:event", n=1)
-    assert time.perf_counter() - begun < 30  # and not the sixty of the one that hangs
-    await until(lambda: yard.seen("well") == [["1", "my:event", 1]], limit=40)
+    await until(lambda: yard.seen("well") == [["1", "my:event", 1]])
 
 
 async def test_a_worker_that_dies_is_started_again_and_what_waited_is_told(yard: Yard) -> None:
@@ -282,8 +278,7 @@ async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Ho
     registry = HookRegistry()
     async with home.serving(registry) as service:
         os.kill(pid_of(service._services.fork_server), signal.SIGSTOP)
-        with anyio.fail_after(60):
-            await registry.run("my:event", n=1)
+        await registry.run("my:event", n=1)
         await until(lambda: hook_of(service, "well").process.restarts == 1)
         registry.emit("my:event", n=2)
         await until(lambda: ["1", "my:event", 2] in home.seen("well"))
@@ -335,13 +330,12 @@ async def test_parallel_observers_run_side_by_side(yard: Yard) -> None:
 
 
 async def test_stopping_waits_for_what_has_begun_and_no_longer(home: Home) -> None:
-    home.plant("slow", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(60)\n")
+    source = "import time\ndef handle(e, c):\n    print('begun', flush=True)\n    time.sleep(3600)\n"
+    home.plant("slow", "events: ['my:*']\n", source)
     registry = HookRegistry(grace=0.1)
     async with home.serving(registry):
         registry.emit("my:event")
-        await anyio.sleep(0.05)
-        begun = asyncio.get_running_loop().time()
-    assert asyncio.get_running_loop().time() - begun < 30
+        await until(lambda: "begun" in home.log("slow"))
 
 
 @pytest.mark.parametrize("way", ["c['text'] = {'a': 1}", "c['text'] = None", "return {'text': 5}"])

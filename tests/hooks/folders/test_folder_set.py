@@ -17,6 +17,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from tests.hooks.folders.workshop import Home, Yard, hook_of
 from tests.spine import until
+from tests.waits import Stopwatch
 
 pytestmark = pytest.mark.process
 
@@ -46,10 +47,11 @@ async def test_a_folder_that_is_dropped_is_live_within_a_second(yard: Yard) -> N
         return yard.seen(name) == [["1", f"{name}:event", 1]]
 
     for name in "abcde":  # the machine may have other things to do, but not each time
-        begun, event = time.monotonic(), f"{name}:event"
-        yard.plant(name, f"events: ['{event}']\n", yard.noting(name, "1"))
-        await until(partial(yard.registry.wants, event))
-        took.append(time.monotonic() - begun)
+        event = f"{name}:event"
+        with Stopwatch() as watch:
+            yard.plant(name, f"events: ['{event}']\n", yard.noting(name, "1"))
+            await until(partial(yard.registry.wants, event))
+        took.append(watch.seconds)
         yard.registry.emit(event, n=1)
         await until(partial(has_seen, name))
     assert min(took) < 1
@@ -74,16 +76,24 @@ async def test_a_change_takes_over_with_no_event_lost_told_twice_or_out_of_order
 
 
 async def test_the_first_event_of_the_new_one_waits_for_the_last_of_the_old(yard: Yard) -> None:
-    slow = yard.noting("slow", "old").replace("    with", "    import time; time.sleep(0.5)\n    with")
+    begun, gate = yard.root / "begun", yard.root / "gate"
+    waits = f"""
+    import time
+    pathlib.Path({str(begun)!r}).touch()
+    while not pathlib.Path({str(gate)!r}).exists():
+        time.sleep(0.01)
+    with"""
+    slow = yard.noting("slow", "old").replace("\n    with", waits)
     folder = yard.plant("slow", "events: ['my:*']\n", slow)
     await yard.state("slow", "loaded")
     before = (await yard.status("slow")).loaded_at
     yard.registry.emit("my:event", n=1)
-    await anyio.sleep(0.05)
+    await until(begun.exists)
     (folder / "handler.py").write_text(yard.noting("slow", "new"))
     yard.registry.emit("my:event", n=2)
     await until(lambda: yard.hook("slow").process.loaded_at != before)
     assert yard.seen("slow") == []
+    gate.touch()
     await until(lambda: len(yard.seen("slow")) == 2)
     assert yard.seen("slow") == [["old", "my:event", 1], ["new", "my:event", 2]]
 
@@ -160,10 +170,10 @@ async def test_two_folders_of_one_label_both_run_with_a_warning(yard: Yard) -> N
 async def test_a_hook_that_writes_into_its_own_folder_does_not_reload_itself(yard: Yard) -> None:
     folder = yard.note("busy")
     loaded_at = (await yard.state("busy", "loaded")).loaded_at
-    for n in range(5):
+    for n in range(3):
         (folder / "data.json").write_text(str(n))
-        await anyio.sleep(0.03)
-    await anyio.sleep(0.1)
+        yard.note(f"other{n}")
+        await yard.state(f"other{n}", "loaded")
     assert (await yard.status("busy")).loaded_at == loaded_at
 
 
@@ -230,8 +240,7 @@ async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home:
             await anyio.lowlevel.checkpoint()
         await until(lambda: are_there(service, 500))
         tasks.cancel_scope.cancel()
-    assert lags.own < 0.4
-    assert lags.all < 20
+    assert lags.longest < 0.4
 
 
 async def are_there(service: FolderHooks, count: int) -> bool:
@@ -240,18 +249,16 @@ async def are_there(service: FolderHooks, count: int) -> bool:
 
 @dataclass
 class Lags:
-    """The longest that a loop was away: by the clock, and by the processor's time that it took for itself."""
+    """The most of the processor's time that a loop took for itself before it turned."""
 
-    all: float = 0.0
-    own: float = 0.0
+    longest: float = 0.0
 
 
 async def note_lags(lags: Lags) -> None:
     while True:
-        begun, begun_own = time.perf_counter(), time.thread_time()
+        begun = time.thread_time()
         await anyio.sleep(0.001)
-        lags.all = max(lags.all, time.perf_counter() - begun)
-        lags.own = max(lags.own, time.thread_time() - begun_own)
+        lags.longest = max(lags.longest, time.thread_time() - begun)
 
 
 async def test_folders_that_go_while_they_are_looked_at_leave_nothing_behind(home: Home) -> None:

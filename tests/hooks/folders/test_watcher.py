@@ -14,6 +14,7 @@ import pytest
 
 from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.watcher import BURST_QUIET, FolderWatcher
+from tests.spine import until
 
 
 class Seen:
@@ -28,9 +29,7 @@ class Seen:
         self.bursts.append({folder.name for folder in folders})
 
     async def until(self, what: Callable[[], bool]) -> None:
-        with anyio.fail_after(60):
-            while not what():  # noqa: ASYNC110 - the watcher's caller is what is tested
-                await anyio.sleep(0.005)
+        await until(what)
 
     async def name(self, name: str) -> None:
         await self.until(lambda: any(name in burst for burst in self.bursts))
@@ -43,8 +42,7 @@ async def watched(*sources: Path, polls: bool = False) -> AsyncIterator[tuple[Fo
     watcher = FolderWatcher([FolderSource(path, "here") for path in sources], seen.told, polls)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watcher.run)
-        with anyio.fail_after(60):
-            await watcher.is_watching.wait()
+        await watcher.is_watching.wait()
         yield watcher, seen
         tasks.cancel_scope.cancel()
 
@@ -97,7 +95,6 @@ async def test_a_burst_of_writes_is_told_when_it_is_over(tmp_path: Path) -> None
                 write(source / "a" / "handler.py", str(n))
                 written.append(time.monotonic())
             await seen.name("a")
-        assert seen.times[0] < written[-1] + 20
         if max(after - before for before, after in pairwise(written)) < BURST_QUIET:  # else the machine made pauses
             assert written[-1] <= seen.times[0]
             return
@@ -119,9 +116,10 @@ async def test_what_is_none_of_a_hook_is_not_told(tmp_path: Path) -> None:
         for name in (".pytest_cache/v/x", ".git/index", "__pycache__/x.pyc", ".handler.py.swp", "lib/x.py~"):
             write(tmp_path / "a" / name)
         write(tmp_path / "b" / "handler.py")
-        await seen.until(lambda: bool(seen.bursts))
-        await anyio.sleep(0.3)
-        assert set().union(*seen.bursts) <= {"b"}
+        await seen.until(lambda: {"b"} in seen.bursts)
+        write(tmp_path / "c" / "handler.py")
+        await seen.until(lambda: {"c"} in seen.bursts)
+        assert set().union(*seen.bursts) == {"b", "c"}
 
 
 async def test_a_linked_folder_is_told_under_every_name_it_has(tmp_path: Path) -> None:
@@ -191,8 +189,7 @@ async def main():
         await watcher.is_watching.wait()
         (source / "a").mkdir()
         (source / "a" / "HOOK.yaml").touch()
-        with anyio.fail_after(60):
-            await told.wait()
+        await told.wait()
         print(watcher.polls, watcher.trouble)
         tasks.cancel_scope.cancel()
 
@@ -204,5 +201,5 @@ anyio.run(main)
 def test_without_watches_left_it_looks_itself_and_says_so(tmp_path: Path) -> None:
     """Its descriptors are used up but for two, as many as reading a folder takes."""
     program = [sys.executable, "-c", EXHAUSTED, str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(program, capture_output=True, text=True)
     assert done.stdout.startswith("True the system gives no more watches"), done.stderr

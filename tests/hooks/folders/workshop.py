@@ -22,6 +22,7 @@ from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.stats import HookStatus
 from gateway.hooks.wires.fork_client import ForkServerClient
 from tests.hooks.wires.workshop import SETTINGS
+from tests.spine import until
 
 # Writes a line for each event into a file of its own: the version, the event, and a number in it.
 NOTE = """
@@ -112,8 +113,7 @@ class Home:
                 registry, fork_server, engine, settings or HooksSettings(), self.environment(**environ)
             )
             async with service.running(sources, self.grant, check):
-                with anyio.fail_after(60):
-                    await service.settled()
+                await service.settled()
                 yield service
 
 
@@ -131,9 +131,8 @@ class Yard(Home):
 
     async def state(self, name: str, state: str) -> HookStatus:
         """Its status, once it is in this state."""
-        with anyio.fail_after(60):
-            while True:
-                found = [status for status in await self.service.status() if status.name == name]
-                if found and found[0].state == state:
-                    return found[0]
-                await anyio.sleep(0.005)
+
+        async def find() -> list[HookStatus]:
+            return [status for status in await self.service.status() if (status.name, status.state) == (name, state)]
+
+        return (await until(find, f"{name} being {state}"))[0]

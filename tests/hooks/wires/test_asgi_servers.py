@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
@@ -15,6 +16,7 @@ import pytest
 from gateway.events import Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.remote import Remote, RemoteSpec, interceptor
+from gateway.testing.patience import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -57,15 +59,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
-    while True:
-        try:
+    def does_answer() -> bool:
+        assert process.poll() is None
+        with suppress(URLError):
             post(address, "agent:end", {})
-            return
-        except URLError:
-            assert process.poll() is None
-            assert time.monotonic() < until, "it does not answer"
-            time.sleep(0.05)
+            return True
+        return False
+
+    wait_until(does_answer)
 
 
 def post(address: str, method: str, params: object) -> object:

@@ -126,9 +126,10 @@ async def test_a_background_task_keeps_what_caused_it(make: Make) -> None:
 
 async def test_calls_that_come_while_a_plain_handler_waits_are_not_lost(make: Make) -> None:
     """The waiting call reads the wire itself, and what else arrives has to wait for the loop."""
-    may_answer = anyio.Event()
+    is_asked, may_answer = anyio.Event(), anyio.Event()
 
     async def slow(verb: str, params: dict[str, Any], during: str) -> Any:
+        is_asked.set()
         await may_answer.wait()
 
     worker = await make("def handle(e, c):\n  if e == 'waits': c.gateway.send('me', 'hi')\n  return e", serve=slow)
@@ -139,10 +140,10 @@ async def test_calls_that_come_while_a_plain_handler_waits_are_not_lost(make: Ma
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tell, "waits")
-        await anyio.sleep(0.02)
+        await is_asked.wait()
         for n in range(20):
             tasks.start_soon(tell, f"quick {n}")
-        await anyio.sleep(0.02)
+        await anyio.wait_all_tasks_blocked()
         may_answer.set()
     assert sorted(found) == sorted(["waits", *(f"quick {n}" for n in range(20))])
 

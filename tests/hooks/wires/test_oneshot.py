@@ -1,7 +1,6 @@
 """A program that is started for each event: one object on stdin, an answer by its end; nothing of it stays."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +90,8 @@ async def test_what_it_detaches_ends_with_each_run_and_that_of_another_run_does_
 
 
 async def test_what_it_leaves_in_the_background_neither_holds_the_answer_nor_stays(tmp_path: Path) -> None:
-    hook = command(tmp_path, "#!/bin/sh\nsleep 60 & echo $! > child\nexit 0\n")
-    before = time.monotonic()
+    hook = command(tmp_path, "#!/bin/sh\nsleep 3600 & echo $! > child\nexit 0\n")
     assert await once(hook) == HookAnswer()
-    assert time.monotonic() - before < 30  # and not the sixty of its child
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
 
 

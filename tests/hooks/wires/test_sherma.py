@@ -12,7 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from gateway.hooks.wires.sherma import METHODS, ShermaMethod
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import page, serving, site
+from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300), pytest.mark.thorough]
 
@@ -107,7 +108,7 @@ def sherma(request: pytest.FixtureRequest) -> str:
         run = [uv(), "venv", "-q", "--no-project", "--python", sys.executable, str(building)]
         subprocess.run(run, check=True, capture_output=True, cwd="/")
         done = subprocess.run(
-            [uv(), "pip", "install", "-q", *PACKAGES], env=environ, capture_output=True, text=True, cwd="/", timeout=240
+            [uv(), "pip", "install", "-q", *PACKAGES], env=environ, capture_output=True, text=True, cwd="/"
         )
         if done.returncode:
             shutil.rmtree(building)
@@ -135,8 +136,7 @@ async def their_server(python: str, application: str) -> AsyncIterator[str]:
     process = await anyio.open_process(program, start_new_session=True, cwd="/")
     try:
         assert process.stdout
-        with anyio.fail_after(60):
-            port = (await process.stdout.receive()).decode().strip()
+        port = (await process.stdout.receive()).decode().strip()
         yield f"http://127.0.0.1:{port}/hooks"
     finally:
         process.kill()
@@ -146,14 +146,15 @@ async def their_server(python: str, application: str) -> AsyncIterator[str]:
 @asynccontextmanager
 async def remote(url: str) -> AsyncIterator[Remote]:
     made = await Remote.open(RemoteSpec("theirs", url, "sherma", is_local=True), lambda: 0.0, lambda: "")
+
+    async def does_answer() -> bool:  # it listens before it does
+        with suppress(HookFailed):
+            await made.call("node:before", {"node": "n", "node_type": "x", "state": {}}, DECIDES, 60)
+            return True
+        return False
+
     try:
-        with anyio.fail_after(60):
-            while True:
-                try:
-                    await made.call("node:before", {"node": "n", "node_type": "x", "state": {}}, DECIDES, 60)
-                    break
-                except HookFailed:
-                    await anyio.sleep(0.02)  # it listens, and does not answer yet
+        await until(does_answer)
         yield made
     finally:
         await made.stop(1)
@@ -201,8 +202,7 @@ async def their_client(python: str, url: str) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         python, "-c", CLIENT, url, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
     )
-    with anyio.fail_after(60):
-        out, err = await process.communicate()
+    out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     told: dict[str, Any] = json.loads(out)
     return told
