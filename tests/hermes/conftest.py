@@ -1,7 +1,6 @@
 """A running gateway with a folder for each fact that hooks written for Hermes rely on; one for all tests."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
+from gateway.testing.patience import wait_until
 
 FOLDERS = Path(__file__).parent / "hooks"
 SCRIPT = (
@@ -49,11 +49,7 @@ class Seen:
 
     def event(self, name: str, **fields: Any) -> dict[str, Any]:
         """The first such event, once it was told."""
-        limit = time.monotonic() + 60
-        while not (found := self.events(name, **fields)):
-            assert time.monotonic() < limit, f"{name} with {fields} was not told"
-            time.sleep(0.01)
-        return found[0]
+        return wait_until(lambda: self.events(name, **fields), what=f"{name} with {fields}")[0]
 
     def log(self, hook: str) -> str:
         return (self.gateway.home.hook_logs / f"{hook}.log").read_text()

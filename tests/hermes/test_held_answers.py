@@ -43,7 +43,7 @@ def start_with_plugin(gateway: GatewayProcess, source: str) -> None:
 def hear(gateway: GatewayProcess) -> tuple[str, str]:
     """What a chat at the terminal is shown while the answer comes, and the answer."""
     shown = ""
-    with ControlClient(gateway.home.socket, timeout=30) as client:
+    with ControlClient(gateway.home.socket, timeout=None) as client:
         client.start("chat.say", {"text": "say it", "session": "main"})
         for message in client.messages():
             if message.get("method") == "delta":

@@ -69,7 +69,7 @@ def environ_of(home: Path, **more: str) -> dict[str, str]:
 
 
 def run(command: Sequence[str], **more: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, **more)
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
 def furnish(home: Path) -> None:

@@ -195,10 +195,9 @@ def test_what_is_forgotten_or_undone_is_gone_within_a_second(gateway: GatewayPro
     assert "rosebud" in everything(gateway)
     done = gateway.cli("sessions", "delete", "agent:main:terminal:dm:main", "--yes")
     assert done.returncode == 0, done.stderr
-    time.sleep(1)
-    assert said(state_of(gateway)) == ["hello", "y" * 1200]
+    gateway.until(lambda: said(state_of(gateway)) == ["hello", "y" * 1200])
     assert rows(state_of(gateway), "SELECT session_key FROM sessions") == [("agent:main:terminal:dm:other",)]
-    assert "rosebud" not in everything(gateway)
+    gateway.until(lambda: "rosebud" not in everything(gateway))
     gateway.say("/undo", session="other")
     gateway.until(lambda: said(state_of(gateway)) == [])
 

@@ -1,6 +1,7 @@
 """A plugin that takes the place of the terminal: our shell is never used while it is not up."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,15 @@ def state_of(gateway: GatewayProcess) -> str:
 
 def test_right_after_the_start_the_shell_waits_for_the_plugin(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
-        furnish(gateway, CELL.format(begin="time.sleep(3)", more=""))
+        gate = tmp_path / "gate"
+        furnish(gateway, CELL.format(begin=f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)", more=""))
         gateway.start()
         assert state_of(gateway) == "starting"
-        gateway.say("ours")
+        with ThreadPoolExecutor() as pool:
+            said = pool.submit(gateway.say, "ours")
+            gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+            gate.touch()
+            said.result()
         assert last_result(gateway) == "pretended: echo real"
         assert state_of(gateway) == "loaded"
 

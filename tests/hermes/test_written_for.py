@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import anyio
 import pytest
 
 from gateway.config.settings import HookOverrides, HooksSettings
@@ -14,6 +13,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.sources import HookVersion
 from gateway.testing import GatewayProcess
 from tests.hooks.folders import workshop
+from tests.spine import until
 
 PLAIN = "def handle(event_type, context):\n    print(context['response'])\n"
 ANSWERS = "def handle(e, c):\n    return verdict(c)\n"
@@ -162,9 +162,11 @@ async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp
         assert (await service.info("one")).written_for == "Hermes: nothing in it is of this gateway alone"
         told = HooksSettings(each={"one": HookOverrides(written_for="gateway")})
         await service.follow([HermesFolderSource(yard.hooks, "home")], told)
-        with anyio.fail_after(60):
-            while (await service.info("one")).written_for.startswith("Hermes"):  # noqa: ASYNC110 - no event tells it
-                await anyio.sleep(0.01)
+
+        async def has_changed() -> bool:
+            return not str((await service.info("one")).written_for).startswith("Hermes")
+
+        await until(has_changed, "what it was written for")
         assert (await service.info("one")).written_for == "this gateway: `written_for` says so"
 
 

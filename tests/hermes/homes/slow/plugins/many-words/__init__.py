@@ -1,6 +1,8 @@
 """Twenty commands out of a table: none of their names stands beside `register_command`."""
 
+import os
 import time
+from pathlib import Path
 
 WORDS = ["alpha", "beta", "gamma", "delta"] + [f"word{number}" for number in range(16)]
 
@@ -10,6 +12,7 @@ def answer(word):
 
 
 def register(ctx):
-    time.sleep(2)
+    while not Path(os.environ["HERMES_HOME"], "answers").exists():
+        time.sleep(0.01)
     for word in WORDS:
         ctx.register_command(word, answer(word))

@@ -1,8 +1,11 @@
 """A model is loaded at import, which takes a while."""
 
+import os
 import time
+from pathlib import Path
 
-time.sleep(3)
+while not Path(os.environ["HERMES_HOME"], "answers").exists():
+    time.sleep(0.01)
 
 
 def register(ctx):
