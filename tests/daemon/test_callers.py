@@ -29,7 +29,7 @@ time.sleep(wait)
 found = {}
 
 def connect(one):
-    until = time.monotonic() + (0 if found else 30)
+    until = time.monotonic() + (0 if found else 600)
     while True:
         try:
             return one.connect(path)
@@ -41,7 +41,7 @@ def connect(one):
 for verb, params in json.loads(sys.argv[4]).items():
     try:
         with socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(60)
+            one.settimeout(600)
             connect(one)
             one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
             line = one.makefile().readline()
@@ -107,7 +107,7 @@ def askers(tmp_path: Path) -> Any:
 
 def test_a_person_is_answered(askers: Askers) -> None:
     askers.gateway.start()
-    subprocess.run(["sh", "-c", askers.command("near")], check=True, timeout=60)
+    subprocess.run(["sh", "-c", askers.command("near")], check=True)
     assert askers.answered("near") == {*VERBS}
 
 
@@ -193,7 +193,7 @@ def test_who_hangs_up_before_anybody_looked_is_answered_nothing(askers: Askers) 
     )
     asking.wait()
     os.kill(askers.gateway.process.pid, signal.SIGCONT)
-    assert "has ended meanwhile" in asking.communicate(timeout=60)[0]
+    assert "has ended meanwhile" in asking.communicate()[0]
 
 
 def test_the_daemons_own_memory_and_environment_belong_to_root_and_no_core_is_written(tmp_path: Path) -> None:
@@ -228,6 +228,6 @@ before = look(os.getpid())
 isolate_process()
 print(json.dumps([before, look(os.getpid()), len(os.listdir("/proc/self/fd")) > 3, read_memory_kb() > 0]))
 """
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["seen", "PermissionError", True, True]

@@ -37,8 +37,7 @@ async def test_events_of_other_nodes_come_to_whoever_watches_and_to_nobody_else(
         assert (event.node, event.event, event.fields["hook"]) == ("there", "hook:loaded", "a")
         theirs.emit("hook:loaded", hook="b")
         await theirs.settled()
-        await anyio.sleep(0.01)
-        assert found == [event], "nobody watches any more"
         with here.watching(["hook:*"], found.append), here.watching(["hook:*"], found.append):
             theirs.emit("hook:loaded", hook="c")
-            await until(lambda: len(found) == 3, "it, for both")
+            await until(lambda: len(found) >= 3, "it, for both")
+        assert [one.fields["hook"] for one in found] == ["a", "c", "c"], "of b nobody heard, who did not watch"

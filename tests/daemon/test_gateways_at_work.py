@@ -51,23 +51,27 @@ class Cluster:
 
     async def find(self, wanted: str) -> str:
         """Which node `serves` the bot, or runs `turns`."""
-        while True:
+
+        async def find() -> str:
             for name in self.answering:
-                try:
+                with suppress(GatewayError):
                     status = await anyio.to_thread.run_sync(self.gateways[name].call, "status")
-                except GatewayError:
-                    continue
-                if (status["platforms"]["telegram"]["up"], status["turns"]["running"] > 0)[wanted == "turns"]:
-                    return name
-            await anyio.sleep(0.1)
+                    if (status["platforms"]["telegram"]["up"], status["turns"]["running"] > 0)[wanted == "turns"]:
+                        return name
+            return ""
+
+        return str(await until(find, f"who {wanted}"))
 
     async def call(self, verb: str, params: dict[str, Any] | None = None) -> Any:
         """Ask any gateway that answers."""
-        while True:
+
+        async def find() -> list[Any]:
             for name in self.answering:
                 with suppress(GatewayError, OSError):
-                    return await anyio.to_thread.run_sync(self.gateways[name].call, verb, params or {})
-            await anyio.sleep(0.1)
+                    return [await anyio.to_thread.run_sync(self.gateways[name].call, verb, params or {})]
+            return []
+
+        return (await until(find, f"an answer to {verb}"))[0]
 
     async def write(self, count: int) -> None:
         """Two people by turns, each in a chat of their own."""
@@ -112,8 +116,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
             try:
                 for name in NAMES:
                     cluster.begin(name)
-                with anyio.fail_after(60):
-                    await cluster.find("serves")
+                await cluster.find("serves")
                 yield cluster
             finally:
                 for name in cluster.processes:

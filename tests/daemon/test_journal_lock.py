@@ -13,6 +13,7 @@ import pytest
 
 from gateway.daemon.journal_lock import LEASE_SECONDS, NodeHome, join_journal, reserve_journal
 from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import EngineHealth
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.errors import ConfigError, EngineError, ExitCode
@@ -59,8 +60,7 @@ async def test_nodes_share_a_journal_or_one_home_has_it_alone(engines: list[Nats
                 async with reserve_journal(engines[2], TWIN, NOW):
                     pass
             assert not entered.is_set()
-        with anyio.fail_after(60):
-            await entered.wait()
+        await entered.wait()
         leave.set()
 
 
@@ -115,8 +115,7 @@ async def test_who_was_killed_or_stood_still_holds_nobody_up_and_writes_nothing(
         async with await open_nats(server.url, takes_marked=True) as engine:
             end = await engine.get_journal().read_last_seq()
             stopped.send_signal(signal.SIGCONT)
-            with anyio.fail_after(60):
-                assert await anyio.to_thread.run_sync(stopped.wait) == ExitCode.RESTART
+            assert await anyio.to_thread.run_sync(stopped.wait) == ExitCode.RESTART
             assert await engine.get_journal().read_last_seq() == end
     finally:
         for gateway in running:
@@ -158,9 +157,10 @@ async def test_servers_without_room_are_told_of_until_they_have_some(engines: li
         await engine._connection.call(f"STREAM.UPDATE.{stream['name']}", **(stream | {"max_bytes": size}))
 
     async def becomes(words: str) -> None:
-        with anyio.fail_after(60):
-            while words not in (health := await engine.health()).detail:  # noqa: ASYNC110 - servers tell nobody
-                await anyio.sleep(0.2)
+        async def find() -> EngineHealth | None:
+            return health if words in (health := await engine.health()).detail else None
+
+        health = await until(find, words)
         assert health.ok == (words == "well")
 
     async with join_journal(engine, ONE):

@@ -19,6 +19,7 @@ import pytest
 from gateway.daemon.shutdown import CLEANUP_SECONDS
 from gateway.testing import GatewayProcess
 from gateway.worker.kernel import ARENAS
+from tests.waits import Stopwatch
 
 pytestmark = pytest.mark.process
 TERMINAL = "agent:main:terminal:dm:main"
@@ -102,8 +103,10 @@ def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: Gatew
     asking = gateway.spawn("chat", "-m", "count to 14 slowly")  # longer than it takes to stop it, on any machine
     gateway.until(lambda: is_claimed(gateway))  # a message that is not yet is given back at once
     begun = time.monotonic()
-    assert gateway.stop()[0] == 0
-    assert 2 <= time.monotonic() - begun < 20 + CLEANUP_SECONDS, "it had the whole time that the setting says"
+    with Stopwatch() as watch:
+        assert gateway.stop()[0] == 0
+    assert time.monotonic() - begun >= 2, "it had the whole time that the setting says"
+    assert watch.seconds < 20 + CLEANUP_SECONDS
     asking.communicate()
     gateway.start()
     gateway.until(lambda: "Counted to 14" in str(gateway.call("sessions.show", {"session": TERMINAL})), 60)
@@ -116,9 +119,9 @@ def test_a_second_signal_ends_it_at_once(gateway: GatewayProcess) -> None:
     assert gateway.process
     gateway.process.send_signal(signal.SIGTERM)
     gateway.until(lambda: gateway.call("status")["state"] == "stopping")
-    begun = time.monotonic()
-    assert gateway.stop()[0] == 130
-    assert time.monotonic() - begun < 25  # it would be let go on for thirty, and takes sixty
+    with Stopwatch() as watch:
+        assert gateway.stop()[0] == 130
+    assert watch.seconds < 25, "it would be let go on for thirty, and takes sixty"
     asking.communicate()
 
 
@@ -268,7 +271,7 @@ def test_the_box_names_a_command_that_can_be_typed_where_no_path_leads_to_it(gat
         assert daemon.stdout
         shown = next(line for line in daemon.stdout if "talk to it" in line)
         daemon.terminate()
-        daemon.communicate(timeout=60)
+        daemon.communicate()
     assert f"{program} chat" in shown
 
 

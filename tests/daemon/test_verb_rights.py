@@ -75,9 +75,11 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
     async with gateway_in(tmp_path / "home", TURN, hooks=hooks) as live:
         await live.say(SAID)
         await live.say(f"/title my {WORD}")
-        with anyio.fail_after(60):
-            while not (await live.gateway.folder_hooks.info("leaky")).failures:  # noqa: ASYNC110 - it tells nobody
-                await anyio.sleep(0.01)
+
+        async def has_failed() -> bool:
+            return (await live.gateway.folder_hooks.info("leaky")).failures > 0
+
+        await until(has_failed, "its failure")
         emitted = records.EmittedEvent(name="agent:end", fields={"message": SAID, WORD: WORD})
         put = NewRecord(record_subjects.event_subject_of("agent:end"), records.encode(emitted))
         (seq,) = await live.gateway.engine.append(put)
