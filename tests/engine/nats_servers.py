@@ -9,18 +9,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import anyio
-
 from gateway.config.home import get_process_environment
 from gateway.engine.nats.engine import NatsEngine
+from gateway.errors import GatewayError
+from gateway.testing.patience import wait_until
+from tests.spine import until
 
-START_SECONDS = 60.0
 LOWEST_PORT, PORTS = 10_000, 22_000
 
 
@@ -141,18 +140,19 @@ def run_servers(folder: Path, count: int) -> Iterator[list[NatsServer]]:
 
 async def find_leader(engine: NatsEngine) -> tuple[str, str]:
     """The first stream of records, and the name of the server that leads it: as soon as one does, and not before."""
-    with anyio.fail_after(START_SECONDS):
-        while True:
-            stream = (await engine.inspect()).streams[0]
-            if leader := stream["cluster"].get("leader"):
-                return stream["config"]["name"], leader
-            await anyio.sleep(0.1)
+
+    async def find() -> tuple[str, str] | None:
+        stream = (await engine.inspect()).streams[0]
+        leader = stream["cluster"].get("leader")
+        return (stream["config"]["name"], leader) if leader else None
+
+    found: tuple[str, str] = await until(find, "a leader")
+    return found
 
 
 def wait_until_ready(servers: Sequence[NatsServer]) -> None:
-    end = time.monotonic() + START_SECONDS
-    while not all(server.is_ready() for server in servers):
-        if time.monotonic() > end:
-            logs = "\n".join((server.folder / "log").read_text()[-2000:] for server in servers)
-            raise TimeoutError(f"the NATS servers do not come up:\n{logs}")
-        time.sleep(0.05)
+    try:
+        wait_until(lambda: all(server.is_ready() for server in servers), what="the NATS servers")
+    except GatewayError as error:
+        logs = "\n".join((server.folder / "log").read_text()[-2000:] for server in servers)
+        raise TimeoutError(f"{error}\n{logs}") from error

@@ -15,6 +15,7 @@ from gateway.engine.interface import append_in_parts
 from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
 from gateway.errors import EngineError, HomeBusy
 from tests.engine.conftest import content_of, filled, mode_of, names_beside, put_content, size_of
+from tests.spine import until
 
 
 @pytest.fixture
@@ -34,10 +35,14 @@ async def test_a_copy_taken_under_load_is_whole(path: Path, copy: Path) -> None:
         writing = [asyncio.ensure_future(write(writer)) for writer in range(5)]
         await anyio.sleep(0.05)
         contents = await to_thread.run_sync(create_backup, path, copy)
+
+        async def has_more() -> bool:
+            return contents.records < (await engine.health()).records
+
+        await until(has_more)
         for task in writing:
             task.cancel()
         await asyncio.gather(*writing, return_exceptions=True)
-        assert contents.records < (await engine.health()).records
     async with await open_sqlite(copy) as engine:
         found = await engine.read(">", limit=1_000_000)
         assert len(found) == contents.records

@@ -92,8 +92,7 @@ class TestLive:
         await engine.publish("c.x", b"other")
         await engine.append(NewRecord("c.y", b"other"))
         await engine.publish("b.z", b"last")
-        with anyio.fail_after(60):
-            found = [await anext(tail) for _ in range(3)]
+        found = [await anext(tail) for _ in range(3)]
         assert [(record.seq, record.subject, record.data) for record in found] == [
             (0, "a.x", b"live"),
             (seq, "b.x.y", b"kept"),
@@ -111,8 +110,7 @@ class TestLive:
         tail = await engine.tail("a.*")
         async with anyio.create_task_group() as group:
             group.start_soon(engine.publish, "a.x", b"")
-            with anyio.fail_after(60):
-                assert (await anext(tail)).subject == "a.x"
+            assert (await anext(tail)).subject == "a.x"
 
     async def test_a_slow_reader_loses_the_oldest_and_knows_how_many(self, engine: Engine) -> None:
         tail = await engine.tail("a.*")
@@ -127,8 +125,7 @@ class TestLive:
         await engine.append(NewRecord("a.x", b""))
         async with anyio.create_task_group() as group:
             group.start_soon(engine.close)
-            with anyio.fail_after(60):
-                assert [record.subject async for record in tail] == ["a.x"]
+            assert [record.subject async for record in tail] == ["a.x"]
 
     async def test_publish_leaves_no_record(self, engine: Engine) -> None:
         await engine.publish("a.x", b"")
@@ -171,8 +168,7 @@ class TestLive:
         with pytest.raises(TimeoutError, match="no answer"):
             await engine.request("ctl.a", b"", 0.01)
         go.set()
-        with anyio.fail_after(60):
-            await done.wait()
+        await done.wait()
 
     async def test_asker_hears_that_the_answer_failed(self, engine: Engine) -> None:
         async def broken(data: bytes) -> bytes:
@@ -189,9 +185,9 @@ class TestLive:
 
         await engine.serve("ctl.a", never)
         asking = asyncio.ensure_future(engine.request("ctl.a", b"", 60))
-        await anyio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         await engine.close()
-        with anyio.fail_after(60), pytest.raises(EngineError, match="closed"):
+        with pytest.raises(EngineError, match="closed"):
             await asking
 
 
@@ -215,7 +211,7 @@ class TestHealthAndEnd:
         await engine.append(NewRecord("a.x", b""))
         (delivery,) = await consumer.fetch(1, 0)
         fetching = asyncio.ensure_future(consumer.fetch(1, 60))
-        await anyio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         await engine.close()
         await engine.close()
         refused = [
@@ -233,7 +229,7 @@ class TestHealthAndEnd:
             fetching,
         ]
         for call in refused:
-            with anyio.fail_after(60), pytest.raises(EngineError, match="closed"):
+            with pytest.raises(EngineError, match="closed"):
                 await call
         with pytest.raises(EngineError, match="closed"):
             await engine.tail("a.x")

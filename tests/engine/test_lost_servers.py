@@ -102,29 +102,27 @@ async def test_a_server_that_is_killed_under_load_loses_nothing(tmp_path: Path) 
     with run_servers(tmp_path / "nats", 1) as servers:
         async with await open_nats(f"{servers[0].url}/kills") as engine:
             load = Load(engine)
-            with anyio.fail_after(300):
-                async with load.running():
-                    for _ in range(3):
-                        servers[0].kill()
-                        await anyio.sleep(0.5)
-                        servers[0].start()
-                        await load.go_on()
-                await load.audit()
+            async with load.running():
+                for _ in range(3):
+                    servers[0].kill()
+                    await anyio.sleep(0.5)
+                    servers[0].start()
+                    await load.go_on()
+            await load.audit()
 
 
 async def test_a_leader_that_is_killed_under_load_loses_nothing(tmp_path: Path) -> None:
     with run_servers(tmp_path / "nats", 3) as servers:
         async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
             load = Load(engine)
-            with anyio.fail_after(300):
-                async with load.running():
-                    for _ in range(2):
-                        leader = await find_leading(engine, servers)
-                        leader.kill()
-                        await load.go_on()
-                        leader.start()
-                        await anyio.to_thread.run_sync(wait_until_ready, servers)
-                await load.audit()
+            async with load.running():
+                for _ in range(2):
+                    leader = await find_leading(engine, servers)
+                    leader.kill()
+                    await load.go_on()
+                    leader.start()
+                    await anyio.to_thread.run_sync(wait_until_ready, servers)
+            await load.audit()
         servers[2].kill()
         async with await open_nats(f"{servers[0].url}/new") as engine:  # it names one, and two can be seen
             config = (await engine._connection.call("STREAM.INFO.new"))["config"]
@@ -164,13 +162,12 @@ async def test_a_server_that_stands_still_holds_up_and_loses_nothing(tmp_path: P
     with run_servers(tmp_path / "nats", 1) as servers:
         async with await open_nats(f"{servers[0].url}/kills") as engine:
             load = Load(engine)
-            with anyio.fail_after(300):
-                async with load.running():
-                    servers[0].pause()
-                    assert "does not answer within 2 s" in (await engine.health()).detail
-                    await anyio.sleep(8)  # longer than an answer is waited for
-                    servers[0].resume()
-                await load.audit()
+            async with load.running():
+                servers[0].pause()
+                assert "does not answer within 2 s" in (await engine.health()).detail
+                await anyio.sleep(8)  # longer than an answer is waited for
+                servers[0].resume()
+            await load.audit()
 
 
 async def test_one_of_several_that_stands_still_is_left_for_another(tmp_path: Path) -> None:
@@ -178,15 +175,14 @@ async def test_one_of_several_that_stands_still_is_left_for_another(tmp_path: Pa
     with run_servers(tmp_path / "nats", 3) as servers:
         async with await open_nats(f"{','.join(one.url for one in servers)}/kills") as engine:
             load, large = Load(engine), [NewRecord(f"large.{number}", bytes(900_000)) for number in range(20)]
-            with anyio.fail_after(300):
-                async with load.running():
-                    ours = engine._connection.client.connected_url
-                    (still,) = [one for one in servers if ours and one.port == ours.port]
-                    still.pause()
-                    async with anyio.create_task_group() as tasks:
-                        for put in large:
-                            tasks.start_soon(engine.append, put)
-                    await load.go_on()
-                await load.audit()
+            async with load.running():
+                ours = engine._connection.client.connected_url
+                (still,) = [one for one in servers if ours and one.port == ours.port]
+                still.pause()
+                async with anyio.create_task_group() as tasks:
+                    for put in large:
+                        tasks.start_soon(engine.append, put)
+                await load.go_on()
+            await load.audit()
             assert {record.subject for record in await engine.read("large.*")} == {put.subject for put in large}
             still.resume()

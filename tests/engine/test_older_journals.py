@@ -13,6 +13,7 @@ from gateway.engine import NewRecord, SqliteEngine, open_sqlite
 from gateway.engine.sqlite import subject_index
 from gateway.engine.sqlite.backup import create_backup, verify_journal
 from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from tests.spine import until
 
 PATTERN = "gw.out.*.*.conv7"
 
@@ -40,9 +41,10 @@ def subjects(records: int) -> Iterator[str]:
 
 
 async def is_built(engine: SqliteEngine) -> None:
-    with anyio.fail_after(60):
-        while (await engine.health()).progress:  # noqa: ASYNC110 - it is shown, and told nobody
-            await anyio.sleep(0.01)
+    async def has_ended() -> bool:
+        return not (await engine.health()).progress
+
+    await until(has_ended, "the index")
 
 
 async def test_its_records_are_found_by_their_end_before_and_after_the_index_is_built(path: Path) -> None:

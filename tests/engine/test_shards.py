@@ -58,13 +58,12 @@ async def test_a_consumer_is_given_a_little_of_each_shard_and_leaves_to_others_w
         assert before == []
         for one in TOKENS:
             await engine.append(*(NewRecord(f"turn.{one}", b"") for _ in range(20)))
-        with anyio.fail_after(60):
-            for delivery in await consumer.fetch(4, 60):
-                taken[delivery.record.seq] = delivery
-            assert 0 < len(taken) <= 4
-            while len(taken) < 20 * SHARDS:
-                for delivery in await second.fetch(8, 60):
-                    taken.setdefault(delivery.record.seq, delivery)
+        for delivery in await consumer.fetch(4, 60):
+            taken[delivery.record.seq] = delivery
+        assert 0 < len(taken) <= 4
+        while len(taken) < 20 * SHARDS:
+            for delivery in await second.fetch(8, 60):
+                taken.setdefault(delivery.record.seq, delivery)
         assert {seq >> SHARD_BITS for seq in [*taken][:20]} == set(range(1, SHARDS + 1))
         for delivery in taken.values():
             await delivery.ack()
@@ -78,13 +77,12 @@ async def test_who_fetches_again_and_again_keeps_what_came_beside_what_it_took(u
         consumer, taken, repeated = await engine.consumer(ALL), set[int](), 0
         for one in TOKENS:
             await engine.append(*(NewRecord(f"turn.{one}", b"") for _ in range(20)))
-        with anyio.fail_after(60):
-            while len(taken) < 20 * SHARDS:
-                for delivery in await consumer.fetch(1, 60):
-                    await anyio.sleep(0.02)
-                    await delivery.ack()
-                    taken.add(delivery.record.seq)
-                    repeated += delivery.attempt > 1
+        while len(taken) < 20 * SHARDS:
+            for delivery in await consumer.fetch(1, 60):
+                await anyio.sleep(0.02)
+                await delivery.ack()
+                taken.add(delivery.record.seq)
+                repeated += delivery.attempt > 1
     assert repeated < 10  # where this process stands still for a while, some are for others
 
 
@@ -94,11 +92,10 @@ async def test_who_takes_one_leaves_the_others_untried(url: str) -> None:
         consumer, second = await engine.consumer(ALL), await other.consumer(ALL)
         for one in (*TOKENS, "none"):
             await engine.append(*(NewRecord(f"turn.{one}", b"") for _ in range(20)))
-        with anyio.fail_after(60):
-            (first,) = await consumer.fetch(1, 60)
-            tries = {first.record.seq: first.attempt}
-            while len(tries) < 20 * (SHARDS + 1):
-                tries |= {one.record.seq: one.attempt for one in await second.fetch(100, 60)}
+        (first,) = await consumer.fetch(1, 60)
+        tries = {first.record.seq: first.attempt}
+        while len(tries) < 20 * (SHARDS + 1):
+            tries |= {one.record.seq: one.attempt for one in await second.fetch(100, 60)}
     assert set(tries.values()) == {1}
 
 
@@ -139,12 +136,11 @@ async def go_on(engine: Engine, number: int) -> None:
 async def take(engine: Engine, turns: list[int]) -> None:
     """A consumer is owed these turns of each conversation; the very first stays in its hands."""
     consumer, found = await engine.consumer(ALL), list[int]()
-    with anyio.fail_after(60):
-        while len(found) < len(turns) * SHARDS:
-            for delivery in await consumer.fetch(100, 1):
-                found.append(int(delivery.record.data))
-                if delivery.record.data != b"0":
-                    await delivery.ack()
+    while len(found) < len(turns) * SHARDS:
+        for delivery in await consumer.fetch(100, 1):
+            found.append(int(delivery.record.data))
+            if delivery.record.data != b"0":
+                await delivery.ack()
     assert sorted(found) == sorted(turns * SHARDS)
     assert await engine.depth(ALL.name) == SHARDS
 

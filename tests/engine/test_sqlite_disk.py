@@ -15,6 +15,7 @@ from gateway.engine.interface import append_in_parts
 from gateway.engine.sqlite.faults import JournalFiles
 from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
+from tests.spine import until
 
 
 async def fill_up(engine: SqliteEngine) -> list[int]:
@@ -32,9 +33,10 @@ async def fill_up(engine: SqliteEngine) -> list[int]:
 
 
 async def until_well(engine: SqliteEngine) -> None:
-    with anyio.fail_after(60):
-        while not (await engine.health()).ok:  # noqa: ASYNC110 - nobody announces that a disk has room again
-            await anyio.sleep(0.02)
+    async def is_well() -> bool:
+        return (await engine.health()).ok
+
+    await until(is_well, "room on the disk")
 
 
 class TestRoom:
@@ -66,9 +68,8 @@ class TestRoom:
             await engine.append(NewRecord("b.x", b""))
             assert (await engine.health()).records == 1201
             await time_of_day.pass_by(61)
-            with anyio.fail_after(60):
-                while (await engine.health()).records > 1:
-                    await engine.purge("nothing")
+            while (await engine.health()).records > 1:
+                await engine.purge("nothing")
 
 
 class TestDamage:
@@ -162,8 +163,7 @@ class TestLimit:
             assert not health.ok
             assert "its limit" in health.detail
             assert await engine.purge("a.x", upto=kept[len(kept) // 2]) == len(kept) // 2 + 1
-            with anyio.fail_after(60):
-                await until_well(engine)
+            await until_well(engine)
             await engine.append(NewRecord("a.x", os.urandom(20_000)))
 
 
@@ -233,5 +233,4 @@ class TestFullDisk:
             await anyio.sleep(0.05)
             assert not fetching.done()
             ballast.unlink()
-            with anyio.fail_after(60):
-                assert seqs_of(await fetching) == seqs
+            assert seqs_of(await fetching) == seqs
