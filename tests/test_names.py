@@ -16,16 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 VERBS, OTHERS = "Verbs", ("Nouns", "Other words")
-SUITES = (
-    "suite",
-    "suite_accounts",
-    "suite_changes",
-    "suite_chats",
-    "suite_groups",
-    "suite_media",
-    "suite_parts",
-    "plugin",
-)
+SUITES = ("suite", "suite_groups", "suite_media", "suite_parts", "plugin")
 SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in SUITES)
 HERMES_NAMES = ("gateway/hermes/shim/", "gateway/hermes/modules.py")  # what handlers written for Hermes import
 

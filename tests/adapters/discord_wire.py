@@ -266,9 +266,6 @@ class DiscordWire:
         self.token = "none"
         self.hang_up()
 
-    def marks(self, message: str) -> list[str]:
-        return list(self.reactions.get(message, ()))
-
     def signs(self, chat: str) -> int:
         path = f"channels/{self.place(chat)}/typing"
         return sum(1 for _, asked, _ in self.calls if asked == path)

@@ -300,9 +300,6 @@ class MatrixWire:
     def room_of(self, chat: str) -> str:
         return self._rooms[chat]
 
-    def marks(self, message: str) -> list[str]:
-        raise NotImplementedError(f"no adapter of the kit puts any under {message}")
-
     def signs(self, chat: str) -> int:
         return self._signs.get(chat, 0)
 

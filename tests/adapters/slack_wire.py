@@ -234,9 +234,6 @@ class SlackWire:
         self.tokens = ()
         self.hang_up()
 
-    def marks(self, message: str) -> list[str]:
-        return list(self.reactions.get(message, ()))
-
     def signs(self, chat: str) -> int:
         return sum(1 for asked in self.asked("reactions.add") if asked["channel"] == self.place(chat))
 

@@ -191,9 +191,6 @@ class TelegramWire:
         self.token = "none"
         self.hang_up()
 
-    def marks(self, message: str) -> list[str]:
-        return list(self.reactions.get(message, ()))
-
     def signs(self, chat: str) -> int:
         return sum(1 for name, asked in self.calls if name == "sendChatAction" and str(asked["chat_id"]) == chat)
 

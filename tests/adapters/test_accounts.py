@@ -81,6 +81,9 @@ async def test_what_is_sent_to_a_bot_by_its_name_goes_out_by_it(work: House) -> 
     for number, to in enumerate((f"{work.name}:{chat}", f"{work.wire.network}:{chat}")):
         address = work.gateway.context.resolve_destination(to)
         assert (address.platform, address.account, address.chat_id) == (work.wire.network, "work", chat), number
+    await work.gateway.hook_requests("lunch", "send", {"to": f"{work.name}:{chat}", "text": "Lunch?"}, "")
+    (shown,) = await work.shows("Lunch?")
+    assert shown.chat == ANN
 
 
 async def test_files_lie_with_the_bot_that_got_them(work: House) -> None:

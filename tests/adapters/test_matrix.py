@@ -23,11 +23,7 @@ from tests.adapters.matrix_wire import MatrixWire
 from tests.hermes.test_plugins_beside_hermes import install
 
 LEFT_OUT = {
-    "Matrix has no albums": (
-        "test_an_album_is_one_message",
-        "test_pictures_of_an_album_are_shown_to_the_model_with_their_words",
-    ),
-    "the kit puts no reactions under what people write": ("test_a_message_bears_whether_it_is_being_answered",),
+    "Matrix has no albums": ("test_an_album_is_one_message",),
     "Matrix has no contacts": ("test_a_contact_comes_as_what_it_is",),
 }
 # The homeserver is installed within the first test.

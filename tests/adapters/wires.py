@@ -25,121 +25,77 @@ WIRES: dict[str, Callable[[Path], Any]] = {
 }
 ROOMS = {"telegram": GROUP, "discord": discord_facts.CHANNEL, "slack": slack_wire.CHANNEL}
 """By which id each network knows the group."""
-DELETIONS = (
-    "test_what_its_author_deletes_is_shown_nowhere_and_to_no_model",
-    "test_what_waits_and_is_deleted_is_not_answered",
-    "test_what_is_deleted_is_kept_where_the_settings_want_it",
-    "test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody",
-)
-QUIET_CHATS = (
+DELETIONS = ("test_what_its_author_takes_back_is_gone",)
+GROUPS = (
+    "test_in_a_group_nobody_answers_in_somebody_elses_stead",
+    "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+    "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
+    "test_an_admin_says_in_a_group_what_is_answered_there",
     "test_in_a_quiet_chat_who_calls_tells_what_was_said_before_and_nothing_else_is_answered",
-    "test_what_was_heard_in_a_quiet_chat_is_there_after_a_start",
-)
-RULES = (
-    "test_what_the_configuration_says_of_a_chat_is_shown_as_fixed_and_not_changed_there",
-    "test_a_chat_and_a_thread_have_an_agent_a_model_and_a_language_of_their_own",
-    "test_a_chat_is_shown_what_the_tools_do_where_that_is_its_rule",
 )
 PLACES_AND_CONTACTS = ("test_a_place_comes_as_what_it_is", "test_a_contact_comes_as_what_it_is")
 PARTS = ("test_a_sticker_comes_as_what_it_is", "test_a_poll_comes_as_what_it_is", *PLACES_AND_CONTACTS)
-ACCOUNTS = (
-    "test_a_bot_with_a_name_has_sessions_and_an_agent_of_its_own",
-    "test_a_bot_with_a_name_goes_on_where_it_was",
+ACCOUNTS = ("test_a_bot_with_a_name_goes_on_where_it_was",)
+STRANGERS = (
+    "test_a_stranger_is_denied_by_every_way_in",
+    "test_an_invitation_is_what_the_networks_own_people_can_use",
+)
+CHANGES = (
+    "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
+    "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
+)
+NETWORKS = (
+    "test_a_network_proves_itself_by_what_comes_and_goes",
+    "test_a_network_says_when_it_is_asked_whether_it_answers",
+    "test_a_long_answer_comes_in_whole_pieces",
+    "test_an_answer_is_so_many_messages_and_the_rest_a_file",
+    "test_too_many_messages_wait_as_long_as_they_are_told",
+    "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
+    "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
+    "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
 )
 NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "nobody but the owner reaches its socket": (
-        "test_a_stranger_is_denied_by_every_way_in",
-        "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
-        "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
-        "test_who_writes_too_fast_is_slowed_down",
+        *STRANGERS,
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
     ),
     "it has one chat, without edits, deletions, reactions and buttons": (
         *DELETIONS,
-        *QUIET_CHATS,
-        *RULES,
+        *GROUPS,
         "test_a_question_is_answered_by_a_button_that_then_is_dead",
-        "test_a_button_can_allow_for_longer_than_once",
-        "test_in_a_group_nobody_answers_in_somebody_elses_stead",
-        "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
-        "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
-        "test_an_admin_says_in_a_group_what_is_answered_there",
-        "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_an_edit_comes_as_an_edit",
-        "test_an_edit_of_what_is_being_answered_begins_the_answer_again",
-        "test_an_edit_of_what_waits_changes_it",
         "test_reactions_are_told",
-        "test_a_message_bears_whether_it_is_being_answered",
     ),
     "what was written there is not taken back": ("test_whoever_changes_an_answer_that_grew_already_has_the_last_word",),
     "a path that is typed is as good as a file": (
         "test_a_file_comes_in_under_a_name_of_ours",
         "test_an_album_is_one_message",
         "test_files_go_out_and_come_in_whole_when_they_are_large",
-        "test_pictures_of_an_album_are_shown_to_the_model_with_their_words",
         "test_a_picture_that_a_message_answers_is_shown_too",
-        "test_a_text_file_is_read_with_its_message",
-        "test_a_picture_that_a_tool_gives_is_shown_and_can_be_sent",
-        "test_another_model_says_what_pictures_show",
         "test_a_voice_note_is_heard",
-        "test_a_voice_note_that_hangs_is_stopped_and_one_that_fails_is_a_file",
         "test_who_wants_it_hears_the_answer_behind_its_text",
-        "test_files_that_an_answer_names_come_with_it",
     ),
     "people write and attach there, and send nothing else": PARTS,
     "it is the gateway's own, and has no bots": ACCOUNTS,
-    "it has no messages that change": (
-        "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
-        "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
-    ),
+    "it has no messages that change": CHANGES,
     "there is no network between, with limits, tokens and moods": (
-        "test_a_network_proves_itself_by_what_comes_and_goes",
-        "test_a_long_answer_comes_in_whole_pieces",
-        "test_an_answer_is_so_many_messages_and_the_rest_a_file",
-        "test_too_many_messages_wait_as_long_as_they_are_told",
-        "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
-        "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
+        *NETWORKS,
         "test_the_network_sees_that_somebody_is_at_work",
-        "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
-        "test_a_network_says_when_it_is_asked_whether_it_answers",
     ),
 }
 NOT_FOR_THE_PAGE: dict[str, tuple[str, ...]] = {
-    "the port lets in nobody without a role, and nobody is paired there": (
-        "test_a_stranger_is_denied_by_every_way_in",
-        "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
-        "test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else",
-    ),
+    "the port lets in nobody without a role, and nobody is paired there": STRANGERS,
     "it has no groups, no bots, no reactions, no answers to a message, and nothing said is taken back": (
         *DELETIONS,
-        *QUIET_CHATS,
-        *RULES,
+        *GROUPS,
         "test_a_picture_that_a_message_answers_is_shown_too",
-        "test_in_a_group_nobody_answers_in_somebody_elses_stead",
-        "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
-        "test_in_a_group_an_answer_grows_in_its_place_and_stays_one_message",
-        "test_an_admin_says_in_a_group_what_is_answered_there",
-        "test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins",
         "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
         "test_reactions_are_told",
-        "test_a_message_bears_whether_it_is_being_answered",
     ),
     "people write and attach there, and send nothing else": PARTS,
     "it is the gateway's own, and has no bots": ACCOUNTS,
-    "it has no messages that change": (
-        "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
-        "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
-    ),
-    "there is no network between, with limits, tokens and moods": (
-        "test_a_network_says_when_it_is_asked_whether_it_answers",
-        "test_a_network_proves_itself_by_what_comes_and_goes",
-        "test_a_long_answer_comes_in_whole_pieces",
-        "test_an_answer_is_so_many_messages_and_the_rest_a_file",
-        "test_too_many_messages_wait_as_long_as_they_are_told",
-        "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
-        "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
-        "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
-    ),
+    "it has no messages that change": CHANGES,
+    "there is no network between, with limits, tokens and moods": NETWORKS,
 }
 # Telegram tells no bot that somebody took a message back. Discord has stickers and polls, Slack nothing of the kind.
 # And Slack calls each bot at an address of its own: see test_two_bots.py.

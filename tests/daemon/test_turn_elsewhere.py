@@ -70,7 +70,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 class Pair:
     """`network` serves the wire's bot and the port; `turns` runs the turns, and tells durable hooks."""
 
-    def __init__(self, wire: Wire, network: Gateway, turns: Gateway, processes: list[GatewayProcess]) -> None:
+    def __init__(self, wire: Any, network: Gateway, turns: Gateway, processes: list[GatewayProcess]) -> None:
         self.wire, self.network, self.turns = wire, network, turns
         self.processes = processes  # of their homes: how commands reach them
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -203,9 +203,9 @@ async def test_people_see_no_difference(pair: Pair) -> None:
     await pair.shows("word3")
     assert not any("word19" in one.text for one in wire.shown), "it grows while it is written"
     assert wire.signs(ANN) > 0
-    await until(lambda: wire.marks(slow) == ["🤔"], "being answered")
+    await until(lambda: wire.reactions.get(slow) == ["🤔"], "being answered")
     await pair.shows("word19")
-    await until(lambda: wire.marks(slow) == ["✅"], "answered")
+    await until(lambda: wire.reactions.get(slow) == ["✅"], "answered")
     assert len(wire.shown) == 1
     assert pair.told("agent:end")
 

@@ -2,8 +2,8 @@
 
 - `wire` is what the tests need of a network: a server on loopback, on which a test is the people;
 - `house` is a gateway in the test's own loop that serves a wire, and what a test sees of it;
-- `suite` has the tests, those of `suite_changes`, `suite_chats` and `suite_groups` among them; `suite_media` has those
-  of pictures, files and voice, `plugin` what they need of pytest.
+- `suite` has the tests, those of `suite_groups` and `suite_parts` among them; `suite_media` has those of pictures and
+  voice, `plugin` what they need of pytest.
   docs/adapters.md shows how they are run on an adapter.
 """
 

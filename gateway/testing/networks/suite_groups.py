@@ -3,13 +3,9 @@
 It is a part of the suite that `gateway.testing.networks.suite` is.
 """
 
-import dataclasses
 from pathlib import Path
 
 from gateway import record_subjects, records
-from gateway.events import Event
-from gateway.message_pieces import DELETED
-from gateway.sessions.export import as_json
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
@@ -51,24 +47,6 @@ async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_p
         await wire.mention("and you?", by=BEN, chat=GROUP)
         await house.shows("I heard you.")
         assert len(house.with_text("It is 42.")) == 1
-
-
-async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", settings=f"{admitting(wire)}agents: {{science: {{}}}}\n") as house:
-        await wire.write("/settings", chat=GROUP)
-        (shown,) = await house.shows("What holds in")
-        await wire.press(shown, "agent")
-        (offer,) = await house.shows("It can be: main, science")
-        await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)
-        await wire.write("/whoami", by=BEN, chat=GROUP)
-        await house.shows(f"user {wire.known_as(BEN)}")
-        assert not house.gateway.chats.kept.chats
-        await wire.press(offer, "science")
-        await house.shows("science, by /settings")
-        await wire.mention("what is it?", by=BEN, chat=GROUP)
-        await house.shows("It is 42.")
-        (received,) = [one for one in house.told("message:received") if "what is it" in one["text"]]
-        assert received["agent"] == "science"
 
 
 async def make_quiet(house: House) -> None:
@@ -122,63 +100,3 @@ async def test_in_a_quiet_chat_who_calls_tells_what_was_said_before_and_nothing_
         assert asked.endswith("what is it?")
         assert "stranger" not in asked
         assert len(wire.shown) == 2
-
-
-async def test_what_was_heard_in_a_quiet_chat_is_there_after_a_start(wire: Wire, tmp_path: Path) -> None:
-    settings = admitting(wire)
-    async with housed(wire, tmp_path / "home", settings=settings) as house:
-        await make_quiet(house)
-        await wire.write("the word is mellon", by=BEN, chat=GROUP)
-        await remembers(house, "the word is mellon")
-    async with housed(wire, tmp_path / "home", settings=settings) as house:
-        await wire.mention("what is it?")
-        await house.shows("It is 42.")
-        assert "the word is mellon" in get_last_question(house)
-        await wire.write("/settings answer default", chat=GROUP)
-        await house.shows("mention, by")
-        await wire.mention("and you?")
-        await house.shows("I heard you.")
-        assert not house.told("message:received")[-1]["heard"]
-
-
-async def test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody(wire: Wire, tmp_path: Path) -> None:
-    """Also where a hook took it out, so that it stands in no conversation."""
-    async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
-        await make_quiet(house)
-
-        def guard(event: Event) -> None:
-            event["heard"] = [one for one in event["heard"] if "poison" not in one["text"]]
-
-        house.gateway.registry.on("message:received", guard)
-        early = await wire.write("the word is melon", by=BEN, chat=GROUP)
-        late = await wire.write("the word is mellon", by=BEN, chat=GROUP)
-        worst = await wire.write("poison of mellon", by=BEN, chat=GROUP)
-        await remembers(house, "the word is melon", "the word is mellon", "poison of mellon")
-        await wire.delete(early, by=BEN)
-        await remembers(house, "the word is mellon", "poison of mellon")
-        await wire.mention("what is it?")
-        await house.shows("It is 42.")
-        key = house.told("agent:end")[-1]["session_key"]
-
-        async def read_conversation() -> str:
-            session = await house.gateway.sessions.open(key)
-            return "" if session.turn else as_json(session)
-
-        async def is_gone() -> bool:
-            said = await read_conversation()
-            return DELETED in said and "mellon" not in said
-
-        async def is_told() -> bool:
-            return "mellon" in await read_conversation()
-
-        async def is_nothing_left() -> bool:
-            return not await house.gateway.engine.read(record_subjects.HEARD_SUBJECTS)
-
-        await until(is_told, "the end of the turn")
-        await wire.delete(worst, by=BEN)
-        await remembers(house, "the word is mellon")
-        await wire.delete(late, by=BEN)
-        await until(is_gone, "the deletion")
-        assert "what is it?" in await read_conversation()
-        assert not await list_heard(house)
-        await until(is_nothing_left, "what the conversation was told")

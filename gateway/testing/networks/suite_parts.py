@@ -3,16 +3,12 @@
 Like `suite`, of which its tests are a part.
 """
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from gateway.events import Event
 from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker, describe_parts
-from gateway.testing.live_gateway import until
-from gateway.testing.networks.house import House, housed
-from gateway.testing.networks.wire import Wire
+from gateway.testing.networks.house import House
 
 ZOO = Location(latitude=52.5, longitude=13.25, title="Zoo", address="Road 8")
 LUNCH = Poll(question="Shall we?", options=("yes", "no"))
@@ -43,25 +39,6 @@ async def test_a_contact_comes_as_what_it_is(house: House) -> None:
 
 async def test_a_poll_comes_as_what_it_is(house: House) -> None:
     await check_incoming(house, LUNCH)
-
-
-async def test_the_agent_sends_a_poll_and_a_place_where_the_network_has_them(wire: Wire, tmp_path: Path) -> None:
-    """Elsewhere it is offered no tool for that, and says it in words."""
-    calls = (
-        {"name": "send_poll", "args": {"question": "Shall we?", "options": ["yes", "no"]}},
-        {"name": "send_place", "args": {"latitude": 52.5, "longitude": 13.25, "title": "Zoo"}},
-    )
-    script = {"user": "lunch", "answers": [*({"tool_calls": [one]} for one in calls), {"text": "Done."}]}
-    async with housed(wire, tmp_path / "home", script) as house:
-        await wire.write("lunch?")
-        await house.shows("Done.")
-        after = await house.hears("tool:after", 2)
-        given = [kind in house.native_parts for kind in (Poll, Location)]
-        assert [one["result"] == "It is being sent." for one in after] == given
-        offered = {one["name"] for one in house.told("llm:before")[0]["tools"]}
-        assert [name in offered for name in ("send_poll", "send_place")] == given
-        await until(lambda: len(wire.shown) == 1 + sum(given), "what was sent")
-        assert [len(house.with_text(words)) for words in ("Shall we?", "Zoo")] == [int(one) for one in given]
 
 
 async def test_a_poll_and_a_place_that_a_hook_sends_are_shown_once_as_the_network_can(house: House) -> None:

@@ -127,10 +127,6 @@ class Wire(Protocol):
         """The bot's token is no longer good."""
         ...
 
-    def marks(self, message: str) -> list[str]:
-        """The reactions of the bot's under what a person wrote, as they are now."""
-        ...
-
     def signs(self, chat: str) -> int:
         """How often the bot showed there that it is typing."""
         ...
