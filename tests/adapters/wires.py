@@ -103,7 +103,31 @@ WITHOUT = {
     **dict.fromkeys(("telegram", "telegram-calls"), DELETIONS),
     "discord": PLACES_AND_CONTACTS,
     "slack": PARTS,
-    "slack-calls": (*PARTS, *ACCOUNTS),
+    "slack-calls": ACCOUNTS,
     "terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names],
     "web": [name for names in NOT_FOR_THE_PAGE.values() for name in names],
 }
+WAYS_IN = (
+    "test_a_message_in_is_received_once_and_its_reply_is_sent_once",
+    "test_what_the_network_delivers_twice_is_answered_once",
+    "test_a_stranger_is_denied_by_every_way_in",
+    "test_a_question_is_answered_by_a_button_that_then_is_dead",
+    "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+    "test_an_edit_comes_as_an_edit",
+    "test_an_album_is_one_message",
+    "test_reactions_are_told",
+    "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
+    "test_any_text_arrives_as_it_is",
+    "test_a_line_that_breaks_is_built_anew",
+    "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
+    "test_what_came_while_nobody_listened_is_answered",
+    "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
+    *DELETIONS,
+    *ACCOUNTS,
+)
+"""What sees how a network hands over what people do: all else is one code, whether the network is asked or calls."""
+
+
+def is_tried_on(test: str, wire: str) -> bool:
+    """Whether a test of the common suite applies to this wire."""
+    return test not in WITHOUT[wire] and (not wire.endswith("-calls") or test in WAYS_IN)
