@@ -135,4 +135,5 @@ class Yard(Home):
         async def find() -> list[HookStatus]:
             return [status for status in await self.service.status() if (status.name, status.state) == (name, state)]
 
-        return (await until(find, f"{name} being {state}"))[0]
+        found: list[HookStatus] = await until(find, f"{name} being {state}")
+        return found[0]
