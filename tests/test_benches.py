@@ -34,6 +34,7 @@ ROWS = {
     "start": 7,
     "turn": 9,
     "web": 5,
+    "whole": 2,
     "workers": 21,
 }
 OTHER_ARGUMENTS = {"code_lines": ["bench"]}
