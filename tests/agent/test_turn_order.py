@@ -196,8 +196,7 @@ async def test_a_hook_that_hangs_while_the_turn_is_stopped_is_given_little_time(
     async def hang(event):
         await anyio.sleep_forever()
 
-    with anyio.fail_after(60):
-        result = await stage.play(stage.agent("one two three"), stop=ports.stop)
+    result = await stage.play(stage.agent("one two three"), stop=ports.stop)
     assert result.status == "interrupted"
 
 

@@ -88,11 +88,14 @@ class Chat:
 
     async def hear(self, count: int = 1) -> str:
         """The text of the reply number `count`."""
-        with anyio.fail_after(60):
-            while len(self.net.sent) < count:
-                self.net.news = anyio.Event()
-                await self.net.news.wait()
+        while len(self.net.sent) < count:
+            self.net.news = anyio.Event()
+            await self.net.news.wait()
         return self.net.sent[count - 1].text
+
+    async def is_asked(self) -> bool:
+        """Whether a question is open, and not only on its way."""
+        return (await self.house.sessions.open(KEY)).is_waiting
 
     async def when(self, name: str) -> list[dict[str, Any]]:
         """All events of this name, once there is one."""

@@ -14,6 +14,7 @@ from gateway.messages import Message
 from gateway.sessions import session_key_of
 from gateway.sessions.removal import compact_chain
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.spine import until
 
 
 async def grants(room: Chat) -> HookRequests:
@@ -115,13 +116,12 @@ async def test_nobody_waits_at_a_stop_for_a_turn_that_has_not_begun() -> None:
         await room.write("hello")
         await room.when("agent:start")
         tasks.start_soon(give_up_once_it_waits, room, grant)
-        with anyio.fail_after(60), pytest.raises(GatewayError, match="the gateway stops"):
+        with pytest.raises(GatewayError, match="the gateway stops"):
             await grant("daily", "submit", {"text": "think", "wait": 60}, "")
 
 
 async def give_up_once_it_waits(room: Chat, grant: HookRequests) -> None:
-    while not room.dispatcher.lanes.waiting:  # noqa: ASYNC110 - nothing tells of it
-        await anyio.sleep(0.01)
+    await until(lambda: room.dispatcher.lanes.waiting)
     grant.waiting.give_up()
 
 

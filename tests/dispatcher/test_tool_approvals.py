@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import anyio
 import pytest
 
 from gateway import record_subjects, records
@@ -14,7 +13,7 @@ from gateway.engine import NewRecord
 from gateway.events.asked_calls import make_asked_call
 from gateway.messages import Address
 from gateway.sessions import OpenTurn
-from tests.dispatcher.room import KEY, Chat, chat
+from tests.dispatcher.room import KEY, chat
 from tests.spine import until
 
 RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls"}}]}
@@ -27,19 +26,12 @@ async def run(command: str) -> str:
     return f"ran {command}"
 
 
-async def asked(room: Chat) -> None:
-    """Until the question is open, and not only on its way."""
-    with anyio.fail_after(60):
-        while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
-            await anyio.sleep(0.005)
-
-
 @pytest.mark.parametrize(("how", "next_session"), [("session", "May I run"), ("always", "done")])
 async def test_an_approval_holds_as_long_as_was_said_and_can_be_taken_back(how: str, next_session: str) -> None:
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")
         assert (await room.hear(1)).startswith("May I run run?\ncommand:\n```\nls\n```")
-        await asked(room)
+        await until(room.is_asked)
         await room.write(f"/approve {how}")
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
         count = len(room.net.sent)
@@ -57,7 +49,7 @@ async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_p
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")
         await room.hear(1)
-        await asked(room)
+        await until(room.is_asked)
         await room.write("/approve always")
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
         count = len(room.net.sent)
@@ -74,7 +66,7 @@ async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_p
 async def test_what_is_asked_about_is_kept_with_the_question() -> None:
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")
-        await asked(room)
+        await until(room.is_asked)
         turn = (await room.house.sessions.open(KEY)).turn
         assert turn
         ((about,),) = turn.calls.values()
@@ -86,7 +78,7 @@ async def test_what_nobody_allowed_is_not_run() -> None:
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")
         await room.hear(1)
-        await asked(room)
+        await until(room.is_asked)
         await room.write("/deny")
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
         told = await room.told("tool:after")
@@ -110,7 +102,7 @@ async def test_every_answer_to_a_question_about_a_tool_has_a_button(label: str, 
         buttons = {button.label: button.value for button in room.net.sent[0].buttons}
         assert list(buttons) == ["Yes", "For this session", "Always", "No"]
         assert max(len(value.encode()) for value in buttons.values()) <= 64
-        await asked(room)
+        await until(room.is_asked)
         await room.write(buttons[label], kind="button")
         await until(lambda: follows in [reply.text for reply in room.net.sent])
         after = (await room.told("tool:after"))[-1]

@@ -24,6 +24,7 @@ from tests.engine.nats_servers import run_servers
 from tests.lanes.desk import Watched
 from tests.lanes.node import LEASE, LONG_SECONDS, SETTINGS, SLOW_SECONDS
 from tests.spine import key, message, replies, until
+from tests.waits import Stopwatch
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
@@ -65,13 +66,13 @@ class Nodes:
 
     async def wait_for_answer(self, seq: int, chat: str, seconds: float = 60.0) -> float:
         """How long it took."""
-        begun = time.monotonic()
 
         async def is_answered() -> bool:
             return (await self.sessions.open(key(chat))).upto >= seq
 
-        await until(is_answered, f"the answer to {seq} in {chat}", seconds)
-        return time.monotonic() - begun
+        with Stopwatch() as watch:
+            await until(is_answered, f"the answer to {seq} in {chat}", seconds)
+        return watch.seconds
 
     async def find_runner(self, text: str) -> str:
         """The node that runs the turn of this message."""

@@ -72,7 +72,7 @@ async def test_who_is_at_the_limit_lets_others_pass() -> None:
     async with anyio.create_task_group() as tasks:
         for person, until in (("a", stay), ("a", stay), ("b", go)):
             tasks.start_soon(come, person, until)
-            await anyio.sleep(0.001)
+            await anyio.wait_all_tasks_blocked()
         assert order == ["a", "b"]
         assert slots.waiting == 1
         stay.set()

@@ -4,7 +4,6 @@ import logging
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
 
 from gateway.agent.mcp.client import MAX_PAGES, MAX_WARNINGS, make_tool_name
@@ -28,8 +27,7 @@ def hostile(how):
 async def call(servers):
     tool = find_tool(await until_tools(servers.servers["shop"]), make_tool_name("shop", "act"))
     assert tool
-    with anyio.fail_after(60):
-        return await tool.call({}, ToolContext())
+    return await tool.call({}, ToolContext())
 
 
 @pytest.mark.parametrize("how", ["deep", "digits", "half a character"])

@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import anyio
@@ -82,12 +82,11 @@ def lines(notes):
 
 
 async def until_tools(server):
-    with anyio.fail_after(60):
-        while True:
-            try:
-                return await server.tools()
-            except AgentError:
-                await anyio.sleep(0.05)
+    async def find():
+        with suppress(AgentError):
+            return await server.tools()
+
+    return await until(find, "its tools")
 
 
 async def test_the_tools_of_a_program_are_tools_of_the_agent(stage, keep, program):
@@ -202,9 +201,11 @@ async def test_tools_that_a_server_brings_later_are_there_in_the_next_turn(stage
     await server.tools()
     await anyio.sleep(0.05)
     await stage.play(stage.agent(calling("mcp_shop_grow"), "ok", sources=(server,)))
-    with anyio.fail_after(60):
-        while "mcp_shop_grown" not in {tool.name for tool in await server.tools()}:  # noqa: ASYNC110 - as above
-            await anyio.sleep(0.02)
+
+    async def has_grown():
+        return "mcp_shop_grown" in {tool.name for tool in await server.tools()}
+
+    await until(has_grown)
 
 
 async def test_only_the_tools_that_are_configured_are_offered(keep, program):

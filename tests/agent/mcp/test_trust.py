@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.trust import MemorySnapshots
 from gateway.config.settings import McpServerSettings
+from gateway.testing.patience import wait_until
 from tests.agent.mcp.test_servers import PARSER
 
 pytestmark = pytest.mark.process
@@ -30,11 +30,13 @@ def shop(tmp_path_factory):
         port = probe.getsockname()[1]
     notes = tmp_path_factory.mktemp("shop") / "notes"
     with subprocess.Popen([sys.executable, str(SERVER), "http", str(port), str(notes)]) as server:
-        limit = time.monotonic() + 60
-        while time.monotonic() < limit and server.poll() is None:
+
+        def is_open():
+            assert server.poll() is None
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.01)
+                return True
+
+        wait_until(is_open)
         yield {"url": f"http://127.0.0.1:{port}/mcp"}
         server.kill()
 

@@ -51,7 +51,7 @@ async def wait() -> str:
     """Wait for a long time."""
     note("waiting")
     try:
-        await anyio.sleep(60)
+        await anyio.sleep_forever()
     except anyio.get_cancelled_exc_class():
         note("cancelled")
         raise

@@ -5,13 +5,13 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from gateway.testing.patience import wait_until
 from tests.agent.endpoint import Endpoint, serving
 
 HERE = Path(__file__).parent  # package.json names the server, package-lock.json its hash
@@ -51,7 +51,7 @@ def aimock() -> Path:
     program = HERE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
     if not program.exists() and shutil.which("npm"):
         command = ["npm", "ci", "--prefix", str(HERE), "--no-audit", "--no-fund", "--ignore-scripts"]
-        subprocess.run(command, capture_output=True, timeout=120)
+        subprocess.run(command, capture_output=True)
     if not program.exists() or not shutil.which("node"):
         reason = "the model server aimock needs Node.js: apt install npm"
         if os.environ.get("CI"):
@@ -80,13 +80,11 @@ def independent_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def wait_until_open(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    def is_open() -> bool:
         with closing(socket.socket()) as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise TimeoutError(f"nothing listens on port {port}")
+            return client.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(is_open, what=f"somebody who listens on port {port}")
 
 
 @pytest.fixture
