@@ -5,10 +5,13 @@ import subprocess
 import sys
 import time
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.errors import GatewayError
 from gateway.testing.patience import STRIDE, Patience, calculate_share, wait_for_end, wait_until
+from tests.waits import Stopwatch, fail_after
 
 SAYS_AND_STAYS = "import time; print('hello', flush=True); time.sleep(1000)"
 
@@ -56,3 +59,17 @@ def test_a_program_that_does_not_end_in_time_is_killed() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             wait_for_end(process, 0.01)
         assert process.wait() == -9
+
+
+def test_a_stopwatch_counts_the_same_time() -> None:
+    with Stopwatch() as watch:
+        time.sleep(0.4)
+    assert 0 < watch.seconds < 0.5
+
+
+async def test_a_block_may_take_so_long_and_no_longer() -> None:
+    async with fail_after(60):
+        await anyio.lowlevel.checkpoint()
+    with pytest.raises(TimeoutError):
+        async with fail_after(0.01):
+            await anyio.sleep_forever()

@@ -1,11 +1,16 @@
 """What other programs on the machine take from ours: a test that measures seconds is not to measure these."""
 
+import asyncio
 import math
 import select
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import anyio
 
 from gateway.testing.patience import STRIDE, Patience, wait_until
 
@@ -42,6 +47,27 @@ def measure_wait(thread: str = "thread-self") -> float:
 def measure_both_waits(pid: int) -> float:
     """Those of this thread, and of the process that answers it."""
     return measure_wait() + measure_wait(str(pid))
+
+
+@asynccontextmanager
+async def fail_after(seconds: float) -> AsyncIterator[None]:
+    """As anyio's, in our own running time; for what no test's timeout ends."""
+
+    async def watch() -> None:
+        patience = Patience(seconds)
+        while True:
+            await anyio.sleep(STRIDE)
+            if patience.is_over():
+                return scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+    if scope.cancelled_caught:
+        raise TimeoutError
 
 
 def wait_readable(descriptor: int, what: str) -> None:

@@ -28,6 +28,7 @@ from tests.adapters.telegram_wire import TelegramWire
 from tests.audit import Audit, audit, everything
 from tests.chaos.machine import set_clock
 from tests.chaos.people import Typist
+from tests.waits import fail_after
 
 ROOT = Path(__file__).parents[2]
 DAY = 86400.0
@@ -145,8 +146,8 @@ async def besiege(root: Path, plan: Plan) -> Siege:
     people = [str(5000 + number) for number in range(plan.chats)]
     gateway.configure(settings(people))
     siege = Siege(plan, wire, [Typist(number, gateway.home.socket) for number in range(plan.typists)])
-    with gateway, anyio.fail_after(plan.longest):
-        async with wire.serving(), anyio.create_task_group() as tasks:
+    with gateway:
+        async with fail_after(plan.longest), wire.serving(), anyio.create_task_group() as tasks:
             length = plan.kills * plan.longest_life
             for typist in siege.typists:
                 texts = [question(typist.number, at)[0] for at in range(plan.each)]

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 
 from gateway.engine import open_sqlite
+from gateway.testing.patience import Patience
 from tests.audit import Audit, audit
 
 ROOT = Path(__file__).parents[2]
@@ -59,14 +60,14 @@ def runs(seen: list[tuple[str, int]]) -> list[int]:
 def besiege(folder: Path, messages: int, conversations: int, kills: int, seed: int) -> Siege:
     chance, killed, stopped = random.Random(seed), 0, 0
     command = [sys.executable, "-m", "tests.chaos.victim", str(folder), str(messages), str(conversations)]
-    deadline = time.monotonic() + LONGEST
+    patience = Patience(LONGEST)
     while not (folder / "over").exists():
-        assert time.monotonic() < deadline, f"not over after {LONGEST} s; {killed} kills"
+        assert not patience.is_over(), f"not over after {LONGEST} s; {killed} kills"
         victim = subprocess.Popen(command, cwd=ROOT)
         try:
             wait_for_start(folder, victim)
             if killed >= kills:
-                assert victim.wait(LONGEST) == 0
+                assert victim.wait() == 0
                 continue
             time.sleep(chance.uniform(0, 0.3))
             if chance.random() < 0.2:

@@ -18,6 +18,7 @@ import pytest
 from gateway import records
 from gateway.engine import open_sqlite
 from gateway.testing import GatewayProcess
+from gateway.testing.patience import Patience
 from tests.audit import audit, everything
 from tests.http_server import QuietHandler, serving
 
@@ -48,13 +49,13 @@ class Program:
 
     def call(self, number: int) -> str:
         user = {"user": f"u{number % 4}"} if number % 3 == 0 else {}
-        limit = time.monotonic() + PATIENCE
+        patience = Patience(PATIENCE)
         while True:
             self.tries += 1
             try:
                 return self._ask(number, is_stream=number % 2 == 0, **user)
             except openai.APIError:
-                assert time.monotonic() < limit, number
+                assert not patience.is_over(), number
                 time.sleep(0.1)
 
     def _ask(self, number: int, *, is_stream: bool, **more: Any) -> str:

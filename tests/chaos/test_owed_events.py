@@ -6,9 +6,9 @@ told. Neither reads the journal.
 
 import json
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from gateway.errors import GatewayError
 from gateway.testing.gateway_process import GatewayProcess
 from tests.chaos.people import Typist
+from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
@@ -107,10 +108,7 @@ async def delivered(gateway: GatewayProcess, *names: str) -> None:
             return False
         return all(found[name]["owed"] == 0 for name in names)
 
-    limit = time.monotonic() + PATIENCE
-    while not await anyio.to_thread.run_sync(is_done):
-        assert time.monotonic() < limit, "hooks were not told in time"
-        await anyio.sleep(0.1)
+    await until(partial(anyio.to_thread.run_sync, is_done), "that hooks are told", PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from tests.engine.nats_servers import NatsServer, run_servers
 from tests.proof_table import ROOT, Row, Trial, make_row
 from tests.siege.people import until
 from tests.spine import key, message
+from tests.waits import fail_after
 
 SERVERS = 3
 CHATS = 1000
@@ -118,7 +119,7 @@ class ManyNodes:
                 process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)  # noqa: ASYNC220 - it goes on
             self.groups.append(Group(process, [f"{name}-{number}" for number in range(self._each)]))
         wanted = {node for group in self.groups[-count:] for node in group.nodes}
-        with anyio.fail_after(LONGEST):
+        async with fail_after(LONGEST):
             await until(lambda: wanted <= {node for node, what in self.list_told() if what == "serves"})
 
     def list_told(self) -> list[tuple[str, str]]:
@@ -149,7 +150,7 @@ class ManyNodes:
 
     async def settle(self) -> None:
         """Until all is begun and no doorbell is left; the servers say that of what they stored a moment ago too."""
-        with anyio.fail_after(LONGEST):
+        async with fail_after(LONGEST):
             while not {*self.said} <= {what for _, what in self.list_told()} or await self.engine.depth(CONSUMER):
                 state = (await self.engine.inspect()).streams[0]["state"]
                 self.consumers = max(self.consumers, int(state["consumer_count"]))
@@ -200,7 +201,7 @@ class ManyNodes:
         group = self._list_living()[0]
         group.is_lost = True
         group.process.send_signal(number)
-        with anyio.fail_after(LONGEST):
+        async with fail_after(LONGEST):
             await until(lambda: group.process.poll() is not None)
         await self.add(1)
 

@@ -31,6 +31,7 @@ from tests.siege.processes import end, left_behind
 from tests.siege.siege import count_unanswered, settle
 from tests.siege.siege import settings as alone
 from tests.siege.verdict import Doubt, Verdict, judge, untold
+from tests.waits import fail_after
 
 NAMES = ("one", "two", "three")
 LONGEST = 180.0
@@ -63,7 +64,7 @@ class Cluster:
 
     async def find_polling(self) -> GatewayProcess:
         """The one that reads on Telegram, as soon as one does."""
-        with anyio.fail_after(LONGEST):
+        async with fail_after(LONGEST):
             while True:
                 for gateway in self.gateways:
                     if await to_thread.run_sync(is_up, gateway, "telegram"):
@@ -74,7 +75,7 @@ class Cluster:
         """Until somebody else asks Telegram."""
         telegram, begun = self.crowd.wires[0], time.monotonic()
         before = telegram.polls
-        with anyio.fail_after(LONGEST):
+        async with fail_after(LONGEST):
             await until(lambda: telegram.polls > before)
         self.gaps.append(time.monotonic() - begun)
 
@@ -159,7 +160,7 @@ async def kill_the_leader(cluster: Cluster) -> None:
     begun = time.monotonic()
     cluster.cuts.append(begun)
     server.kill()
-    with anyio.fail_after(LONGEST):
+    async with fail_after(LONGEST):
         while not await to_thread.run_sync(is_led, others, name, leader):  # noqa: ASYNC110 - asked in a thread
             await anyio.sleep(GLANCE)
         cluster.elections.append((begun, time.monotonic()))
@@ -196,7 +197,7 @@ async def besiege(trial: Trial, folder: Path, deeds: Sequence[Deed], each: int) 
             cluster.spawn(gateway)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(crowd.talk)
-            with anyio.fail_after(LONGEST):
+            async with fail_after(LONGEST):
                 await crowd.is_heard()
             begun, before = time.monotonic(), sum(1 for _ in crowd.all_said())
             for number, deed in enumerate(deeds):

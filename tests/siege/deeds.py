@@ -15,6 +15,7 @@ from tests.chaos.daemon import Besieged, fill, until
 from tests.chaos.machine import set_clock
 from tests.engine.conftest import JUMPS
 from tests.siege.processes import end, fork_servers, workers
+from tests.waits import fail_after
 
 PATIENCE = 60.0
 
@@ -38,7 +39,7 @@ class Victim:
     async def start(self) -> None:
         """Until it answers; what ends by itself is begun anew, and told."""
         self.spawn()
-        with anyio.fail_after(PATIENCE):
+        async with fail_after(PATIENCE):
             await until(self._is_ready)
 
     def spawn(self) -> None:

@@ -22,6 +22,7 @@ from tests.siege.model import Model
 from tests.siege.people import Crowd
 from tests.siege.processes import end, left_behind
 from tests.siege.verdict import Doubt, Verdict, judge, untold
+from tests.waits import fail_after
 
 QUIET = 60.0  # seconds in which nothing more comes, though something is missing: a hook may wait for half of that
 LONGEST = 300.0
@@ -62,7 +63,7 @@ async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, li
         await victim.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(crowd.talk)
-            with anyio.fail_after(LONGEST):
+            async with fail_after(LONGEST):
                 await crowd.is_heard()
             for number in range(stage.times):
                 trial.tell(f"{stage.name}: {number + 1} of {stage.times}, {len(crowd.answered)} answered")
