@@ -14,9 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -28,7 +27,9 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
+from gateway.errors import GatewayError
 from gateway.hooks.folders.manifest import read_manifest
+from gateway.testing.patience import wait_until
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -98,9 +99,7 @@ class Shell:
         aside = f">{self._behind} 2>&1" if is_behind else ""
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null {aside}\nprintf '\\036%s\\n' $?\n".encode())
         self._bash.stdin.flush()
-        wait_until(
-            lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end", self._patience
-        )
+        wait_until(lambda: END.search(self._text(), before), self._patience, f"the end of\n$ {command}")
         if is_behind:
             return self._until_ready(command, shown), 0
         ended = END.search(self._text(), before)
@@ -111,7 +110,8 @@ class Shell:
         while RUN.search(command) and b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
             pass
         wanted = f"...{shown.strip()}..."
-        wait_until(lambda: is_like(wanted, self.read_behind()), "")
+        with contextlib.suppress(GatewayError):  # what it says instead is shown
+            wait_until(lambda: is_like(wanted, self.read_behind()))
         said = self.read_behind()
         return shown if is_like(wanted, said) else said
 
@@ -132,7 +132,8 @@ class Shell:
         """What was started goes, first asked and then told."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._bash.pid, signal.SIGTERM)
-            wait_until(lambda: not is_alive(self._bash), "", 10)
+            with contextlib.suppress(GatewayError):
+                wait_until(lambda: not is_alive(self._bash), 10)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.communicate()
@@ -162,13 +163,6 @@ def is_alive(leader: subprocess.Popen[bytes]) -> bool:
         os.killpg(leader.pid, 0)
         return True
     return False
-
-
-def wait_until(done: Callable[[], bool], otherwise: str, within: float = PATIENCE) -> None:
-    deadline = time.monotonic() + within
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert done() or not otherwise, otherwise
 
 
 def commands(block: str) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,8 @@ from typing import Any
 
 import yaml
 
+from gateway.testing.patience import Patience
+
 ROOT = Path(__file__).parent.parent
 LARGEST = 200_000_000
 PATIENCE = 60.0
@@ -176,7 +178,7 @@ def install_packages(box: Box) -> None:
 
 
 def wait_until(holds: Callable[[], bool], fault: str) -> None:
-    end = time.monotonic() + PATIENCE
+    patience = Patience(PATIENCE)
     while True:
         try:
             if holds():
@@ -184,7 +186,7 @@ def wait_until(holds: Callable[[], bool], fault: str) -> None:
             said = ""
         except Failed as failed:
             said = str(failed)
-        if time.monotonic() > end:
+        if patience.is_over():
             raise Failed(f"{fault}: {said}")
         time.sleep(0.2)
 

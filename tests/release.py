@@ -32,6 +32,8 @@ from datetime import UTC, datetime
 from itertools import chain, product
 from pathlib import Path
 
+from gateway.testing.patience import Patience
+
 ROOT = Path(__file__).parent.parent
 INTO = ROOT / "build" / "release"
 NAME = "hermes-gateway"
@@ -257,12 +259,12 @@ def running(program: Path, environ: Mapping[str, str], home: Path) -> Generator[
 
 
 def ask_when_ready(program: Path, environ: Mapping[str, str], home: Path) -> str:
-    end = time.monotonic() + PATIENCE
+    patience = Patience(PATIENCE)
     while True:
         try:
             return ask(program, "chat", "-m", "what is 12 * (3 + 4)", environ=environ, cwd=home)
         except Failed as failed:
-            if time.monotonic() > end:
+            if patience.is_over():
                 raise Failed(f"{failed}\n{(home / 'log').read_text('utf-8', 'replace')}") from None
             time.sleep(0.2)
 

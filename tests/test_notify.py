@@ -17,7 +17,6 @@ def supervisor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
     name = f"@gateway-test-{os.getpid()}" if request.param == "abstract" else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
         inbox.bind("\0" + name[1:] if name.startswith("@") else name)
-        inbox.settimeout(60)
         yield Notifier(name), lambda: inbox.recv(4096).decode()
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from gateway.testing.patience import Patience
+
 SERVER = "localhost"
 PATIENCE = 60.0  # seconds until it answers
 MUCH = {"per_second": 10_000, "burst_count": 10_000}
@@ -75,8 +77,8 @@ def wait_for(process: "subprocess.Popen[bytes]", url: str, said: Path) -> None:
     Raises:
         AssertionError: it ended, or does not answer; with what it said.
     """
-    begun = time.monotonic()
-    while process.poll() is None and time.monotonic() - begun < PATIENCE:
+    patience = Patience(PATIENCE)
+    while process.poll() is None and not patience.is_over():
         with suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(f"{url}/health", timeout=5):
             return
         time.sleep(0.1)

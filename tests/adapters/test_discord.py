@@ -303,8 +303,7 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
 
     async def make_deaf() -> None:
         await until(lambda: bool(seen), "the line")
-        await anyio.sleep(0.04)
-        assert presence.facts.last_probe
+        await until(lambda: presence.facts.last_probe, "a heartbeat that is answered")
         wire.is_deaf = True
 
     async with anyio.create_task_group() as tasks:

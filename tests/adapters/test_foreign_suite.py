@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 def run_suite(project: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "tests"]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, timeout=PATIENCE)
+    return subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True)
 
 
 def left_out_in(path: Path) -> list[str]:

@@ -50,15 +50,14 @@ def port_of(wire: Any) -> int:
     return int(wire.environ["GATEWAY_WEB_LISTEN"].rpartition(":")[2])
 
 
-async def ask(wire: Any, path: str, lines: list[str], body: bytes = b"", patience: float = 60) -> tuple[int, bytes]:
+async def ask(wire: Any, path: str, lines: list[str], body: bytes = b"") -> tuple[int, bytes]:
     """What is answered to a request that is written by hand; the line stays open meanwhile."""
     head = "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {JSON}", *lines, "", ""])
-    with anyio.fail_after(patience):
-        async with await anyio.connect_tcp("127.0.0.1", port_of(wire)) as line:
-            await line.send(head.encode() + body)
-            answer = b""
-            async for piece in line:
-                answer += piece
+    async with await anyio.connect_tcp("127.0.0.1", port_of(wire)) as line:
+        await line.send(head.encode() + body)
+        answer = b""
+        async for piece in line:
+            answer += piece
     return int(answer.split()[1]), answer
 
 

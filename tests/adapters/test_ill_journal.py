@@ -1,6 +1,5 @@
 """A journal that cannot be written is told to those who wait for an answer, on every network, past the journal."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from gateway.testing.networks.house import housed
 from gateway.testing.networks.wire import BEN
 from tests.adapters.wires import ROOMS, WIRES
 from tests.daemon.test_damage import take_away
+from tests.waits import Stopwatch
 
 
 def cut_off(journal: Path) -> None:
@@ -32,10 +32,10 @@ async def damage(network: str, do: Callable[[Path], None], root: Path, told: dic
     async with wire.serving(), housed(wire, root, SLOW, {"text": "I heard you."}, settings=home) as house:
         await wire.write("slow")
         await house.hears("llm:before")
-        begun = time.monotonic()
-        do(house.gateway.home.journal)
-        await house.shows(ILL)
-        told[network] = time.monotonic() - begun
+        with Stopwatch() as watch:
+            do(house.gateway.home.journal)
+            await house.shows(ILL)
+        told[network] = watch.seconds
         await wire.write("hello", by=BEN)
         await house.shows(ILL, 2)
         await house.shows(ILL_HOME.format("")[:40])

@@ -305,7 +305,7 @@ def test_a_conversation_is_stopped_saved_and_forgotten(gateway: GatewayProcess, 
         press(screen, button(screen, "Stop"))
         shows(screen.room, "stopped")
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
-        endless.join(60)
+        endless.join()
         for label, ending, begins in (("Markdown", "md", "# "), ("JSON", "json", "{")):
             with screen.page.expect_download() as saved:
                 button(screen, f"Export as {label}").click()

@@ -1,7 +1,6 @@
 """Events in several tabs of a real browser: one line for all, and none is missed or told twice, whoever goes away."""
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -9,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from gateway.testing import GatewayProcess
+from gateway.testing.patience import wait_until
 from tests.browser.screen import PATIENCE, log_in
 from tests.http_server import QuietHandler, serving
 
@@ -74,10 +74,7 @@ def tabs(chromium: Browser, gateway: GatewayProcess) -> Iterator[Tabs]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < limit, condition
-        time.sleep(0.05)
+    wait_until(condition, LONG)
 
 
 def until_heard(page: Page, text: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from gateway.cli.chat_prompt import Keyboard
 from gateway.cli.chat_screen import SILENCE, STILL_WORKING, TAKEN_BACK, ChatScreen
 from gateway.testing import GatewayProcess
-from tests.cli.typist import PATIENCE, Typist
+from tests.cli.typist import Typist
 
 pytestmark = pytest.mark.process
 
@@ -175,7 +175,7 @@ def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: 
     with subprocess.Popen(command, env=gateway.environ, stderr=subprocess.PIPE, text=True) as asking:
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
         gateway.kill()
-        _, said = asking.communicate(timeout=PATIENCE)
+        _, said = asking.communicate()
     assert asking.returncode == 3
     assert "kept, and answered when it is back" in said
 

@@ -2,18 +2,17 @@
 
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.waits import wait_readable
+
 PROGRAM = Path(sys.executable).parent / "hermes-gateway"
-PATIENCE = 60.0
 CASES = {
     "hermes-gateway sess": "sessions",
     "hermes-gateway --home /tmp hooks dead": "dead-letters",
@@ -79,7 +78,7 @@ def press_tab(place: Path, line: str, wanted: str) -> None:
 
 
 def read_until(terminal: int, wanted: str) -> None:
-    said, end = b"", time.monotonic() + PATIENCE
+    said = b""
     while wanted.encode() not in said:
-        assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], said
+        wait_readable(terminal, f"{wanted!r} behind {said!r}")
         said += os.read(terminal, 4096)

@@ -14,7 +14,7 @@ CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 def config(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(home), **environ}
     command = [sys.executable, "-m", "gateway.cli", "config", *words]
-    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=given, capture_output=True, text=True)
 
 
 def write(home: Path, text: str, env: str = "") -> None:
@@ -191,7 +191,7 @@ def test_servers_that_nothing_here_speaks_with_are_told_with_the_line_that_helps
     without = "import sys; sys.modules['nats'] = None; from gateway.cli import main; sys.exit(main())"
     environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(tmp_path)}
     command = [sys.executable, "-c", without, *words]
-    told = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    told = subprocess.run(command, env=environ, capture_output=True, text=True)
     assert told.returncode == code, told.stderr
     assert "needs the extra `nats`, which whoever runs the gateway installs with: " in told.stdout
     assert "nats-py" in told.stdout

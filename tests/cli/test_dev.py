@@ -73,7 +73,7 @@ def test_lines_of_a_pipe_go_through_it_with_the_limits_of_an_install_or_as_place
 ) -> None:
     for words, is_held in (((), True), (("--trusted",), False)):
         ran = subprocess.run(
-            command(folder, *words), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
+            command(folder, *words), env=shell.environ, input="hello\n", capture_output=True, text=True
         )
         assert ran.returncode == 0, ran.stderr
         assert "The result is 42." in ran.stdout
@@ -140,7 +140,7 @@ def test_whoever_ends_it_ends_its_gateway(folder: Path, shell: GatewayProcess, e
         (folder / "HOOK.yaml").write_text("intercepts: [message:received]\nenv: [SHOUT_KEY, SHOUT_DIARY]\n")
         assert any("shout is loaded" in line for line in said)
         running.send_signal(ending)
-        assert running.wait(LIMIT) == 0
+        assert running.wait() == 0
     assert has_left_nothing(shell)
 
 
@@ -149,17 +149,13 @@ def test_one_that_was_killed_is_cleared_away_by_the_next(folder: Path, shell: Ga
     with Typist(shell, "hooks", "dev", str(folder)) as first:
         first.sees("Ctrl-C ends")
         left = next(Path(shell.environ["TMPDIR"]).glob("hermes-dev-*"))
-        beside = subprocess.run(
-            command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
-        )
+        beside = subprocess.run(command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True)
         assert (beside.returncode, left.exists()) == (0, True)  # that one lives
         first.process.kill()
         first.process.wait()
     if sys.platform == "linux":  # elsewhere the next one ends it
         shell.until(lambda: not lock_holder_of(Home(left / "home").lock), LIMIT)
-    again = subprocess.run(
-        command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True, timeout=LIMIT
-    )
+    again = subprocess.run(command(folder), env=shell.environ, input="hello\n", capture_output=True, text=True)
     assert (again.returncode, has_left_nothing(shell)) == (0, True), again.stderr
     with pytest.raises(NotRunning):
         call_gateway(Home(left / "home").socket, "status")
@@ -186,5 +182,5 @@ def test_another_name_has_another_log_and_a_folder_that_went_is_named(folder: Pa
 
 
 def test_what_is_no_hook_is_refused_before_anything_starts(shell: GatewayProcess, tmp_path: Path) -> None:
-    ran = subprocess.run(command(tmp_path), env=shell.environ, capture_output=True, text=True, timeout=LIMIT)
+    ran = subprocess.run(command(tmp_path), env=shell.environ, capture_output=True, text=True)
     assert (ran.returncode, "has no HOOK.yaml" in ran.stderr, "hooks new" in ran.stderr) == (1, True, True)

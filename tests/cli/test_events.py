@@ -3,7 +3,6 @@
 import json
 import select
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,9 +36,7 @@ def tailing(gateway: GatewayProcess, *words: str) -> "subprocess.Popen[str]":
     """`events tail`, once it hears what is told; what it has heard of until then is ours."""
     tail = gateway.spawn("events", "tail", *words)
     assert tail.stdout
-    limit = time.monotonic() + 60
     while not select.select([tail.stdout], [], [], 0.2)[0]:
-        assert time.monotonic() < limit
         gateway.say(HELLO)
     return tail
 
@@ -80,7 +77,7 @@ def test_tail_shows_what_happens(gateway: GatewayProcess) -> None:
 def test_tail_ends_after_so_many(gateway: GatewayProcess) -> None:
     with tailing(gateway, "tool:*", "-n", "2") as tail:
         gateway.say("what is 6 * 7")
-        shown, _ = tail.communicate(timeout=60)
+        shown, _ = tail.communicate()
     heard = [line.split()[1] for line in shown.splitlines()]
     assert sorted(heard) == ["tool:after", "tool:before"], "it may begin in the middle of a tool"
     assert tail.returncode == 0
@@ -107,7 +104,7 @@ def test_tail_ends_with_the_gateway(tmp_path: Path) -> None:
         gateway.start()
         with tailing(gateway, "agent:end") as tail:
             gateway.stop()
-            tail.communicate(timeout=60)
+            tail.communicate()
         assert tail.returncode == 0
 
 

@@ -28,7 +28,7 @@ PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
 
 def ask(*words: str, home: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home or "/nonexistent"), **environ}
-    return subprocess.run([sys.executable, "-c", PYTHON, *words], env=given, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", PYTHON, *words], env=given, capture_output=True, text=True)
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +169,7 @@ def test_a_full_disk_is_named(tmp_path: Path, words: list[str]) -> None:
     disk.mkdir()
     command = ["unshare", "-Urm", "sh", "-c", script, str(disk), sys.executable, "-c", PYTHON, *words]
     given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": f"{disk}/home"}
-    told = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
+    told = subprocess.run(command, env=given, capture_output=True, text=True)
     if told.returncode in (9, 127):
         pytest.skip(f"no disk can be mounted here: {told.stderr}")
     assert told.returncode == 1

@@ -2,7 +2,6 @@
 
 import re
 import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
+from tests.waits import Stopwatch
 
 pytestmark = pytest.mark.process
 
@@ -68,9 +68,9 @@ class Flow:
 
     def sees(self) -> None:
         """The version that was written last sees what happens."""
-        begun = time.monotonic()
-        self.gateway.until(lambda: self.seen()[-1:] != [] and self.seen()[-1][0] == self.version, AT_LAST)
-        self.took.append(time.monotonic() - begun)
+        with Stopwatch() as watch:
+            self.gateway.until(lambda: self.seen()[-1:] != [] and self.seen()[-1][0] == self.version, AT_LAST)
+        self.took.append(watch.seconds)
 
     def drop(self) -> None:
         self.gateway.add_hook(self.folder.name, self.files())

@@ -40,7 +40,7 @@ def written(path: Path, lines: list[LogLine], size: int = 1_000_000, keep: int =
 def logs(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     given_environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(home)}
     command = [sys.executable, "-m", "gateway.cli", "logs", *words]
-    return subprocess.run(command, env=given_environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=given_environ, capture_output=True, text=True)
 
 
 @pytest.fixture

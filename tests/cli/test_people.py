@@ -155,9 +155,7 @@ def test_setup_asks_who_of_them_is_the_owner_and_writes_it(
     given = ["setup", "telegram", "--token", TOKEN, "--allow", allowed, "--home-channel", ANN, "--no-check"]
     command = [sys.executable, "-m", "gateway.cli", *given]
     os.write(keeper, f"{typed}\n\n".encode())  # nobody else approves, and nothing about the shell
-    done = subprocess.run(
-        command, env=gateway.environ, stdin=end, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, env=gateway.environ, stdin=end, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     os.close(keeper)
     os.close(end)
@@ -179,7 +177,6 @@ def test_setup_offers_to_run_commands_in_the_sandbox(tmp_path: Path, typed: str,
         stdin=end,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     os.close(keeper)

@@ -7,10 +7,8 @@ import json
 import os
 import pty
 import re
-import select
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -27,6 +25,7 @@ from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import Refused, TelegramWire
 from tests.spine import until
+from tests.waits import wait_readable
 
 pytestmark = [pytest.mark.process, pytest.mark.row("T29")]
 
@@ -34,7 +33,6 @@ BAD = "\x1b[45m\x1b]0;title\x07\x9b2J\r\x08\x7f\u202eback\u2066\u200bno\u00adroo
 # Colours, and the bar of progress.
 OURS = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|9[0-7])(?:;[0-9]+)?m|\x1b\[\?25[lh]|\r(?:\x1b\[1A)?\x1b\[2K|\r\n")
 ACTS = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-PATIENCE = 60.0
 MANIFEST = "events: [agent:end, gateway:shutdown]\ndelivery: durable\n"
 HANDLER = f"""
 BAD = {BAD!a}
@@ -140,8 +138,8 @@ def show_on_terminal(gateway: GatewayProcess, *args: str, width: int = 80) -> st
     shown = b""
     with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=environ) as program:
         os.close(end)
-        limit = time.monotonic() + PATIENCE
-        while time.monotonic() < limit and select.select([keeper], [], [], limit - time.monotonic())[0]:
+        while True:
+            wait_readable(keeper, f"the end of {args}")
             try:
                 part = os.read(keeper, 65536)
             except OSError:  # the program has closed it

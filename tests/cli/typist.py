@@ -8,13 +8,12 @@ import select
 import subprocess
 import sys
 import termios
-import time
 from functools import partial
 from typing import Self
 
 from gateway.testing import GatewayProcess
+from tests.waits import wait_readable
 
-PATIENCE = 60.0
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>78]|[\r\x07]")
 
 
@@ -50,10 +49,9 @@ class Typist:
 
     def sees(self, text: str) -> str:
         """The text comes up, in however many lines. What was before it is returned, and not looked at again."""
-        limit, words = time.monotonic() + PATIENCE, re.compile(r"[ \n]+".join(map(re.escape, text.split(" "))))
+        words = re.compile(r"[ \n]+".join(map(re.escape, text.split(" "))))
         while not (at := words.search(found := CONTROL.sub("", self.seen))):
-            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
-            assert readable, f"{text!r} did not come; there was {found!r}"
+            wait_readable(self._terminal, f"{text!r} behind {found!r}")
             more = self._read()
             assert more, f"it ended before {text!r} came; there was {found!r}"
             self.seen += more
@@ -66,11 +64,10 @@ class Typist:
 
     def leaves(self) -> int:
         """The exit code, when it has ended."""
-        limit = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < limit:
+        while self.process.poll() is None:
             if select.select([self._terminal], [], [], 0.02)[0]:
                 self.seen += self._read()
-        return self.process.wait(1)
+        return self.process.wait()
 
     def _read(self) -> str:
         """What the program writes; where it asks for the cursor's place, it is told, as a terminal does."""

@@ -163,10 +163,9 @@ async def test_a_request_ends_when_its_caller_leaves(tmp_path: Path) -> None:
     async with serving(tmp_path / "s", endless=endless):
         client = ControlClient(tmp_path / "s")
         client.start("endless")
-        with anyio.fail_after(60):
-            await began.wait()
-            client.close()
-            await ended.wait()
+        await began.wait()
+        client.close()
+        await ended.wait()
 
 
 async def test_only_the_owner_may_use_the_socket_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
@@ -197,7 +196,6 @@ async def test_what_is_too_long_gets_its_error_while_it_is_still_being_sent_and_
     def rant() -> list[bytes]:
         with socket.socket(socket.AF_UNIX) as rude:
             rude.connect(str(tmp_path / "s"))
-            rude.settimeout(30)
             said = rude.makefile("rb")
             rude.sendall(b"a" * (LINE_LIMIT + 1))
             heard = [said.readline()]  # before the line has an end

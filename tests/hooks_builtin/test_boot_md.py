@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
+from tests.waits import Stopwatch
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
@@ -150,9 +151,10 @@ def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: Gatew
     prepare(gateway, HANGS)
     gateway.start()
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
-    begun = time.monotonic()
-    code, _, _ = gateway.stop()
-    assert (code, time.monotonic() - begun < 30) == (0, True)
+    with Stopwatch() as watch:
+        code, _, _ = gateway.stop()
+    assert code == 0
+    assert watch.seconds < 30
 
 
 def test_a_model_that_hangs_is_given_up_after_the_time_limit(gateway: GatewayProcess) -> None:
@@ -187,7 +189,7 @@ def test_two_gateways_of_one_home_carry_it_out_once(gateway: GatewayProcess) -> 
     gateway.start()
     wait(gateway, 1)
     second = gateway.spawn("run")
-    second.communicate(timeout=60)
+    second.communicate()
     assert second.returncode != 0
     assert len(runs(gateway)) == 1
 

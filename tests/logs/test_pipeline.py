@@ -22,6 +22,7 @@ from gateway.logs.lines import LogLine, as_json, bind_context, format_for_journa
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
+from tests.waits import Stopwatch
 
 log = logging.getLogger("gateway.test")
 BOT = "123456789:AAE-canary-canary-canary-canary-can"
@@ -216,27 +217,27 @@ def test_a_full_disk_is_counted_and_nothing_more() -> None:
 def test_a_reader_that_stopped_holds_nobody_up(tmp_path: Path) -> None:
     """A pipe that nobody empties: the other sink gets all lines, and writing them takes no longer than patience."""
     reading, writing = os.pipe()
-    with os.fdopen(writing, "w") as stuck:
-        began = time.monotonic()
+    with os.fdopen(writing, "w") as stuck, Stopwatch() as watch:
         stream = StreamSink(stuck, format_for_pipe)
         with LogPipeline(Redactor(), [stream, FileSink(tmp_path / "log", 100_000_000, 1)]):
             for number in range(2000):
                 log.info("%d %s", number, "x" * 100)
-        assert time.monotonic() - began < 25
+    assert watch.seconds < 25
     os.close(reading)
     assert stream.lost > 0
     assert len((tmp_path / "log").read_text().splitlines()) == 2000
 
 
 async def test_a_flood_never_holds_the_loop(tmp_path: Path) -> None:
-    longest, before = 0.0, time.monotonic()
+    held, before = list[float](), time.monotonic()
     with LogPipeline(Redactor([BOT]), [FileSink(tmp_path / "log", 1_000_000, 1)]) as logs:
         for _ in range(100):
             for _ in range(300):
                 log.info("x" * 2000)
             await anyio.lowlevel.checkpoint()
-            longest, before = max(longest, time.monotonic() - before), time.monotonic()
-    assert longest < 2
+            held.append(time.monotonic() - before)
+            before = time.monotonic()
+    assert sorted(held)[-3] < 2, "the machine may stand still, and not three times"
     written = sum(len((tmp_path / name).read_text().splitlines()) for name in ("log", "log.1"))
     assert written > 0
     assert ("lines that were lost" in (tmp_path / "log").read_text()) == (logs.lost > 0)

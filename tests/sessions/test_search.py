@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -299,9 +300,12 @@ async def test_an_older_journal_of_several_shards_is_indexed_anew(tmp_path: Path
                 await talk.say(key, key=key)
             search = SessionSearch(engine, tmp_path / "search.db")
             await tasks.start(search.run)
-            while {one.session_key for one in await search.list_sessions()} != {*there}:  # noqa: ASYNC110 - it is asked
-                await anyio.sleep(0.01)
+            await until(partial(knows, search, there))
             tasks.cancel_scope.cancel()
+
+
+async def knows(search: SessionSearch, there: list[str]) -> bool:
+    return {one.session_key for one in await search.list_sessions()} == {*there}
 
 
 async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: SessionSearch) -> None:

@@ -3,12 +3,14 @@
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from gateway.errors import GatewayError
+from gateway.testing.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "hermes-gateway"
@@ -54,7 +56,7 @@ class System:
 
     def systemctl(self, *words: str) -> str:
         inside = ["nsenter", "-t", str(self.init), "-m", "-p", "-u", "-i", "-C", "systemctl", *words]
-        return subprocess.run(inside, capture_output=True, text=True, timeout=60).stdout.strip()
+        return subprocess.run(inside, capture_output=True, text=True).stdout.strip()
 
     def path(self, inside: str, of: int | None = None) -> Path:
         """Where we find what the private system calls so; or what one of its processes, which may see more or less."""
@@ -74,7 +76,7 @@ class System:
 
     def wait(self, name: str, wanted: str) -> None:
         """Until the unit says so; else with all that it said instead."""
-        reached = wait_until(lambda: self.show(name) == wanted)
+        reached = comes_about(lambda: self.show(name) == wanted)
         assert reached, f"{name} is {self.show(name)}, not {wanted}\n{self.words.read_text()}"
 
 
@@ -90,8 +92,8 @@ def private_system(units: Path, words: Path, console: Path) -> Iterator[System]:
             yield system
         finally:
             outside.kill()
-    wait_until(lambda: not Path(f"/proc/{system.init}").exists())
-    wait_until(lambda: not remaining(cgroups() - before))
+    comes_about(lambda: not Path(f"/proc/{system.init}").exists())
+    comes_about(lambda: not remaining(cgroups() - before))
 
 
 def remaining(groups: set[Path]) -> set[Path]:
@@ -102,13 +104,10 @@ def remaining(groups: set[Path]) -> set[Path]:
     return {group for group in groups if group.is_dir()}
 
 
-def wait_until(done: Callable[[], bool], within: float = 20) -> bool:
-    deadline = time.monotonic() + within
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+def comes_about(is_so: Callable[[], bool]) -> bool:
+    with contextlib.suppress(GatewayError):
+        return wait_until(is_so)
+    return False
 
 
 def need_systemd(request: pytest.FixtureRequest) -> None:
@@ -132,9 +131,9 @@ def lay_out(units: Path, words: Path) -> None:
 
 def booted(outside: subprocess.Popen[bytes], words: Path, console: Path) -> System:
     children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
-    wait_until(lambda: bool(children.read_text().strip()))
+    comes_about(lambda: bool(children.read_text().strip()))
     system = System(int(children.read_text().split()[0]), words)
-    up = wait_until(lambda: system.systemctl("is-system-running") in ("running", "degraded"))
+    up = comes_about(lambda: system.systemctl("is-system-running") in ("running", "degraded"))
     assert up, f"the private systemd did not come up:\n{console.read_text()}"
     return system
 

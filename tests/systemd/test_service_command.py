@@ -23,11 +23,11 @@ from tests.systemd.private import (
     ROOT,
     UNIT,
     System,
+    comes_about,
     lay_out,
     need_systemd,
     private_system,
     shipped,
-    wait_until,
 )
 from tests.upgrade.programs import Program, make_wheel
 
@@ -55,7 +55,7 @@ def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
 def inside(system: System, *command: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     entered = ["nsenter", "-t", str(system.init), "-m", "-p", "-u", "-i", "-C", *command]
     told = {"PATH": os.environ["PATH"], "HOME": "/root", **environ}
-    return subprocess.run(entered, env=told, capture_output=True, text=True, timeout=120)
+    return subprocess.run(entered, env=told, capture_output=True, text=True)
 
 
 def service(system: System, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -95,7 +95,7 @@ def person(system: System) -> Iterator[dict[str, str]]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as manager:
-        assert wait_until(
+        assert comes_about(
             lambda: inside(system, "systemctl", "--user", "is-system-running", **environ).stdout.strip() == "running"
         )
         yield environ
@@ -165,7 +165,7 @@ def test_one_that_was_started_by_hand_is_in_the_way_and_named(system: System, pe
     entered = ["nsenter", "-t", str(system.init), "-m", "-p", "-u", "-i", "-C", str(PROGRAM), "run"]
     environ = {"PATH": os.environ["PATH"], **person, "GATEWAY_WEB_LISTEN": "127.0.0.1:0"}
     with subprocess.Popen(entered, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as by_hand:
-        assert wait_until(lambda: inside(system, str(PROGRAM), "status", **person).returncode == 0)
+        assert comes_about(lambda: inside(system, str(PROGRAM), "status", **person).returncode == 0)
         refused = service(system, "install", **person)
         by_hand.kill()
     assert (refused.returncode, "hermes-gateway stop" in refused.stderr) == (1, True)
@@ -196,7 +196,7 @@ def check_refusals(tmp_path: Path, other: str) -> None:
         environ = {"PATH": path, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
         for words in (["install"], ["uninstall"], ["install", "--system"]):
             command = [str(PROGRAM), "service", *words]
-            done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, env=environ, capture_output=True, text=True)
             assert (done.returncode, complaint in done.stderr, "\\n" in done.stderr) == (1, True, False), done.stderr
             assert HOST_RUNS_SYSTEMD or done.stderr.splitlines()[1].endswith("hermes-gateway run")
         if not HOST_RUNS_SYSTEMD:
@@ -210,11 +210,11 @@ def test_without_a_systemd_its_words_come_from_its_own_log(tmp_path: Path) -> No
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     log = Home(tmp_path / ".hermes").log
     command = [str(PROGRAM), "service", "logs", "-n", "1"]
-    none = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    none = subprocess.run(command, env=environ, capture_output=True, text=True)
     assert (none.returncode, f"there is no {log}" in none.stderr) == (1, True)
     log.parent.mkdir(parents=True)
     log.write_text("first\nlast\n")
-    assert subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60).stdout == "last\n"
+    assert subprocess.run(command, env=environ, capture_output=True, text=True).stdout == "last\n"
 
 
 def test_the_program_that_stays_is_named(tmp_path: Path) -> None:

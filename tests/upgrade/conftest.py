@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -77,14 +76,13 @@ class InstalledGateway(GatewayProcess):
         return subprocess.Popen([str(self.program.path), *args], env=told, stdout=pipe, stderr=pipe, text=True)
 
     def cli(self, *args: str, timeout: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
-        words = [str(self.program.path), *args]
-        return subprocess.run(words, env=self.environ, capture_output=True, text=True, timeout=timeout, check=False)
+        return super().cli(*args, timeout=timeout)
 
     def upgrade(self, wheel: Path, cut: str = "") -> "subprocess.CompletedProcess[str]":
         """`cut`: before what it is killed, as `programs.CUT` says."""
         words = [str(self.program.path), "upgrade", "--yes", "--from", str(wheel)]
         told = {**self.environ, "UPGRADE_CUT": cut}
-        return subprocess.run(words, env=told, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return subprocess.run(words, env=told, capture_output=True, text=True, check=False)
 
     def write(self, number: int, text: str) -> None:
         (self.loft / f"{number}.new").write_text(text)
@@ -94,10 +92,7 @@ class InstalledGateway(GatewayProcess):
         return sorted(path.read_text() for path in self.loft.glob("*.out"))
 
     def wait_for_letters(self, *texts: str) -> None:
-        limit = time.monotonic() + PATIENCE
-        while (found := self.letters()) != sorted(texts):
-            assert time.monotonic() < limit, found
-            time.sleep(0.05)
+        self.until(lambda: self.letters() == sorted(texts))
 
     def is_pigeon_up(self) -> bool:
         return bool(self.call("status")["platforms"]["pigeon"]["up"])

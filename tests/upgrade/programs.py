@@ -102,6 +102,4 @@ class Program:
         return self.prefix / "bin" / "hermes-gateway"
 
     def _call_uv(self, *words: str) -> None:
-        subprocess.run(
-            [self._uv, *words], env={**os.environ, **self.environ}, check=True, capture_output=True, timeout=120
-        )
+        subprocess.run([self._uv, *words], env={**os.environ, **self.environ}, check=True, capture_output=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.upgrade.plan import find_other_place, read_plan
-from tests.upgrade.conftest import PATIENCE, InstalledGateway
+from tests.upgrade.conftest import InstalledGateway
 from tests.upgrade.programs import Program
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
@@ -74,7 +74,7 @@ def test_that_nobody_reads_what_it_says_ends_nothing(gateway: InstalledGateway, 
     assert upgrading.stderr
     upgrading.stdout.close()
     upgrading.stderr.close()
-    upgrading.wait(PATIENCE)
+    upgrading.wait()
     assert (gateway.version, gateway.is_pigeon_up(), is_clean(gateway)) == ("0.2.0", True, True)
 
 
@@ -118,7 +118,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_the_old_one_that_runs(
         with (small_disk / "ballast").open("wb") as ballast:
             free = os.statvfs(small_disk)
             os.posix_fallocate(ballast.fileno(), 0, free.f_bavail * free.f_frsize - (1 << 20))
-        _, said = upgrading.communicate(timeout=PATIENCE)
+        _, said = upgrading.communicate()
         assert upgrading.returncode == 1
         assert "nothing was changed" in said
         assert "No space left" in said or "no room" in said, said
@@ -152,7 +152,7 @@ def test_what_runs_on_other_homes_is_named_and_one_upgrade_of_a_program_is_made_
         second.until(lambda: find_other_place(gateway.program.prefix).exists(), 120)
         late = second.upgrade(wheels["0.3.0"])
         assert (late.returncode, "is under way at this moment" in late.stderr) == (1, True), late.stderr
-        busy.communicate(timeout=PATIENCE)
+        busy.communicate()
         assert (gateway.version, second.pid != 0) == ("0.2.0", True)
 
 
@@ -168,7 +168,7 @@ def test_one_that_had_waited_for_the_home_serves_it_as_the_new_program(
         waiting = gateway.spawn("run", environ={"GATEWAY_SHUTDOWN_TIMEOUT": "300"})
         gateway.until(lambda: waits_for_home(gateway, waiting.pid), 60)
         os.kill(upgrading.pid, signal.SIGCONT)
-    said, wrong = upgrading.communicate(timeout=PATIENCE)
+    said, wrong = upgrading.communicate()
     assert upgrading.returncode == 0, wrong
     assert "0.1.0 -> 0.2.0: it runs" in said
     assert (gateway.version, gateway.is_pigeon_up(), is_clean(gateway)) == ("0.2.0", True, True)

@@ -171,7 +171,6 @@ def test_a_supervisor_is_told_that_the_way_back_lasts(home: Home, tmp_path: Path
     plan.enter(home, "returning")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(tmp_path / "notify"))
-        supervisor.settimeout(10)
         with try_upgrade(home, Path(plan.prefix), lambda: None, Notifier(str(tmp_path / "notify"))):
             assert supervisor.recv(100) == b"EXTEND_TIMEOUT_USEC=60000000"
 

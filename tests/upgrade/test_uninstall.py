@@ -5,16 +5,14 @@ import subprocess
 import pytest
 
 from gateway.worker.process_marks import mark_of
-from tests.upgrade.conftest import PATIENCE, InstalledGateway
+from tests.upgrade.conftest import InstalledGateway
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 
 def uninstall(gateway: InstalledGateway, *words: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
     command = [str(gateway.program.path), "uninstall", *words]
-    return subprocess.run(
-        command, env=gateway.environ, input=typed, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return subprocess.run(command, env=gateway.environ, input=typed, capture_output=True, text=True, check=False)
 
 
 def test_nothing_goes_without_a_yes_and_the_home_only_by_its_name(gateway: InstalledGateway) -> None:

@@ -146,7 +146,7 @@ def test_what_was_at_work_already_stays(gateway: InstalledGateway, wheels: dict[
     upgrading = gateway.spawn("upgrade", "--yes", "--from", str(wheels["0.4.0"]))
     gateway.until(lambda: is_new(gateway, "0.4.0"), 120)
     assert gateway.say(SUM)["reply"] == ANSWER
-    _, said = upgrading.communicate(timeout=120)
+    _, said = upgrading.communicate()
     assert upgrading.returncode == 1
     assert "0.4.0 stays, though not all is well: pigeon is not connected" in said
     assert "the home as it was before: " in said

@@ -169,7 +169,7 @@ def test_many_large_files_at_once_lie_on_the_disk_and_not_in_the_memory(
     def send(number: int) -> int:
         head = owner.make_post(f"/chat/file?id=file-many-{number:03}&name=many.bin", len(part) * parts + 1)
         with connect(owner.url) as line:
-            line.settimeout(300)
+            line.settimeout(None)
             line.sendall(head)
             for _ in range(parts):
                 line.sendall(part)

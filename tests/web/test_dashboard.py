@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from anyio import to_thread
 from prometheus_client.parser import text_string_to_metric_families
@@ -77,11 +76,12 @@ async def test_all_that_it_asks_for_is_there(tmp_path: Path) -> None:
             url = str(gateway.call("status")["web"]["url"])
             call = {"content_type": "application/json", "authorization": f"Bearer {TOKEN}"}
             assert (await to_thread.run_sync(partial(send, url, CALLED, "POST", b"{}", **call))).status == 202
-            text = ""
-            with anyio.fail_after(60):
-                while not all(f"hermes_gateway_{one}{{" in text for one in COUNTED):
-                    await anyio.sleep(0.1)
-                    text = (await to_thread.run_sync(visit, url, "/metrics")).body.decode()
+
+            async def find() -> str:
+                text = (await to_thread.run_sync(visit, url, "/metrics")).body.decode()
+                return text if all(f"hermes_gateway_{one}{{" in text for one in COUNTED) else ""
+
+            text = str(await until(find, "all of it"))
     labels: dict[str, set[str]] = {}
     for metric in text_string_to_metric_families(text):
         labels[metric.name] = {name for sample in metric.samples for name in sample.labels}

@@ -50,9 +50,7 @@ def llm(gateway: GatewayProcess, tmp_path_factory: pytest.TempPathFactory) -> Ll
 
     def run(*args: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
         command = [str(program), *args]
-        return subprocess.run(
-            command, input=typed, env=environ, capture_output=True, text=True, timeout=120, check=False
-        )
+        return subprocess.run(command, input=typed, env=environ, capture_output=True, text=True, check=False)
 
     assert run("keys", "set", "gate", "--value", make_key(gateway, "llm")).returncode == 0
     return run

@@ -139,12 +139,11 @@ def keep(told: Any) -> Any:
 
 async def read(feed: EventStream, seen: str, count: int) -> list[LiveEvent]:
     found: list[LiveEvent] = []
-    with anyio.fail_after(60):
-        async with aclosing(feed.follow(seen)) as events:
-            async for told in events:
-                found += told
-                if len(found) >= count:
-                    break
+    async with aclosing(feed.follow(seen)) as events:
+        async for told in events:
+            found += told
+            if len(found) >= count:
+                break
     return found[:count]
 
 

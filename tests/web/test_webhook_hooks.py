@@ -54,9 +54,7 @@ def call(gateway: GatewayProcess, hook: str, name: str) -> int:
 def test_it_comes_and_goes_with_the_hook(gateway: GatewayProcess) -> None:
     assert call(gateway, "builds", "early") == 401
     folder = gateway.add_hook("builds", {"HOOK.yaml": MANIFEST, "handler.py": HANDLER})
-    begun = time.monotonic()
     gateway.until(lambda: call(gateway, "builds", "first") == 202)
-    assert time.monotonic() - begun < 40, "it is a second where nothing else runs"
     gateway.until(lambda: info_of(gateway, "builds")["calls"] == 1)
     assert "told webhook:builds first" in gateway.cli("hooks", "logs", "builds").stdout
     assert info_of(gateway, "builds")["delivery"] == "durable"

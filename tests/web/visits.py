@@ -5,7 +5,7 @@ import socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-PATIENCE = 60.0
+PATIENCE = 600.0  # of the wall, as a socket counts them
 
 
 class Visit(NamedTuple):

@@ -3,10 +3,10 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
+from gateway.testing.patience import wait_until
 from gateway.worker import kernel
 from gateway.worker.process_tree import find_ended_children, read_process
 
@@ -20,10 +20,7 @@ pytestmark = [
 def test_a_child_that_nobody_waited_for_is_found_and_let_go() -> None:
     ended, lives = os.posix_spawn("/bin/true", ["true"], {}), subprocess.Popen(["sleep", "60"])
     try:
-        limit = time.monotonic() + 20
-        while ended not in find_ended_children(os.getpid()) and time.monotonic() < limit:
-            time.sleep(0.01)
-        assert ended in find_ended_children(os.getpid())
+        wait_until(lambda: ended in find_ended_children(os.getpid()))
         assert lives.pid not in find_ended_children(os.getpid())
         kernel.wait_ended(ended)
         assert read_process(ended) is None

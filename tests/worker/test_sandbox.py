@@ -121,7 +121,7 @@ def inside(tmp_path: Path) -> Inside:
         program = INSIDE.format(root=str(ROOT), source=source)
         start = json.dumps(asdict(sandbox) if sandbox else None)
         command = [sys.executable, "-P", "-c", program, json.dumps({"folder": str(tmp_path), **place}), start]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         found: dict[str, str] = json.loads(done.stdout)
         return found

@@ -55,7 +55,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield address
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait()
 
 
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
