@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests import line_hits
+from tests.faults import find_failed
 from tests.line_probes import add_probes, list_lines
 from tests.line_records import MOST_SECONDS, MOST_TESTS, LineRecords, RecordedTest, choose
 from tests.source_faults import draw, find_faults
@@ -127,3 +128,10 @@ def test_one_that_takes_too_long_is_left_out_unless_it_is_the_only_one() -> None
     long, short = run("tests/a.py::0", MOST_SECONDS + 1), run("tests/b.py::0", 1.0)
     assert choose([long]) == [long]
     assert choose([long, short]) == [short]
+
+
+def test_who_failed_is_read_from_what_pytest_says() -> None:
+    names = ["a.py::b", "a.py::b[x - y]", "a.py::c"]
+    assert find_failed("FAILED a.py::b[x - y] - assert 1 == 2\n", names) == "a.py::b[x - y]"
+    assert find_failed("ERROR a.py::b\n", names) == "a.py::b"
+    assert find_failed("3 passed\n", names) == ""
