@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.testing.patience import wait_until
+
 pytestmark = pytest.mark.process
 HANGS = {
     "in its loop": (
@@ -85,8 +87,7 @@ def test_a_machine_that_stands_still_fails_no_test(tmp_path: Path) -> None:
         "    for _ in range(40):\n        time.sleep(0.01)\n"
     )
     with run(tmp_path, f"import pathlib\n\n\n{source}", "--timeout=2") as running:
-        while not (tmp_path / "begun").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "begun").exists)
         running.send_signal(signal.SIGSTOP)
         time.sleep(3)
         running.send_signal(signal.SIGCONT)

@@ -65,7 +65,7 @@ def read(pid: int, what: str) -> str:
 
 
 def wait_for_fork_server(gateway: GatewayProcess, gone: int = 0) -> int:
-    gateway.until(lambda: find_fork_server(gateway) not in (None, gone), 40)
+    gateway.until(lambda: find_fork_server(gateway) not in (None, gone))
     found = find_fork_server(gateway)
     assert found
     return found
@@ -85,7 +85,7 @@ def test_however_often_the_fork_server_is_killed_each_message_is_guarded(gateway
     gone = 0
     for _ in range(KILLS):
         gone, seen = wait_for_fork_server(gateway, gone), len(replies)
-        gateway.until(lambda seen=seen: len(replies) > seen + PEOPLE, 40)  # type: ignore[misc]
+        gateway.until(lambda seen=seen: len(replies) > seen + PEOPLE)  # type: ignore[misc]
         os.kill(gone, signal.SIGKILL)
     is_over.set()
     for one in people:

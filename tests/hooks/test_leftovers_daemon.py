@@ -53,7 +53,7 @@ class Home:
         gateway = self.gateway
         gateway.start()
         gateway.say("hello")
-        gateway.until(lambda: all(len(self.started(name)) == EACH for name in HOOKS), 40)
+        gateway.until(lambda: all(len(self.started(name)) == EACH for name in HOOKS))
         self.left = [pid for name in HOOKS for pid in self.started(name)]
         assert self.alive() == self.left
 
@@ -86,7 +86,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 def test_what_a_hook_left_behind_ends_when_the_hook_is_removed(home: Home) -> None:
     for name in HOOKS:
         shutil.rmtree(home.gateway.home.hooks / name)
-    home.gateway.until(lambda: not home.alive(), 40)
+    home.gateway.until(lambda: not home.alive())
 
 
 def test_what_hooks_left_behind_ends_with_the_gateway(home: Home) -> None:
@@ -110,4 +110,4 @@ def test_what_a_killed_gateway_left_behind_ends_with_the_next_start_and_nothing_
 def test_what_a_worker_left_behind_ends_though_the_fork_server_was_killed(home: Home) -> None:
     mine = set(home.started("handler"))
     os.kill(wait_for_fork_server(home.gateway), signal.SIGKILL)
-    home.gateway.until(lambda: not mine & set(home.alive()), 40)
+    home.gateway.until(lambda: not mine & set(home.alive()))

@@ -135,7 +135,7 @@ async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_answer)
-        await anyio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         os.kill(first, signal.SIGKILL)
     assert failures[0].kind == "died"
     assert worker.gone.reason == "the fork server ended, and its workers with it"

@@ -292,7 +292,7 @@ async def test_stopping_lets_calls_finish_and_exit_functions_run(make: Make, tmp
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tell)
-        await anyio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         await worker.stop(60)
     assert found == ["done"]
     assert worker.gone.reason == "stopped"
