@@ -238,6 +238,7 @@ def test_a_name_that_is_not_there_and_a_wrong_secret_look_alike(gateway: Gateway
     assert post(gateway, "", b"{}", wrong["github"], path="/webhooks").status == 401
 
 
+@pytest.mark.thorough  # a ratio of times
 @pytest.mark.row("T14")
 def test_a_name_that_is_not_there_takes_as_long_as_a_wrong_secret(gateway: GatewayProcess) -> None:
     """Long enough that whoever did not compare the signature would answer in a third of the time."""
