@@ -35,7 +35,6 @@ from gateway.hooks.wires.fork_client import ForkServerClient
 
 COUNTS = (10, 100, 1000)
 WRITES = 20  # in one burst
-IDLE = 3.0  # seconds that are watched
 SETTLED = SETTLE_TIME / 1e9 + 0.1  # seconds after which what was read of a file is kept for later starts
 STALE = 50  # questions after a reload, none of which old code may answer
 MANIFEST = "name: hook-{n}\ndescription: Notes agent runs\nevents: [agent:start, agent:end, 'command:*']\n"
@@ -157,7 +156,7 @@ async def version(registry: HookRegistry) -> int:
     return int((await registry.run("bench:ask", version=-1))["version"])
 
 
-async def reloads(count: int, rounds: int) -> tuple[list[float], list[Row]]:
+async def reloads(count: int, rounds: int, idle: float) -> tuple[list[float], list[Row]]:
     """Seconds from a write to new code serving, with so many other folders; and what else follows from a write."""
     with tempfile.TemporaryDirectory() as top:
         place, registry, loaded = Place(Path(top), count), HookRegistry(), [0]
@@ -179,12 +178,12 @@ async def reloads(count: int, rounds: int) -> tuple[list[float], list[Row]]:
             await serves(registry, 1000 + WRITES - 1)
             await asyncio.sleep(0.3)
             began, used = time.perf_counter(), time.process_time()
-            await asyncio.sleep(IDLE)
-            idle = (time.process_time() - used) / (time.perf_counter() - began) * 100
+            await asyncio.sleep(idle)
+            share = (time.process_time() - used) / (time.perf_counter() - began) * 100
     rows = [
         Row(f"answers of old code after a reload, {count} folders", stale, "", 0),
         Row(f"reloads in a burst of {WRITES} writes, {count} folders", len(loaded) - before, "", 1),
-        Row(f"CPU while nothing happens, {count} folders", idle, "%", 0.6),
+        Row(f"CPU while nothing happens, {count} folders", share, "%", 0.6),
     ]
     return times, rows
 
@@ -206,11 +205,11 @@ async def reload(place: Place, registry: HookRegistry, number: int) -> float:
     return took
 
 
-async def measure(rounds: int, starts: int, hermes: Path | None) -> list[Row]:
+async def measure(rounds: int, starts: int, idle: float, hermes: Path | None) -> list[Row]:
     rows = [row for count in COUNTS for row in await discovery(count, starts, hermes)]
     medians = {}
     for count in (min(COUNTS), max(COUNTS)):
-        times, more = await reloads(count, rounds)
+        times, more = await reloads(count, rounds, idle)
         medians[count] = statistics.median(times) * 1e3
         last = sorted(times)[max(0, round(len(times) * 0.95) - 1)] * 1e3
         among_few = medians[min(COUNTS)]
@@ -225,12 +224,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=12, metavar="N", help="how many changes of a folder")
     parser.add_argument("--starts", type=int, default=3, metavar="N", help="how many first and later starts")
+    parser.add_argument("--idle", type=float, default=3.0, metavar="S", help="how long it is watched doing nothing")
     parser.add_argument("--hermes", type=Path, metavar="PYTHON", help="the Python of an environment with hermes-agent")
-    options = parse_options(parser, starts=1)
+    options = parse_options(parser, starts=1, idle=1.0)
     gc.freeze()  # as the daemon does: what was imported stays
     print(f"{'':58}{'':>10}    {'hermes':>10}  goal")
     hermes = options.hermes and Path(shutil.which(options.hermes) or "")
-    for row in asyncio.run(measure(options.rounds, options.starts, hermes)):
+    for row in asyncio.run(measure(options.rounds, options.starts, options.idle, hermes)):
         print(row.shown())
 
 
