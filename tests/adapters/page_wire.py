@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import anyio
 
-from gateway.testing.networks.wire import ANN, BEN, Shown
+from gateway.testing.networks.wire import ANN, BEN, Shown, media_type_of
 
 NAMES = {ANN: "ann", BEN: "ben"}
 PEOPLE = {name: person for person, name in NAMES.items()}
@@ -77,8 +77,7 @@ class PageWire:
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         kept = []
         for name, data in files:
-            kind = "audio/ogg" if name.endswith(".ogg") else "application/octet-stream"
-            about = urlencode({"id": self._next("file"), "name": name, "type": kind})
+            about = urlencode({"id": self._next("file"), "name": name, "type": media_type_of(name)})
             kept.append(json.loads(await self._send(by, f"/chat/file?{about}", data, "application/octet-stream")))
         return self._say(by, text=caption, files=kept)
 

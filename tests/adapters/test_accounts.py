@@ -16,28 +16,23 @@ from gateway.daemon.platforms import steer_platform
 from gateway.daemon.status import build_status
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed, variables_of
-from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
+from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.bot_pairs import WORK_TOKEN, WorkWire
-from tests.adapters.slack_calls_wire import SlackCallsWire
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wires import WIRES
 from tests.spine import until
 
 HOME_CHANNEL = "SLACK_HOME_CHANNEL_WORK=C0123456789\n"
-NETWORKS = [name for name in WIRES if name not in ("terminal", "web")]
 
 
-@pytest.fixture(params=NETWORKS)
-async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param](tmp_path / "home")
-    if isinstance(wire, SlackCallsWire):
-        wire.path = "/networks/slack/work"
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
     async with wire.serving():
         yield wire
 
 
 @pytest.fixture
-async def work(wire: Wire, tmp_path: Path) -> AsyncIterator[House]:
+async def work(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[House]:
     async with housed(wire, tmp_path / "home", account="work") as house:
         yield house
 

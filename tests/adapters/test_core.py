@@ -4,12 +4,10 @@ What takes a group, a stranger, or an author who takes back what they said is in
 adapter can break is tried on each network, by `gateway.testing.networks`.
 """
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from gateway import record_subjects
@@ -18,12 +16,9 @@ from gateway.message_parts import Location, Poll
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import SCRIPT, House, housed
 from gateway.testing.networks.suite import ASKS, may_ask
-from gateway.testing.networks.suite_media import PICTURE, asked, paths_of
-from gateway.testing.networks.wire import ANN, BEN, Wire
+from gateway.testing.networks.wire import BEN, Wire
 from tests.adapters.wires import WIRES
 
-HARD = 'case "$(cat "$0")" in hang) sleep 1000;; crash) exit 3;; esac; cat "$0"'
-HARD_OF_HEARING = f"voice: {{transcribe: {{command: {json.dumps(['sh', '-c', HARD, '{file}'])}}}}}\n"
 SLOW = {"user": "hello", "chunks": ["It ", "took ", "long."], "delay": "60s"}  # until somebody says stop
 
 
@@ -138,90 +133,3 @@ async def test_the_agent_sends_a_poll_and_a_place_where_the_network_has_them(wir
         assert [name in offered for name in ("send_poll", "send_place")] == given
         await until(lambda: len(wire.shown) == 1 + sum(given), "what was sent")
         assert [len(house.with_text(words)) for words in ("Shall we?", "Zoo")] == [int(one) for one in given]
-
-
-async def test_pictures_of_an_album_are_shown_to_the_model_with_their_words(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home") as house:
-        await wire.upload(("barn.jpg", PICTURE), ("roof.jpg", PICTURE + b"\0"), caption="what is it?")
-        message = await asked(house)
-        (received,) = await house.hears("message:received")
-        assert paths_of(message) == [one["path"] for one in received["attachments"]]
-        assert message["content"].startswith("what is it?")
-        await house.shows("It is 42.")
-        await wire.write("and you?")
-        await asked(house, 2)
-        shown = [path for one in house.told("llm:before")[-1]["messages"] for path in paths_of(one)]
-        assert shown == paths_of(message)
-
-
-async def test_a_text_file_is_read_with_its_message(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home") as house:
-        await wire.upload(("notes.txt", "Zwölf Äpfel".encode()), caption="what is it?")
-        message = await asked(house)
-        assert message["content"].startswith("what is it?")
-        assert "\nZwölf Äpfel\n" in message["content"]
-
-
-async def test_a_picture_that_a_tool_gives_is_shown_and_can_be_sent(wire: Wire, tmp_path: Path) -> None:
-    calls = (
-        {"tool_calls": [{"name": "read_file", "args": {"path": "barn.png"}}]},
-        {"tool_calls": [{"name": "send_file", "args": {"path": "barn.png", "caption": "The barn."}}]},
-    )
-    script = {"user": "barn", "answers": [*calls, {"text": "Done."}]}
-    async with housed(wire, tmp_path / "home", script, settings=wire.own(ANN)) as house:
-        await anyio.Path(house.gateway.home.own_folder / "workspace" / "barn.png").write_bytes(PICTURE)
-        await wire.write("show me the barn")
-        await house.shows("Done.")
-        drawn = next(one for one in house.told("tool:after") if one["tool"] == "read_file")
-        (part,) = drawn["parts"]
-        assert (part["mime"], await anyio.Path(part["path"]).read_bytes()) == ("image/png", PICTURE)
-        assert [part["path"]] in [paths_of(one) for one in house.told("llm:before")[1]["messages"]]
-        await until(lambda: [one.file for one in wire.shown if one.file] == [PICTURE], "the picture")
-        await house.shows("The barn.")
-
-
-async def test_another_model_says_what_pictures_show(wire: Wire, tmp_path: Path) -> None:
-    eyes = tmp_path / "eyes.yaml"
-    turns = {"turns": [{"user": "what is", "text": "A red barn."}]}
-    await anyio.Path(eyes).write_text(json.dumps(turns))
-    settings = f"models: {{eyes: {{provider: demo, script: {eyes}}}}}\nagents: {{main: {{vision: eyes}}}}\n"
-    async with housed(wire, tmp_path / "home", settings=settings) as house:
-        await wire.upload(("barn.jpg", PICTURE), caption="what is it?")
-        message = await asked(house)
-        assert (paths_of(message), "A red barn." in message["content"]) == ([], True)
-        await house.shows("It is 42.")
-
-
-async def test_a_voice_note_that_hangs_is_stopped_and_one_that_fails_is_a_file(wire: Wire, tmp_path: Path) -> None:
-    """And of one that is heard, who wants it sees what was understood."""
-    async with housed(wire, tmp_path / "home", settings=HARD_OF_HEARING) as house:
-        await wire.upload(("voice.ogg", b"hang"))
-        await until(lambda: bool(house.told("audio:before")), "somebody who listens")
-        await wire.write("/stop")
-        await house.shows("Stopped.")
-        await wire.upload(("voice.ogg", b"crash"))
-        await house.shows("I heard you.")
-        received, start = house.told("message:received")[-1], house.told("agent:start")[-1]
-        assert "could not be made into words" in received["text"]
-        assert received["attachments"][0]["path"] in start["message_full"]
-        await wire.write("/voice quote on")
-        await house.shows("are shown to you")
-        await wire.upload(("voice.ogg", b"what is it?"))
-        await house.shows("It is 42.")
-        await house.shows("what is it?")
-
-
-async def test_files_that_an_answer_names_come_with_it(wire: Wire, tmp_path: Path) -> None:
-    script = {"user": "charts", "text": "Here they are.\nMEDIA:chart.csv\nMEDIA:notes.csv"}
-    async with housed(wire, tmp_path / "home", script, settings=wire.own(ANN)) as house:
-        for name in ("chart.csv", "notes.csv"):
-            await anyio.Path(house.gateway.home.own_folder / "workspace" / name).write_text(name)
-        await wire.write("the charts, please")
-
-        def list_files() -> list[bytes]:
-            return [data for one in wire.shown if one.file for data in (one.file, *(it for _, it in one.more_files))]
-
-        await until(lambda: list_files() == [b"chart.csv", b"notes.csv"], "both files")
-        await house.shows("Here they are.")
-        assert not house.with_text("MEDIA")
-        await house.hears("message:sent")

@@ -1,4 +1,4 @@
-"""Each conversation has its own files, on each network: a model that does what it reads reaches no others by any way.
+"""Each conversation has its own files: a model that does what it reads reaches no others by any way.
 
 Ann is the owner, Ben a user. What one of them sends or has written lies in the folder of the conversation, and no other
 conversation has it, not even an owner's.
@@ -16,11 +16,10 @@ import pytest
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
 from gateway.worker.sandbox import find_support
-from tests.adapters.wires import WIRES
+from tests.adapters.discord_wire import DiscordWire
 from tests.daemon.obedient import serving_obedient_model
 from tests.spine import until
 
-NETWORKS = ("telegram", "discord", "slack")
 WORD = "kingfisher"
 SETTINGS = """
 model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}
@@ -69,9 +68,9 @@ def is_refusal(said: str) -> bool:
     return "not open to the agent" in said or "outside of what the agent may touch" in said
 
 
-@pytest.fixture(params=NETWORKS)
-async def party(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Party]:
-    wire = WIRES[request.param](tmp_path / "home")
+@pytest.fixture
+async def party(tmp_path: Path) -> AsyncIterator[Party]:
+    wire: Any = DiscordWire()
     knots = tmp_path / "home" / "skills" / "knots"
     knots.mkdir(parents=True, mode=0o700)
     (knots / "SKILL.md").write_text("---\nname: knots\ndescription: how to tie\n---\nRead how.txt\n")
@@ -100,7 +99,6 @@ async def test_what_somebody_sent_is_read_in_their_conversation_and_in_no_other(
 
 
 @pytest.mark.row("T19")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_neither_a_link_nor_another_agent_leads_there(party: Party) -> None:
     path = await party.upload(ANN)
     await party.order(BEN, "write_file", path="mine.txt", content="mine")
@@ -118,7 +116,6 @@ async def test_neither_a_link_nor_another_agent_leads_there(party: Party) -> Non
 
 
 @pytest.mark.row("T19")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_a_user_works_in_their_folder_and_the_owner_in_the_roots(party: Party) -> None:
     (party.workspace / "plan.txt").write_text(WORD)
     assert await party.order(ANN, "read_file", path="plan.txt") == WORD
@@ -146,7 +143,6 @@ async def test_in_a_chat_of_several_all_work_in_its_folder(party: Party) -> None
 
 @pytest.mark.row("T19")
 @pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_commands_reach_what_their_conversation_has_and_no_more(party: Party) -> None:
     projects = party.house.gateway.home.root.parent / "projects"
     for file in (party.workspace / "plan.txt", projects / "secret"):
@@ -173,7 +169,6 @@ async def test_commands_reach_what_their_conversation_has_and_no_more(party: Par
 
 
 @pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_commands_read_the_folders_of_skills_that_their_conversation_has_loaded(party: Party) -> None:
     read = f"cat {party.house.gateway.home.skills}/knots/how.txt; true"
     assert "denied" in await party.order(ANN, "shell", command=read)
@@ -185,7 +180,6 @@ async def test_commands_read_the_folders_of_skills_that_their_conversation_has_l
 
 
 @pytest.mark.row("T23")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_owner_says_so(party: Party) -> None:
     file = party.workspace / "AGENTS.md"
     file.write_text("Be kind.")
@@ -205,7 +199,6 @@ async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_
 
 
 @pytest.mark.row("T20")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_a_hook_attaches_what_the_conversation_has_that_the_reply_goes_to(party: Party) -> None:
     anns, bens = await party.upload(ANN), await party.upload(BEN)
     wanted: list[str] = []
@@ -223,7 +216,6 @@ async def test_a_hook_attaches_what_the_conversation_has_that_the_reply_goes_to(
 
 
 @pytest.mark.row("T19")
-@pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_a_guest_with_every_tool_has_a_folder_and_no_more(party: Party) -> None:
     (party.workspace / "plan.txt").write_text(WORD)
     anns = await party.upload(ANN)

@@ -1,4 +1,4 @@
-"""What people send reaches the model as what it is, on each network: from the network's own library to the request."""
+"""What people send reaches the model as what it is: from the page, which stands for all networks, to the request."""
 
 import json
 import sys
@@ -20,15 +20,14 @@ from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
+from tests.adapters.page_wire import PageWire
 from tests.adapters.slack_web import BOT, Refused
 from tests.adapters.slack_wire import CHANNEL, SlackWire
 from tests.adapters.telegram_wire import TelegramWire
-from tests.adapters.wires import WIRES
 from tests.http_server import QuietHandler, serving
 from tests.parser.media_files import noisy_jpeg, picture, scanned_pdf, text_pdf
 from tests.spine import until
 
-NETWORKS = ("telegram", "discord", "slack", "web")
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAACUAAAAXCAIAAAADThHyAAAAKElEQVR4nGM8ISfHQEfARE/LRu0btW/UvlH7Ru0btW/UvlH7Ru0jCAApBwEyyIYo"
     "iAAAAABJRU5ErkJggg=="
@@ -101,11 +100,8 @@ def url_of(data: bytes, mime: str) -> str:
     return f"data:{mime};base64,{b64encode(data).decode()}"
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-async def test_an_album_is_seen_by_the_model_and_outlives_a_restart(
-    network: str, tmp_path: Path, model: ThreadingHTTPServer
-) -> None:
-    wire = WIRES[network](tmp_path / "home")
+async def test_an_album_is_seen_by_the_model_and_outlives_a_restart(tmp_path: Path, model: ThreadingHTTPServer) -> None:
+    wire: Any = PageWire(tmp_path / "home")
     async with wire.serving():
         async with housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
             await wire.upload(("barn.jpg", PNG), ("roof.jpg", GIF), caption="what is this?")
@@ -130,10 +126,9 @@ def decoded(url: str) -> Image.Image:
     return Image.open(BytesIO(b64decode(url.partition(",")[2])))
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-async def test_what_models_do_not_take_is_made_such(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
+async def test_what_models_do_not_take_is_made_such(tmp_path: Path, model: ThreadingHTTPServer) -> None:
     """A photograph of many pixels, and a picture of a kind that no model knows."""
-    wire = WIRES[network](tmp_path / "home")
+    wire: Any = PageWire(tmp_path / "home")
     files = (("barn.jpg", noisy_jpeg(5000, 1200)), ("roof.bmp", picture("BMP", 300, 200)))
     async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
         await wire.upload(*files, caption="what is this?")
@@ -152,9 +147,8 @@ async def test_what_models_do_not_take_is_made_such(network: str, tmp_path: Path
         await until(lambda: not [one for one in folder.iterdir() if one.is_file()], "the end of the files")
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-async def test_documents_are_read(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
-    wire = WIRES[network](tmp_path / "home")
+async def test_documents_are_read(tmp_path: Path, model: ThreadingHTTPServer) -> None:
+    wire: Any = PageWire(tmp_path / "home")
     files = (
         ("letter.pdf", text_pdf("Dear Ann,", "yours, Ben")),
         ("scan.pdf", scanned_pdf(1)),
@@ -174,23 +168,6 @@ async def test_documents_are_read(network: str, tmp_path: Path, model: Threading
         assert [decoded(one).size[1] for one in shown(first)] == [SIDE] * 3
         parts = house.told("llm:before")[-1]["messages"][-1]["parts"]
         assert parts[0]["path"] == letter.replace(".pdf", "-1.jpg")
-
-
-@pytest.mark.parametrize("network", ["telegram", "discord"])
-async def test_what_a_message_answers_is_seen_too(network: str, tmp_path: Path, model: ThreadingHTTPServer) -> None:
-    """Slack has threads instead, and the page has no such answers."""
-    wire = WIRES[network](tmp_path / "home")
-    async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
-        picture_id = await wire.upload(("barn.jpg", PNG), caption="for later")
-        await asked(house, model)
-        await wire.write("/new")
-        await until(lambda: len(house.told("message:sent")) == 2, "the new session")
-        await wire.write("what is this?", reply_to=picture_id)
-        await until(lambda: len(model.asked) == 2, "the question")  # type: ignore[attr-defined]
-        (question,) = [one for one in model.asked[-1] if one["role"] == "user"]  # type: ignore[attr-defined]
-        assert shown(question) == [url_of(PNG, "image/png")]
-        assert "[the message that this answers has the image: " in question["content"][0]["text"]
-        assert [one["is_quoted"] for one in house.told("message:received")[-1]["attachments"]] == [True]
 
 
 async def test_what_a_thread_hangs_on_is_seen_by_whoever_is_called_into_it_on_slack(
@@ -229,7 +206,7 @@ async def test_a_thread_whose_beginning_cannot_be_read_is_answered_all_the_same(
 async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
     tmp_path: Path, model: ThreadingHTTPServer
 ) -> None:
-    wire = WIRES["telegram"](tmp_path / "home")
+    wire = TelegramWire()
     async with wire.serving(), housed(wire, tmp_path / "home", settings=settings_of(model)) as house:
         await wire.upload(("barn.jpg", b"no picture at all"), caption="what is this?")
         first = (await asked(house, model))[-1]
@@ -248,12 +225,9 @@ def path_in(messages: list[dict[str, Any]]) -> str:
     return told.rpartition(", in ")[2].removesuffix("]")
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-async def test_what_a_tool_draws_is_seen_by_the_model_and_sent_to_the_chat(
-    network: str, tmp_path: Path, model: Any
-) -> None:
+async def test_what_a_tool_draws_is_seen_by_the_model_and_sent_to_the_chat(tmp_path: Path, model: Any) -> None:
     """By a server of tools; and it goes with its conversation."""
-    wire = WIRES[network](tmp_path / "home")
+    wire: Any = PageWire(tmp_path / "home")
     shop = {"command": sys.executable, "args": [str(SERVER), "stdio", str(tmp_path / "notes")], "trust": "read"}
     settings = f"{settings_of(model)}mcp_servers: {json.dumps({'shop': shop})}\n{wire.own(ANN)}"
     model.calls += [
@@ -282,7 +256,7 @@ async def test_what_a_tool_draws_is_seen_by_the_model_and_sent_to_the_chat(
 
 
 async def test_an_agent_sees_a_picture_that_it_reads(tmp_path: Path, model: Any) -> None:
-    wire = WIRES["telegram"](tmp_path / "home")
+    wire = TelegramWire()
     model.calls.append(lambda _: ("read_file", {"path": "barn.png"}))
     settings = settings_of(model) + wire.own(ANN)
     async with wire.serving(), housed(wire, tmp_path / "home", settings=settings) as house:
@@ -290,6 +264,10 @@ async def test_an_agent_sees_a_picture_that_it_reads(tmp_path: Path, model: Any)
         await wire.write("look at barn.png")
         last = (await asked(house, model))[-1]
         assert shown(last) == [url_of(PNG, "image/png")]
+        (after,) = house.told("tool:after")
+        assert [(part["mime"], await anyio.Path(part["path"]).read_bytes()) for part in after["parts"]] == [
+            ("image/png", PNG)
+        ]
 
 
 def blind_settings_of(model: Any) -> str:
@@ -300,9 +278,8 @@ def blind_settings_of(model: Any) -> str:
     return f"{blind}{eyes}agents: {{main: {{vision: eyes}}}}\n"
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-async def test_another_model_describes_pictures_for_one_without_eyes(network: str, tmp_path: Path, model: Any) -> None:
-    wire = WIRES[network](tmp_path / "home")
+async def test_another_model_describes_pictures_for_one_without_eyes(tmp_path: Path, model: Any) -> None:
+    wire: Any = PageWire(tmp_path / "home")
     async with wire.serving(), housed(wire, tmp_path / "home", settings=blind_settings_of(model)) as house:
         await wire.upload(("barn.jpg", PNG), ("roof.jpg", GIF), caption="what is this?")
         first = (await asked(house, model))[-1]

@@ -1,4 +1,4 @@
-"""What an agent has for whom, on each network: the model is shown no more tools than are given to who writes."""
+"""What an agent has for whom: the model is shown no more tools than are given to who writes."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,10 +8,9 @@ import pytest
 
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
-from tests.adapters.wires import WIRES
+from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
 
-NETWORKS = ("telegram", "discord", "slack")
 ASKS = {"tool_calls": [{"name": "shell", "args": {"command": "echo kingfisher"}}]}
 SCRIPT = ({"user": "do it", "answers": [ASKS, {"text": "I did not."}]}, *({"text": "I heard you."},) * 20)
 MODEL_TOOLS = {"time", "calculate", "list_hooks", "count_slowly", "fail_on_purpose", "delegate", "transfer"}
@@ -26,9 +25,9 @@ def register(ctx):
 ALONE = {"web_fetch", "remember", "recall", "schedule", "scheduled", "unschedule", "send_message", "send_file"}
 
 
-@pytest.fixture(params=NETWORKS)
-async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param](tmp_path / "home")
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
     async with wire.serving():
         yield wire
 

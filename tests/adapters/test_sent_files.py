@@ -84,6 +84,7 @@ async def test_a_tool_sends_a_file_and_words_with_it(house: House) -> None:
     assert after["result"] == "chart.csv (7 bytes) is being sent."
 
 
+@pytest.mark.parametrize("wire", ["telegram", "web", "terminal"], indirect=True)
 async def test_a_line_of_an_answer_names_a_file_and_is_never_shown(house: House) -> None:
     """Not while it is written either."""
     seen: list[str] = []
@@ -145,10 +146,9 @@ async def test_an_answer_may_be_a_file_alone(house: House) -> None:
     assert [one.file for one in house.wire.shown] == [CHART]
 
 
+@pytest.mark.parametrize("wire", ["web"], indirect=True)
 async def test_nobody_gets_a_file_that_is_not_theirs(house: House) -> None:
     """Ben's turn has his own folder; the chart lies in the workspace of owners and admins."""
-    if house.wire.network == "terminal":
-        return  # has one person
     await house.wire.write("show it", by=BEN)
     await house.shows("[the file chart.csv is not sent: it is not there, or may not be taken from there]")
     await house.wire.write("draw it", by=BEN)

@@ -29,6 +29,7 @@ MARKS = {
 }
 SHOWN = "display: {reactions: true}\n"
 SLOW = {"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}
+ON_ONE = pytest.mark.parametrize("wire", ["discord"], indirect=True)  # what no network does in its own way
 
 
 @pytest.fixture(params=list(MARKS))
@@ -76,6 +77,7 @@ async def test_without_reactions_no_more_is_shown_than_that_somebody_is_at_work(
         assert wire.reacted == (["eyes"] if wire.network == "slack" else [])
 
 
+@ON_ONE
 async def test_a_network_has_a_say_of_its_own_and_a_reload_is_enough(wire: Any, tmp_path: Path) -> None:
     own = f"platforms: {{{wire.network}: {{reactions: false, typing: false}}}}\n"
     async with housed(wire, tmp_path / "home", settings=SHOWN + own) as house:
@@ -142,6 +144,7 @@ def slow_down(wire: Any) -> Any:
     raise AssertionError(wire)
 
 
+@ON_ONE
 async def test_many_messages_cost_few_calls_and_no_answer_waits_for_them(wire: Any, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=SHOWN):
         messages = [await wire.write(f"and you, {number}?") for number in range(30)]
@@ -150,6 +153,7 @@ async def test_many_messages_cost_few_calls_and_no_answer_waits_for_them(wire: A
         await bears(wire, messages[-1], DONE)
 
 
+@ON_ONE
 async def test_what_waits_for_its_person_is_seen_and_no_more(wire: Any, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=SHOWN) as house:
         gate = anyio.Event()

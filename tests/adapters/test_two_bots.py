@@ -27,7 +27,7 @@ async def shows(wire: Wire, text: str, count: int = 1) -> None:
     await until(lambda: sum(text in one.text for one in wire.shown) >= count, f"{count} x {text!r}")
 
 
-async def test_two_bots_have_conversations_and_agents_of_their_own(both: tuple[House, Wire]) -> None:
+async def test_two_bots_have_conversations_agents_and_commands_of_their_own(both: tuple[House, Wire]) -> None:
     house, work = both
     network = house.wire.network
     await house.wire.write("what is it?")
@@ -38,16 +38,11 @@ async def test_two_bots_have_conversations_and_agents_of_their_own(both: tuple[H
     assert [(one["account"], one["agent"]) for one in (own, theirs)] == [("", "main"), ("work", "sales")]
     assert own["session_key"] == f"agent:main:{network}:dm:{own['chat_id']}"
     assert theirs["session_key"] == f"agent:main:{network}:work:dm:{theirs['chat_id']}"
-    assert (len(house.wire.shown), len(work.shown)) == (1, 1)
-
-
-async def test_a_command_is_answered_by_the_bot_that_was_given_it(both: tuple[House, Wire]) -> None:
-    house, work = both
     await work.write("/whoami")
-    await shows(work, f"{house.wire.network}:work user {work.known_as(ANN)}")
+    await shows(work, f"{network}:work user {work.known_as(ANN)}")
     await house.wire.write("/whoami")
-    await shows(house.wire, f"{house.wire.network} user {house.wire.known_as(ANN)}")
-    assert (len(house.wire.shown), len(work.shown)) == (1, 1)
+    await shows(house.wire, f"{network} user {house.wire.known_as(ANN)}")
+    assert (len(house.wire.shown), len(work.shown)) == (2, 2)
 
 
 async def test_one_is_paused_and_the_other_goes_on_and_each_reads_what_was_said_to_it_alone(

@@ -1,4 +1,4 @@
-"""Voice notes: their words reach the model, over each network, by a program of this machine or an endpoint."""
+"""Voice notes: their words reach the model, by a program of this machine or an endpoint."""
 
 import json
 import os
@@ -19,7 +19,6 @@ from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from gateway.voice.transcriber import LARGEST
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.voice_endpoint import VoiceEndpoint
-from tests.adapters.wires import WIRES
 from tests.spine import chain, until
 
 # Whose audio is text, and is what was said in it.
@@ -99,10 +98,8 @@ async def say(house: House, words: str, by: str = ANN) -> str:
     return str(await house.wire.upload(("voice.ogg", words.encode()), by=by))
 
 
-@pytest.mark.parametrize("network", [name for name in WIRES if name != "terminal"])
-async def test_what_is_said_is_read_by_the_model_on_each_network(network: str, tmp_path: Path, ear: Ear) -> None:
-    wire = WIRES[network](tmp_path / "home")
-    async with wire.serving(), housed(wire, tmp_path / "home", *SCRIPT, settings=ear.settings) as house:
+async def test_what_is_said_is_read_by_the_model(ear: Ear) -> None:
+    async with listening(ear) as house:
         await say(house, "Please buy milk")
         await house.shows("Milk it is.")
         (received,) = house.told("message:received")
@@ -110,7 +107,7 @@ async def test_what_is_said_is_read_by_the_model_on_each_network(network: str, t
         assert received["extra"]["transcription"] == [{"file": 0, "text": "Please buy milk", "error": ""}]
         (file,) = received["attachments"]
         assert ear.calls == [file["path"]]
-        assert file["kind"] == "audio" if network == "web" else "voice"
+        assert file["kind"] == "voice"
         (before,), (after,) = house.told("audio:before"), house.told("audio:after")
         assert before["file"]["path"] == file["path"]
         assert (after["text"], after["error"], after["user_id"]) == ("Please buy milk", "", received["user_id"])

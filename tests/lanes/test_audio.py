@@ -132,6 +132,30 @@ async def test_a_stop_counts_also_as_the_last_word_is_heard(engine: Engine) -> N
     assert [one.status for one in await turn_chain(engine) if getattr(one, "status", "")] == ["interrupted"]
 
 
+async def test_what_is_said_behind_a_stop_is_no_part_of_what_was_stopped(engine: Engine) -> None:
+    """Though both wait, and would be one text in pieces."""
+
+    async def is_told_to_stop(turn: LaneTurn) -> LaneResult:
+        with turn.scope:
+            await anyio.sleep_forever()
+        return LaneResult(status="interrupted")
+
+    listener, work, behind = Listener(), Watched({"stop": is_told_to_stop, "": is_told_to_stop}), list[int | None]()
+    async with served(engine, work, listening(listener)) as desk:
+
+        async def stop_and_go_on() -> None:
+            with anyio.CancelScope(shield=True):  # from the stop, so that the lane finds both at once
+                await desk.lanes.interrupt(key())
+                behind.append(await speak(desk, "two"))
+
+        listener.stop = stop_and_go_on
+        await speak(desk, "stop")
+        await until(lambda: behind, "what comes behind")
+        session = await desk.answered(behind[0])
+        assert session.entries[-1].content == "re two"
+    assert [one.status for one in await turn_chain(engine) if getattr(one, "status", "")] == ["interrupted", "ok"]
+
+
 async def test_what_hangs_takes_no_slot_of_a_turn(engine: Engine) -> None:
     listener = Listener()
     async with served(engine, settings=listening(listener)) as desk:

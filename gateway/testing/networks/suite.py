@@ -218,6 +218,7 @@ async def test_an_album_is_one_message(house: House) -> None:
     await house.shows("It is 42.")
     (received,) = await house.hears("message:received")
     assert [await anyio.Path(one["path"]).read_bytes() for one in received["attachments"]] == [b"a", b"b", b"c"]
+    assert {one["kind"] for one in received["attachments"]} == {"image"}
 
 
 async def test_reactions_are_told(house: House) -> None:
