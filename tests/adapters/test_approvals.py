@@ -1,4 +1,4 @@
-"""Who presses where: on each network with its real library, nobody runs a tool but by the yes of an approver.
+"""Who presses where: nobody runs a tool but by the yes of an approver, with Slack's real library.
 
 Ann owns the gateway, Ben is a user, and a stranger may speak because everybody may in the group, or was let in by a
 code. Each asks for the same command, which says that it ran in its answer.
@@ -13,8 +13,7 @@ import pytest
 
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
-from tests.adapters import slack_wire
-from tests.adapters.wires import WIRES
+from tests.adapters.slack_wire import CHANNEL, SlackWire
 from tests.spine import until
 
 RUN: dict[str, Any] = {"tool_calls": [{"name": "shell", "args": {"command": "echo it ran; id -u"}}]}
@@ -22,17 +21,13 @@ SCRIPT: tuple[dict[str, Any], ...] = (
     {"user": "do it", "answers": [RUN, {"text": "Did."}]},
     *({"text": "I heard you."},) * 20,
 )
-OPENED = {  # the ids of the loopback's Discord are too short for `chats`
-    "telegram": f", chats: {{telegram: ['{GROUP}']}}",
-    "discord": ", everybody: [discord]",
-    "slack": f", chats: {{slack: [{slack_wire.CHANNEL}]}}",
-}
+OPENED = f", chats: {{slack: [{CHANNEL}]}}"
 NOTE = "Somebody who may allow that is asked"
 
 
-@pytest.fixture(params=["telegram", "discord", "slack"])
-async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param](tmp_path / "home")
+@pytest.fixture
+async def wire() -> AsyncIterator[SlackWire]:
+    wire = SlackWire()
     async with wire.serving():
         yield wire
 
@@ -99,7 +94,7 @@ async def test_what_a_user_wants_is_for_the_owner_to_allow_and_nobody_else(
 
 @pytest.mark.row("T18")
 async def test_who_may_speak_because_everybody_may_runs_nothing(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings(wire, OPENED[wire.network])) as house:
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings(wire, OPENED)) as house:
         await wire.mention("do it", by=STRANGER)
         question = await question_for(house)
         await is_refused(house, question, STRANGER)
@@ -124,16 +119,3 @@ async def test_who_was_let_in_by_a_code_runs_nothing(wire: Wire, tmp_path: Path)
         await house.shows("Did.")
         assert not ran(house)
         await until(lambda: not question.buttons and "Refused by" in question.text, "the end of the question")
-
-
-@pytest.mark.row("T18")
-async def test_on_the_host_the_owner_answers_and_the_chats_are_closed(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings(wire)) as house:
-        await wire.write("do it", by=BEN)
-        question = await question_for(house)
-        approvals = house.gateway.dispatcher.approvals
-        ((request, turn),) = await approvals.list_open()
-        assert [call.args for call in turn.calls[request.name]] == [{"command": "echo it ran; id -u"}]
-        assert await approvals.answer(request, "yes", "terminal:owner")
-        await house.shows("Did.")
-        await until(lambda: not question.buttons and "Allowed by terminal owner" in question.text, "the end")

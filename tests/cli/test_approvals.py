@@ -144,10 +144,6 @@ async def test_one_person_alone_goes_on_as_before(gateway: GatewayProcess, wire:
     await until(lambda: bool(said(wire, "Did.")), "the end of the turn")
     await wire.write("run it")
     await until(lambda: len(said(wire, "Did.")) == 2, "no second question")
-    gateway.kill()
-    await to_thread.run_sync(gateway.start)
-    await wire.write("run it")
-    await until(lambda: len(said(wire, "Did.")) >= 3, "no question after a restart")
     assert not [one for one in wire.shown if one.buttons]
 
 
@@ -164,14 +160,3 @@ async def test_boot_md_asks_and_goes_on_without_and_says_so(gateway: GatewayProc
     (line,) = [one for one in (await cli(gateway, "doctor")).stdout.splitlines() if "asks an approver before" in one]
     assert "shell" in line
     assert "shell" in json.loads((await cli(gateway, "doctor", "--json")).stdout)["unattended"]
-
-
-async def test_boot_md_may_be_allowed_on_the_host(gateway: GatewayProcess, wire: TelegramWire) -> None:
-    gateway.home.root.mkdir(parents=True, exist_ok=True)
-    gateway.home.boot_md.write_text("Look at the disks.")
-    await begin(gateway, BOOT, f"{SETTINGS}hooks: {{boot-md: {{options: {{deliver: 'telegram:{ANN}'}}}}}}\n")
-    await question(wire)
-    (one,) = await listed(gateway)
-    await cli(gateway, "approvals", "yes", one["id"])
-    await until(lambda: bool(said(wire, "All is well.")), "the answer")
-    assert "Done without" not in said(wire, "All is well.")[0].text

@@ -8,24 +8,6 @@ from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
 
-RUN = {"tool_calls": [{"name": "shell", "args": {"command": "echo from the shell"}}]}
-TURN = {"user": "run", "answers": [RUN, {"text": "it ran"}]}
-
-
-@pytest.mark.parametrize(("how", "in_a_new_session"), [("always", "it ran"), ("session", "May I run shell")])
-def test_an_approval_survives_a_crash_as_long_as_it_was_meant_to_hold(tmp_path, how, in_a_new_session):
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script(TURN, settings="tools: {shell: ask}\n")
-        gateway.start()
-        assert gateway.say("run it")["reply"].startswith("May I run shell?")
-        gateway.say(f"/approve {how}")
-        gateway.until(lambda: how in gateway.say("/approvals")["reply"])
-        gateway.kill()
-        gateway.start()
-        assert gateway.say("run it again")["reply"] == "it ran"
-        gateway.say("/new")
-        assert gateway.say("run it anew")["reply"].startswith(in_a_new_session)
-
 
 def asked(gateway: GatewayProcess) -> str:
     return str(gateway.call("approvals.list"))
@@ -78,16 +60,30 @@ def test_a_yes_behind_a_crash_is_one_to_what_was_shown_before_it(tmp_path):
         assert not any(path.exists() for path in made.values())
 
 
-def test_a_yes_behind_a_crash_runs_what_was_shown(tmp_path):
+def test_a_question_and_what_was_allowed_survive_a_crash_as_long_as_it_was_meant_to_hold(tmp_path):
     made = work_in(tmp_path) / "made"
     shell = {"tool_calls": [{"name": "shell", "args": {"command": f"touch {made}"}}]}
     with GatewayProcess(tmp_path / "home") as gateway:
-        turn = {"user": "run", "answers": [shell, {"text": "over"}]}
+        turn = {"user": "run", "answers": [shell, {"text": "it ran"}]}
         gateway.script(turn, settings=f"tools: {{shell: ask, roots: ['{work_in(tmp_path)}']}}\n")
         gateway.start()
-        gateway.say("run it")
-        gateway.kill()
-        gateway.start()
-        gateway.say("/approve")
-        gateway.until(lambda: "over" in history(gateway))
-        assert made.exists()
+        assert gateway.say("run it")["reply"].startswith("May I run shell?")
+        crash(gateway)
+        assert not made.exists()
+        gateway.say("/approve session")
+        gateway.until(lambda: "session" in gateway.say("/approvals")["reply"])
+        gateway.until(made.exists)
+        crash(gateway)
+        assert gateway.say("run it again")["reply"] == "it ran"
+        gateway.say("/new")
+        assert gateway.say("run it anew")["reply"].startswith("May I run shell?")
+        gateway.say("/approve always")
+        gateway.until(lambda: "always" in gateway.say("/approvals")["reply"])
+        crash(gateway)
+        gateway.say("/new")
+        assert gateway.say("run it once more")["reply"] == "it ran"
+
+
+def crash(gateway: GatewayProcess) -> None:
+    gateway.kill()
+    gateway.start()

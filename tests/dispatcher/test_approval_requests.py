@@ -233,6 +233,15 @@ async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so()
         assert not any("is asked" in text for text in told(room))
 
 
+async def test_work_that_nobody_waits_for_goes_on_as_any_other_once_it_is_allowed() -> None:
+    async with chat(TURN, tools=(run,), approvers=("admin",), unattended=lambda: 30.0) as room:
+        await room.dispatcher.lanes.accept(Message("w1", ROOM, "hook:morning", "list", kind="internal"), KEY)
+        asked = await question(room)
+        assert await press(room, asked, "Yes", "1") == "settled"
+        await until(lambda: "done" in told(room))
+        assert await ran(room) == ["ran ls -la"]
+
+
 async def test_an_approver_sees_the_whole_call_in_a_direct_chat_and_nobody_else_does() -> None:
     async with asking() as room:
         await room.write("list")

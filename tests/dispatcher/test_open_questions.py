@@ -43,6 +43,29 @@ async def test_an_approval_is_shown_whole_and_settled_once() -> None:
         assert await questions.list_approvals(OTHER) == []
 
 
+async def test_a_yes_to_what_has_changed_since_it_was_shown_counts_for_nothing() -> None:
+    """Somebody has the question on the screen; it is answered elsewhere, and comes again for another call."""
+    wanted = ["ls a"]
+    async with chat(TURN, tools=(run,)) as room:
+        room.hooks.on("tool:before", lambda event: {"args": {"command": wanted[-1]}})
+        await room.write("list")
+        await asked(room)
+        questions = room.dispatcher.questions
+        (shown,) = await questions.list_approvals(OTHER)
+        wanted.append("ls b")
+        await questions.answer_approval(shown["id"], "yes", OTHER, "")
+
+        async def is_asked_again() -> bool:
+            return [one["calls"][0]["args"] for one in await questions.list_approvals(OTHER)] == [{"command": "ls b"}]
+
+        await until(is_asked_again, "the next question")
+        with pytest.raises(SessionError, match="was answered, or nobody answered in time"):
+            await questions.answer_approval(shown["id"], "yes", OTHER, shown["digest"])
+        (now,) = await questions.list_approvals(OTHER)
+        assert now["digest"] != shown["digest"]
+        assert [one["result"] for one in await room.told("tool:after") if one["result"]] == []
+
+
 @pytest.mark.parametrize("lasts", ["session", "always"])
 async def test_for_longer_only_whoever_wants_it_may_allow_it(lasts: str) -> None:
     async with chat(TURN, TURN, tools=(run,)) as room:
