@@ -1,4 +1,4 @@
-"""`./x check`: format, lint, types, floors, names, house rules and docs. `./x check lint docs`: some of them."""
+"""`./x check`: format, lint, types, floors, names, prose, house rules and docs. `./x check lint docs`: some of them."""
 
 import subprocess
 import sys
@@ -33,6 +33,7 @@ def commands() -> dict[str, Sequence[Sequence[str]]]:
         ],
         "floors": [[str(BIN / "lint-imports"), "--no-logo"]],
         "names": [[*pytest, "tests/test_names.py"]],
+        "prose": [[python, "tests/prose.py"]],
         "house": [[*pytest, "tests/test_architecture.py"]],
         "docs": [[*pytest, "tests/test_docs.py"]],
     }

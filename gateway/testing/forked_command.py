@@ -45,7 +45,7 @@ class ForkedCommand(subprocess.Popen[str]):
         return code
 
     def communicate(self, _input: None = None, timeout: float | None = None) -> tuple[str, str]:  # type: ignore[override]
-        """What it has printed, and its errors. May be called again after a TimeoutExpired, and after the end."""
+        """Return its output and its errors. May be called again after a TimeoutExpired, and after the end."""
         limit = None if timeout is None else time.monotonic() + timeout
         if not self._readers:
             for stream in (self.stdout, self.stderr):
@@ -68,7 +68,7 @@ class ForkedCommand(subprocess.Popen[str]):
 
     def _read_number(self) -> int:
         if not (line := self._status.readline()):
-            raise GatewayError("the warm process, which forks commands, has ended; what it said stands above")
+            raise GatewayError("the warm process, which forks commands, has ended; its last words are above")
         return int(line)
 
 

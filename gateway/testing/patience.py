@@ -1,7 +1,7 @@
 """How long a test waits for something: seconds in which its processes could run, not those of the wall.
 
-A machine that stands still (it sleeps, it swaps, somebody holds it) uses up nothing of a limit, and one that works for
-many programs uses it up as slowly as it works for us: with ten that want to run on two cores, 60 s are five minutes.
+A machine that sleeps or swaps uses up nothing of a limit, and one that works for many programs uses it up as slowly as
+it works for us: with ten that want to run on two cores, 60 s are five minutes.
 """
 
 import os
@@ -31,7 +31,7 @@ class Patience:
         self._looked = time.monotonic()
 
     def is_over(self) -> bool:
-        """Whether we had these seconds. Looks count: what passes between two of them is at most a stride."""
+        """True once we had these seconds. Looks count: what passes between two of them is at most a stride."""
         if time.monotonic() - self._looked >= STRIDE:
             self._looked = time.monotonic()
             self.spent += STRIDE * calculate_share()
@@ -39,7 +39,7 @@ class Patience:
 
 
 def calculate_share(load: Path = LOAD) -> float:
-    """Which part of its time a process that wants to run is let run just now: 1.0 where nobody waits for a core."""
+    """Which part of its time a process that wants to run is let run just now: 1.0 while no process waits for a core."""
     if not load.exists():
         return 1.0
     runnable = int(load.read_text().split()[3].partition("/")[0])
@@ -61,7 +61,7 @@ def wait_until(condition: Callable[[], T], seconds: float = LONGEST, what: str =
 
 
 def wait_for_end(process: "subprocess.Popen[str]", seconds: float = LONGEST) -> tuple[str, str]:
-    """What a program has printed and logged, when it has ended; one that is waited for no longer is killed.
+    """Return what a program printed and logged, once it has ended; kill it if that takes too long.
 
     Raises:
         TimeoutExpired: it did not end in time.

@@ -77,7 +77,7 @@ class WarmProcess:
         os.close(status)
 
     def _load(self, args: Sequence[str]) -> None:
-        """What the command imports is imported here, once."""
+        """Import here, once, all that the command imports."""
         command = next((word for word in args if word in self._commands), None)
         if command:
             load_whole(importlib.import_module(self._commands.pop(command)))

@@ -1,9 +1,9 @@
-"""Whether a folder changes its own code: loaded anew for that, it would do so again, without end.
+"""Folders that change their own code: if each such change were loaded, it would bring the next one, without end.
 
-Nobody can ask who wrote a file, so it goes by when and how often. A change is the hook's own where load after load
-something changes while it is going on, or, more than twenty times in a row, right after it. Then the folder rests, each
-time for longer. A person may come to look like that, an editor which saves by itself say: so the first rest is short,
-and whatever changes at another moment ends it.
+A file does not say who wrote it, so the judgement goes by when and how often it changes. A change is the hook's own if
+load after load something changes during the load, or, more than twenty times in a row, right after it. Then the folder
+rests, each time for longer. A person may come to look like that, with an editor that saves by itself: so the first rest
+is short, and a change at any other moment ends it.
 """
 
 import math
@@ -21,7 +21,7 @@ RESTS = Backoff(1.0, 30.0)
 
 
 class OwnChanges:
-    """Judges the changes of one folder by the loads that they follow; also those that failed or were given up."""
+    """Judges the changes of one folder by the loads that they follow; also loads that failed or were cancelled."""
 
     def __init__(self) -> None:
         self._version: HookVersion | None = None  # the one that is being loaded, or was last
