@@ -263,14 +263,13 @@ async def test_a_long_answer_comes_in_whole_pieces(wire: Wire, tmp_path: Path) -
             assert line in together
 
 
-@pytest.mark.parametrize("is_streamed", [False, True])
-async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp_path: Path, is_streamed: bool) -> None:
+async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp_path: Path) -> None:
+    """Also where it is shown while it grows."""
     answer = "\n".join(f"This is line {number} of many." for number in range(2000))
     third = len(answer) // 3
     pieces = [answer[:third], answer[third : 2 * third], answer[2 * third :]]
-    script = {"chunks": pieces, "delay": "300ms"} if is_streamed else {"text": answer}
     settings = f"platforms: {{{wire.network}: {{max_parts: 3}}}}\n"
-    async with housed(wire, tmp_path / "home", script, settings=settings) as house:
+    async with housed(wire, tmp_path / "home", {"chunks": pieces, "delay": "300ms"}, settings=settings) as house:
         await wire.write("all of it, please")
         (sent,) = await house.hears("message:sent")
         await until(lambda: len(wire.shown) >= len(sent["message_ids"]), "the file behind them")
