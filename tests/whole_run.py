@@ -37,19 +37,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.cache and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Failures(config.cache), "failures")
+        config.pluginmanager.register(Failures(config), "failures")
 
 
 class Failures:
-    """What each test that failed in this run said."""
+    """Names each test as it fails, and keeps what it said."""
 
-    def __init__(self, cache: pytest.Cache) -> None:
-        self._cache = cache
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._said: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._said.setdefault(report.nodeid, report.longreprtext)
+        if report.failed and report.nodeid not in self._said:
+            self._said[report.nodeid] = report.longreprtext
+            if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
+                terminal.ensure_newline()
+                terminal.write_line(f"failed: {report.nodeid}")
 
     def pytest_sessionfinish(self) -> None:
-        self._cache.set(FAILURES, self._said)
+        assert self._config.cache
+        self._config.cache.set(FAILURES, self._said)
