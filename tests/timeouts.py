@@ -34,10 +34,12 @@ class Timeouts:
     def __init__(self) -> None:
         self._watchdog: Watchdog | None = None
 
+    @pytest.hookimpl(optionalhook=True)  # for a run without pytest-timeout
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Settings) -> bool:
         self._watchdog = Watchdog(item, settings)
         return True
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_cancel_timer(self, item: pytest.Item) -> bool:
         """Asked for at any failure; what follows that is limited, unless a person looks at it."""
         if item.config.getoption("usepdb"):

@@ -143,7 +143,7 @@ async def test_an_invitation_to_a_gateway_without_a_network_says_that_there_is_n
 async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWire, gateway: GatewayProcess) -> None:
     gateway.environ |= wire.environ
     await to_thread.run_sync(gateway.start)
-    await until(lambda: "up" in str(gateway.call("platform.list")), "the network")
+    await until(lambda: all(one["up"] for one in gateway.call("platform.list")["platforms"]), "the network")
     for lasts in ("8d", "10s"):
         refused = await cli(gateway, "pairing", "invite", "--for", lasts)
         assert (refused.returncode, "from a minute to seven days" in refused.stderr) == (1, True)

@@ -147,6 +147,7 @@ from tests.agent.toolbox.test_shell import make_options, output_of
 from gateway.worker.protocol import ForkServerSettings
 async def main():
     async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+        fork_server.begin()
         print(fork_server.pid, flush=True)
         await output_of(make_options(fork_server, Path(sys.argv[1])), "(setsid sleep 82.25 &); sleep 82.25")
 anyio.run(main)
