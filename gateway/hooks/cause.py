@@ -7,6 +7,7 @@ What a hook does because of an event it does with the rights of whoever the even
 event says whose they are in its field `role`, and one of a hook's own making in `rights`, which the gateway writes.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +24,15 @@ Cause: TypeAlias = tuple[str, int]  # the id of the event that is being handled,
 MAX_DEPTH = 8
 
 # Unique over all runs of the program, and in order: the clock's nanoseconds at its start, and one more for each event.
-_IDS = map(hex, count(time_ns()))
+_IDS: list[Iterator[str]] = [map(hex, count(time_ns()))]
+
+
+def _restart_ids() -> None:
+    """A forked process would count on from the same number as its parent."""
+    _IDS[0] = map(hex, count(time_ns()))
+
+
+os.register_at_fork(after_in_child=_restart_ids)
 
 CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 
@@ -86,7 +95,7 @@ def role_of_event(name: str, fields: Mapping[str, Any]) -> Role:
 def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:
     """Give an event the fields that every event has, unless it has them."""
     if "id" not in fields:
-        fields["id"] = next(_IDS)
+        fields["id"] = next(_IDS[0])
     if "time" not in fields:
         fields["time"] = time() if at is None else at
     if "cause" not in fields:
