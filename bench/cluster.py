@@ -65,7 +65,7 @@ def open_sides(stack: ExitStack, folder: Path, names: Sequence[str] = (*SERVERS,
     for name in names:
         count = SERVERS[name]
         servers = stack.enter_context(run_servers(folder / f"servers{count}", count)) if count else []
-        gateway = stack.enter_context(GatewayProcess(folder / f"on{count}" / "home"))
+        gateway = stack.enter_context(GatewayProcess(folder / f"on{count}" / "home", forks=False))
         engine = f"engine: {','.join(one.url for one in servers)}\n" if servers else ""
         gateway.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS + engine)
         gateway.start("--log-level", "error")

@@ -203,7 +203,10 @@ def main() -> None:
     parser.add_argument("--quiet", type=float, default=60.0, help="seconds in which nothing more is made free")
     parser.add_argument("--folder", help="where the journal is made (a temporary folder)")
     args = parse_options(parser, gigabytes=0.03, turns=5, quiet=5.0)
-    with tempfile.TemporaryDirectory(dir=args.folder) as folder, GatewayProcess(Path(folder) / "home") as gateway:
+    with (
+        tempfile.TemporaryDirectory(dir=args.folder) as folder,
+        GatewayProcess(Path(folder) / "home", forks=False) as gateway,
+    ):
         gateway.configure("journal: {retention: 0, max_size: 0}\n")
         path = gateway.home.journal
         began = time.perf_counter()

@@ -22,7 +22,7 @@ HANDLER = "def handle(event_type, context):\n    pass\n"
 
 def run_once(wanted: str, seconds: float) -> tuple[float, float]:
     """Messages a second, and milliseconds of processor time for each."""
-    with tempfile.TemporaryDirectory() as folder, GatewayProcess(Path(folder) / "home") as gateway:
+    with tempfile.TemporaryDirectory() as folder, GatewayProcess(Path(folder) / "home", forks=False) as gateway:
         if wanted:
             manifest = f"events: {json.dumps([wanted])}\ndelivery: durable\n"
             gateway.add_hook("keeps", {"HOOK.yaml": manifest, "handler.py": HANDLER})

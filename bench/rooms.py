@@ -82,7 +82,7 @@ def main() -> None:
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with (
         tempfile.TemporaryDirectory() as folder,
-        GatewayProcess(Path(folder) / "home") as gateway,
+        GatewayProcess(Path(folder) / "home", forks=False) as gateway,
         sync_playwright() as playwright,
     ):
         build_home(gateway, args.conversations, args.hooks)

@@ -72,7 +72,7 @@ class Side:
 def open_side(stack: ExitStack, folder: Path, count: int) -> Side:
     (server,) = stack.enter_context(run_servers(folder / "nats", 1))
     empty = read_memory(server)
-    gateway = stack.enter_context(GatewayProcess(folder / "home"))
+    gateway = stack.enter_context(GatewayProcess(folder / "home", forks=False))
     settings = SETTINGS + f"engine: {server.url}\njournal: {{retention: 0}}\n"
     gateway.script({"user": "", "answers": [{"text": "hello yourself"}]}, settings=settings)
     made_in = timed(lambda: make(server, gateway.home.search, count))

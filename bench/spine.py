@@ -65,7 +65,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="how long each measurement lasts")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="a folder on the disk to measure")
     options = parse_options(parser, seconds=0.5)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder, GatewayProcess(Path(folder) / "home") as gateway:
+    with (
+        tempfile.TemporaryDirectory(dir=options.folder) as folder,
+        GatewayProcess(Path(folder) / "home", forks=False) as gateway,
+    ):
         gateway.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS)
         gateway.start("--log-level", "error")
         asyncio.run(measure(gateway.home.socket, GOAL_PEOPLE, 0.5))

@@ -39,7 +39,7 @@ def timed(do: Callable[[], object]) -> float:
 
 
 def run(place: Path, enabled: bool, into: Figures) -> None:
-    with GatewayProcess(place / "home") as gateway, notified(place / "notify") as ready:
+    with GatewayProcess(place / "home", forks=False) as gateway, notified(place / "notify") as ready:
         gateway.configure(f"web: {{enabled: {str(enabled).lower()}}}\n")
         gateway.environ |= {"NOTIFY_SOCKET": environ(place / "home")["NOTIFY_SOCKET"]}
         begun = time.perf_counter()

@@ -30,10 +30,12 @@ class GatewayProcess:
     """`hermes-gateway run` in the home `root`, and the commands beside it. Nothing of it outlives the `with` block.
 
     With `ends_with_us` it ends, on Linux, also where this process is killed, or the thread that has started it ends.
+    Without `forks` the program itself is started each time, as its start and memory are measured.
     """
 
-    def __init__(self, root: Path, *, ends_with_us: bool = False) -> None:
+    def __init__(self, root: Path, *, ends_with_us: bool = False, forks: bool = True) -> None:
         self.home = Home(root)
+        self._forks = forks and not ends_with_us
         self._prepare = partial(die_with_parent, signal.SIGTERM) if ends_with_us else None
         passed = {name: value for name, value in get_process_environment().items() if name in INHERITED_VARIABLES}
         self.environ = {**passed, "HOME": str(root.parent), "HERMES_HOME": str(root), **FREE_PORT}
@@ -83,7 +85,7 @@ class GatewayProcess:
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """A command, while it runs."""
         environ = {**self.environ, **(environ or {})}
-        if not self._prepare and (forked := begin_command(args, environ)):
+        if self._forks and (forked := begin_command(args, environ)):
             return forked
         pipe = subprocess.PIPE
         return subprocess.Popen(

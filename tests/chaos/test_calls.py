@@ -76,7 +76,7 @@ class Program:
 
 @pytest.mark.timeout(400)
 async def test_each_call_is_one_turn_however_often_the_gateway_dies(tmp_path: Path) -> None:
-    with serving(Model) as model, GatewayProcess(tmp_path / "home") as gateway, socket.socket() as free:
+    with serving(Model) as model, GatewayProcess(tmp_path / "home", forks=False) as gateway, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
         free.close()

@@ -74,7 +74,7 @@ def read_lines(file: Path) -> list[str]:
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path / "home") as gateway:
+    with GatewayProcess(tmp_path / "home", forks=False) as gateway:
         yield gateway
 
 

@@ -71,7 +71,7 @@ def keep_killing(gateway: GatewayProcess, known: list[bool]) -> None:
 @pytest.mark.row("T13")
 async def test_each_call_is_told_once_and_answered_once_however_often_it_is_killed(tmp_path: Path) -> None:
     port, known = find_free_port(), list[bool]()
-    with GatewayProcess(tmp_path / "home") as gateway:
+    with GatewayProcess(tmp_path / "home", forks=False) as gateway:
         gateway.environ |= {"GATEWAY_WEB_LISTEN": f"127.0.0.1:{port}", "PUSHES_SECRET": GITHUB_SECRET}
         gateway.script({"user": "", "text": "I see."}, settings=CONFIG)
         file = tmp_path / "told"

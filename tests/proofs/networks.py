@@ -149,7 +149,7 @@ def prove(trial: Trial) -> Iterator[Row]:
 async def talk(root: Path, seconds: int) -> tuple[list[Network], list[float]]:
     """Everybody, on all networks at once; and how much memory the daemon had, second by second."""
     async with AsyncExitStack() as stack:
-        started, numbers, megabytes = GatewayProcess(root), itertools.count(1), list[float]()
+        started, numbers, megabytes = GatewayProcess(root, forks=False), itertools.count(1), list[float]()
         stack.enter_context(started)
         wires = [make(root) for name, make in WIRES.items() if name in ROOMS]
         port = await serve_model(stack)
