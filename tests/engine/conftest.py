@@ -205,8 +205,8 @@ class SpreadTail:
 
 ID_WINDOW = 3.0  # seconds in which a NATS server itself remembers ids
 SHARDS = 3
-KINDS = ["sqlite", "memory", "nats", "nats-3", "nats-shards"]
-
+SEVERAL = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nats-3", "nats-shards")]
+KINDS = ["sqlite", "memory", "nats", *SEVERAL]
 
 WRAPPERS: dict[str, Callable[[Any], Any]] = {"nats-3": Known, "nats-shards": lambda nats: Known(Spread(nats))}
 

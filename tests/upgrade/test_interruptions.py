@@ -13,7 +13,7 @@ from gateway.upgrade.plan import find_other_place, read_plan
 from tests.upgrade.conftest import InstalledGateway
 from tests.upgrade.programs import Program
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600), pytest.mark.thorough]
 SUM, ANSWER = "what is 6 * 7", "The result is 42."
 
 

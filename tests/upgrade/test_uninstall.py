@@ -7,7 +7,7 @@ import pytest
 from gateway.worker.process_marks import mark_of
 from tests.upgrade.conftest import InstalledGateway
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600), pytest.mark.thorough]
 
 
 def uninstall(gateway: InstalledGateway, *words: str, typed: str = "") -> "subprocess.CompletedProcess[str]":

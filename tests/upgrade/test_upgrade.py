@@ -10,7 +10,7 @@ from gateway.errors import GatewayError
 from gateway.upgrade.plan import find_other_place
 from tests.upgrade.conftest import InstalledGateway
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600), pytest.mark.thorough]
 SUM, ANSWER = "what is 6 * 7", "The result is 42."
 
 # Before what it is killed, in the order of the steps.
