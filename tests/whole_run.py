@@ -6,6 +6,7 @@
 - The output of what failed is kept, for `tests/test.py` runs it once more.
 """
 
+import signal
 import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -36,6 +37,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # begun in the background of a shell; programs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.cache and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures(config), "failures")
 
