@@ -86,7 +86,7 @@ TURNS = (
 
 
 def list_files() -> Iterator[Path]:
-    """What people write for people; not what `./x reference` and `./x prove` write, nor what has been said already."""
+    """List the hand-written files: no page of `./x reference` or `./x prove`, and no past entry of the changelog."""
     yield from sorted(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md")
     made = {ROOT / page for page in GENERATED}
     pages = sorted((ROOT / "docs").rglob("*.md"))

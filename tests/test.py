@@ -28,6 +28,8 @@ CHECKS = ("format", "lint", "types", "floors", "names")
 WORKERS = 4  # on two cores, since much of it is waiting
 ALONE = "tests/chaos"  # kills, and sets back clocks, in time: it wants the machine for itself
 MOST_UNSTEADY = 3
+FAILED = 1  # as pytest ends when tests failed
+ENDED = (0, FAILED)  # after all tests; else it broke off
 MOST_TRIED_AGAIN = 25  # more than that is no bad luck
 
 # program: what brings it, what is not tried without it
@@ -55,8 +57,9 @@ def main(args: Sequence[str]) -> int:
     failures: dict[str, str] = {}
     is_broken = False
     for words in runs:
-        is_broken |= run_pytest(words) not in (0, 1)  # 1: tests failed, and are looked at below
-        failures |= read_failures()
+        code, failed = run_pytest(words)
+        is_broken |= code not in ENDED or (code == FAILED and not failed)
+        failures |= failed
     lasting = try_again(failures)
     unsteady = {name: said for name, said in failures.items() if name not in lasting}
     report_unsteady(unsteady)
@@ -76,23 +79,21 @@ def describe_left_out(is_whole: bool) -> str:
     return f"left out: {'; '.join([*left, *missing]) or 'nothing'}"
 
 
-def run_pytest(words: Sequence[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", *words], cwd=ROOT, check=False).returncode
-
-
-def read_failures() -> dict[str, str]:
-    """Each test that failed in the last run of pytest, with what it said."""
-    failures: dict[str, str] = json.loads((CACHE / "failures").read_text("utf-8"))
-    return failures
+def run_pytest(words: Sequence[str]) -> tuple[int, dict[str, str]]:
+    """Return the exit code, and the output of each test or file that failed."""
+    told = CACHE / "failures"
+    told.unlink(missing_ok=True)  # a run that breaks off writes none
+    code = subprocess.run([sys.executable, "-m", "pytest", "-q", *words], cwd=ROOT, check=False).returncode
+    return code, json.loads(told.read_text("utf-8")) if told.exists() else {}
 
 
 def try_again(failures: Mapping[str, str]) -> Mapping[str, str]:
-    """Those that fail alone, too."""
+    """Return the tests that fail alone, too."""
     if not failures or len(failures) > MOST_TRIED_AGAIN:
         return failures
     print(f"\nonce more, alone: {len(failures)}", flush=True)
-    run_pytest([*failures])
-    return read_failures()
+    code, lasting = run_pytest([*failures])
+    return lasting if code in ENDED and (lasting or code != FAILED) else failures
 
 
 def report_unsteady(unsteady: Mapping[str, str]) -> None:

@@ -53,6 +53,14 @@ def test_what_failed_is_kept_with_what_it_said(folder: Path) -> None:
     assert json.loads((folder / ".pytest_cache/v/gateway/failures").read_text()) == {}
 
 
+def test_a_file_that_cannot_be_read_is_kept_as_a_failure(folder: Path) -> None:
+    (folder / "test_torn.py").write_text("def test_it(:\n")
+    for words in ([], ["-n", "2"]):
+        run(folder, *words)
+        said = json.loads((folder / ".pytest_cache/v/gateway/failures").read_text())
+        assert "SyntaxError" in said["test_torn.py"]
+
+
 def test_what_is_known_of_unsteady_tests_is_of_tests_that_there_are() -> None:
     for name, entry in tomllib.loads((ROOT / "tests/unsteady.toml").read_text("utf-8")).items():
         file, _, function = name.partition("::")

@@ -46,13 +46,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Failures:
-    """Names each test as it fails, and keeps what it said."""
+    """Names each test that fails, and each file that cannot be read, as it does, and keeps what it said."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._said: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.failed and report.nodeid not in self._said:
             self._said[report.nodeid] = report.longreprtext
             if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
