@@ -44,6 +44,12 @@ def test_of_many_parameters_a_fifth_of_those_beyond_the_twentieth_is_tried(folde
     assert (whole.count("::test_many"), whole.count("::test_dear")) == (120, 1)
 
 
+def test_a_file_of_thorough_tests_alone_is_not_even_read(folder: Path) -> None:
+    (folder / "test_dear.py").write_text("import pytest\npytestmark = [pytest.mark.thorough]\nraise OSError('read')\n")
+    left, whole = (run(folder, "--collect-only", *words) for words in (["-m", "not thorough"], []))
+    assert ("OSError" in left, "OSError" in whole) == (False, True)
+
+
 def test_what_failed_is_kept_with_what_it_said(folder: Path) -> None:
     run(folder, "-n", "2")
     said = json.loads((folder / ".pytest_cache/v/gateway/failures").read_text())

@@ -2,10 +2,13 @@
 
 - A test with the mark `thorough` is left to `./x test --all`. A file sets the mark, or the list of folders here does;
   and of parameters beyond the twentieth of one function four of five have it, chosen by their ids: the same each time.
+- A run without `thorough` tests does not import the files that have no others: all four workers would.
 - Dear files come first, so that no worker is left alone with one at the end.
 - The output of what failed is kept, for `tests/test.py` runs it once more.
 """
 
+import gc
+import re
 import signal
 import zlib
 from collections import Counter, defaultdict
@@ -19,6 +22,21 @@ MOST_PARAMETERS = 20  # of one function, in a run that is not of everything
 ONE_OF = 5  # of those beyond that
 PROCESS_COST = 4  # a test with processes, beside one without
 FAILURES = "gateway/failures"
+WITHOUT_THOROUGH = "not thorough"  # as `tests/test.py` says it after -m
+HAS_THE_MARK = re.compile(r"^pytestmark = .*\bthorough\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("markexpr") != WITHOUT_THOROUGH:
+        return None
+    if collection_path in THOROUGH_FOLDERS:
+        return True
+    is_left_out = collection_path.suffix == ".py" and HAS_THE_MARK.search(collection_path.read_text("utf-8"))
+    return True if is_left_out else None
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # ten thousand tests stay: each collection of garbage would walk them
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest itself chooses by mark
