@@ -1,30 +1,29 @@
 """Notices which hook folders were touched, a moment after it happened, when a burst of writes is over.
 
 It reports too much rather than too little: its caller looks at the contents, and finds them changed or not. A source
-that does not exist yet, or was removed, is waited for. Where the system has no more watches to give, the folders are
-looked at several times a second instead, and `trouble` says so.
+that does not exist yet, or was removed, is looked for several times a second: to watch the folder around it would tell
+of each write into a home. Where the system has no more watches to give, the files are looked at as often instead, and
+`trouble` says so.
 """
 
 import logging
-import os
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
-from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
+from watchfiles import Change, awatch
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.sources import Source
 
-POLL_STEP = 12  # ms between two looks at what the system has noticed
-GATHER_TIME, NO_TIMEOUT = 1, 0  # ms that it gathers changes, ms that it waits for one
-BURST_QUIET = 0.015  # seconds without a write until a burst is over
-BURST_LIMIT = 0.2  # seconds that a burst may last
-POLL_INTERVAL = 0.4  # seconds between two looks at the files themselves, where the system notices nothing
+STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
+BURST_LIMIT = 200  # ms that a burst may last
+POLL_INTERVAL = 0.4  # seconds between two looks for sources, or at the files where the system notices nothing
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +43,6 @@ class FolderWatcher:
         self._paths = tuple(dict.fromkeys(source.path for source in sources))
         self._told_whole = frozenset(source.path for source in sources if source.told_files)
         self._notify = notify
-        self._dirty: set[Path] = set()
-        self._woken = anyio.Event()
         self.polls = polls
         self.trouble = ""
         self.is_watching = anyio.Event()
@@ -53,28 +50,29 @@ class FolderWatcher:
 
     async def run(self) -> None:
         with self.scope:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._report_bursts)
-                while not self.polls:
-                    await self._watch()
-                await self._poll()
+            while not self.polls:
+                await self._watch()
+            await self._poll()
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
         present = [path for path in self._paths if path.is_dir()]
         missing = [path for path in self._paths if path not in present]
+        stop = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
-                standing = [anyio.Event() for places in (present, missing) if places]
-                if missing:
-                    tasks.start_soon(self._await_sources, missing, tasks.cancel_scope, standing[-1])
                 if present:
-                    tasks.start_soon(self._follow, present, tasks.cancel_scope, standing[0])
-                for each in standing:
-                    await each.wait()
+                    tasks.start_soon(self._follow, present, stop)
+                    await anyio.lowlevel.checkpoint()  # its first step makes the watch
                 if self.is_watching.is_set():
-                    self._touch(_folders_of(present))  # what happened while no watch stood
+                    self._tell(_folders_of(present))  # what happened while no watch stood
                 self.is_watching.set()
+                try:
+                    while not stop.is_set() and not any(path.is_dir() for path in missing):
+                        with anyio.move_on_after(POLL_INTERVAL if missing else None):
+                            await stop.wait()
+                finally:
+                    stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
         except* FileNotFoundError:
             pass  # a source went between two looks: the next set of places is another one
         except* (OSError, WatchfilesRustInternalError) as failed:
@@ -89,44 +87,22 @@ class FolderWatcher:
         """Look at the files themselves."""
         before = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
         if self.is_watching.is_set():
-            self._touch(before)
+            self._tell(before)
         self.is_watching.set()
         while True:
             await anyio.sleep(POLL_INTERVAL)
             after = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
-            self._touch(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+            self._tell(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
             before = after
 
-    async def _follow(self, sources: list[Path], scope: anyio.CancelScope, standing: anyio.Event) -> None:
-        async for burst in self._bursts(sources, True, standing):
-            self._touch(self._touched(burst))
-            if any(not source.is_dir() for source in sources):
-                scope.cancel()
+    async def _follow(self, sources: Sequence[Path], stop: anyio.Event) -> None:
+        watch = partial(awatch, watch_filter=None, debounce=BURST_LIMIT, step=STEP, ignore_permission_denied=True)
+        async for burst in watch(*sources, stop_event=stop):
+            self._tell(self._find_touched(path for _, path in burst))
+            if any(change == Change.deleted and Path(path) in sources for change, path in burst):
+                stop.set()  # it may be there again, and nobody watches that one
 
-    async def _await_sources(self, missing: list[Path], scope: anyio.CancelScope, standing: anyio.Event) -> None:
-        nearest = sorted({_nearest_parent_of(source) for source in missing})
-        async for _ in self._bursts(nearest, False, standing):
-            if any(source.is_dir() or _nearest_parent_of(source) not in nearest for source in missing):
-                scope.cancel()
-
-    async def _bursts(self, places: list[Path], deep: bool, standing: anyio.Event) -> AsyncIterator[set[str]]:
-        """Paths that were touched. The first element is empty: from then on the watch stands."""
-        names = [str(place) for place in places]
-        notify = await anyio.to_thread.run_sync(RustNotify, names, False, False, 0, deep, True)
-        standing.set()
-        yield set()
-        stop = threading.Event()
-        try:
-            while True:
-                found = await anyio.to_thread.run_sync(
-                    notify.watch, GATHER_TIME, POLL_STEP, NO_TIMEOUT, stop, abandon_on_cancel=True
-                )
-                if isinstance(found, set):
-                    yield {path for _, path in found}
-        finally:
-            stop.set()  # within a step the thread lets go of the watch, and with it goes the watch itself
-
-    def _touched(self, burst: Iterable[str]) -> set[Path]:
+    def _find_touched(self, burst: Iterable[str]) -> set[Path]:
         paths = {Path(path) for path in burst}
         found = {folder for path in paths for folder in self._folders_around(path)}
         found |= _folders_of(paths & set(self._paths))  # who may write to a source decides about all that is in it
@@ -145,21 +121,9 @@ class FolderWatcher:
             if not any(map(is_ignored_file, below)):
                 yield source / folder
 
-    def _touch(self, folders: Iterable[Path]) -> None:
-        told = (one for one in folders if one.parent in self._told_whole or not is_ignored_name(one.name))
-        self._dirty.update(told)
-        if self._dirty:
-            self._woken.set()
-
-    async def _report_bursts(self) -> None:
-        while True:
-            await self._woken.wait()
-            with anyio.move_on_after(BURST_LIMIT):
-                while (rest := BURST_QUIET - _age_of(self._dirty)) > 0:  # noqa: ASYNC110 - a quiet file system sets no event
-                    await anyio.sleep(rest)
-            self._woken = anyio.Event()
-            dirty, self._dirty = self._dirty, set()
-            self._notify(frozenset(dirty))
+    def _tell(self, folders: Iterable[Path]) -> None:
+        if told := frozenset(one for one in folders if one.parent in self._told_whole or not is_ignored_name(one.name)):
+            self._notify(told)
 
 
 def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
@@ -174,19 +138,6 @@ def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
     return found
 
 
-def _age_of(folders: Iterable[Path]) -> float:
-    """Seconds since the last write into these folders, as their own times tell: the notices come in steps."""
-    newest = 0.0
-    for folder in folders:
-        try:
-            with os.scandir(folder) as entries:
-                times = [entry.stat().st_mtime for entry in entries if not is_ignored_file(entry.name)]
-            newest = max(newest, folder.stat().st_mtime, *times)
-        except OSError:
-            continue
-    return time.time() - newest
-
-
 def _folders_of(sources: Iterable[Path]) -> set[Path]:
     found: set[Path] = set()
     for source in sources:
@@ -195,8 +146,3 @@ def _folders_of(sources: Iterable[Path]) -> set[Path]:
         except OSError:
             continue
     return found
-
-
-def _nearest_parent_of(path: Path) -> Path:
-    """The nearest folder above that exists."""
-    return next((parent for parent in path.parents if parent.is_dir()), Path("/"))
