@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Protocol
 
 from gateway.transcript import Entry, ToolCall, Usage
@@ -50,15 +52,17 @@ class Model(Protocol):
         """An async generator; closing it early gives up the call."""
 
 
+CONTENT, PARTS, TOOL_CALLS = map(attrgetter, ("content", "parts", "tool_calls"))
 CHARACTERS = 4  # a token
 CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
 PICTURE = 1500 * CHARACTERS  # what a large one costs with most models
 
 
 def estimate_tokens(request: ModelRequest) -> int:
-    characters = len(request.system)
-    for entry in request.messages:
-        characters += len(entry.content) + PICTURE * len(entry.parts)
-        characters += sum(CALL + sum(len(str(value)) for value in call.args.values()) for call in entry.tool_calls)
+    """About how many a request has. It walks the whole conversation, so it does without a call for each entry."""
+    characters = len(request.system) + sum(map(len, map(CONTENT, request.messages)))
+    characters += PICTURE * sum(map(len, map(PARTS, request.messages)))
+    for call in chain.from_iterable(map(TOOL_CALLS, request.messages)):
+        characters += CALL + sum(map(len, map(str, call.args.values())))
     characters += sum(len(spec.description) + SPEC for spec in request.tools)
     return characters // CHARACTERS

@@ -11,6 +11,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from gateway.file_folders import open_received_file, read_whole
@@ -21,6 +22,7 @@ LARGEST = 1_500_000  # bytes of one picture
 WIDEST = 4096  # pixels a side
 LARGEST_SUM = 12_000_000  # bytes of all pictures of one request; endpoints refuse more than about twice of it
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".ico", ".heic")
+PARTS = attrgetter("parts")
 NOT_TAKEN = "it is no JPEG, PNG, GIF or WebP"
 NOT_READABLE = "it cannot be read"
 
@@ -73,9 +75,11 @@ def describe_withheld_pictures(entry: Entry, pictures: Mapping[str, str]) -> str
 
 def limit_pictures(history: tuple[Entry, ...], turns: int) -> tuple[Entry, ...]:
     """What came before a turn, with the pictures of so many turns."""
+    if not any(map(PARTS, history)):
+        return history
     kept = list(history)
     for place in range(len(kept) - 1, -1, -1):
-        if turns <= 0:
+        if turns <= 0 and kept[place].parts:
             kept[place] = replace(kept[place], parts=())
         turns -= kept[place].role == "user"
     return tuple(kept)
