@@ -12,6 +12,7 @@ import re
 import signal
 import zlib
 from collections import Counter, defaultdict
+from functools import _lru_cache_wrapper
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.cache and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures(config), "failures")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What a file keeps for its tests goes with it: a parsed house is a gigabyte, for whoever collects garbage, too."""
+    if nextitem is None or nextitem.path != item.path:
+        for value in vars(getattr(item, "module", None) or object).values():
+            if isinstance(value, _lru_cache_wrapper):
+                value.cache_clear()
 
 
 class Failures:
