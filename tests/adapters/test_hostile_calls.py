@@ -21,6 +21,8 @@ from tests.adapters.slack_calls_wire import FORM, SlackCallsWire, body_of, sign
 from tests.adapters.telegram_calls_wire import TelegramCallsWire
 from tests.spine import until
 
+pytestmark = pytest.mark.thorough
+
 JSON = "application/json"
 WIRES: dict[str, Callable[[], Any]] = {"telegram": TelegramCallsWire, "slack": SlackCallsWire}
 UNKNOWN = 401

@@ -19,6 +19,8 @@ from tests.adapters.voice_endpoint import VoiceEndpoint
 from tests.adapters.wires import WIRES
 from tests.spine import until
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = ({"user": "milk", "text": "Milk it is."}, *({"text": "I heard you."},) * 20)
 # Each begins with a note of its being called; what it leaves running knows the folder of the test.
 PROGRAMS = {

@@ -27,7 +27,7 @@ from tests.adapters.telegram_wire import Refused, TelegramWire
 from tests.spine import until
 from tests.waits import wait_readable
 
-pytestmark = [pytest.mark.process, pytest.mark.row("T29")]
+pytestmark = [pytest.mark.thorough, pytest.mark.process, pytest.mark.row("T29")]
 
 BAD = "\x1b[45m\x1b]0;title\x07\x9b2J\r\x08\x7f\u202eback\u2066\u200bno\u00adroom\u2028line\nforged\x1b[2K"
 # Colours, and the bar of progress.

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import pytest
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord
 from gateway.engine.nats.engine import NatsEngine, open_nats
@@ -13,6 +14,8 @@ from gateway.errors import EngineError
 from tests.engine.conftest import read_all
 from tests.engine.nats_servers import NatsServer, find_leader, run_servers, wait_until_ready
 from tests.spine import until
+
+pytestmark = pytest.mark.thorough
 
 CHAINS = 6
 

@@ -23,6 +23,8 @@ from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECT_NA
 from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
+pytestmark = pytest.mark.thorough
+
 CONSUMERS = {"one": ("a.*", "b.1.x"), "two": (">",)}
 
 
