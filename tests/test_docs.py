@@ -14,6 +14,8 @@ ROOT = Path(__file__).parent.parent
 TRIED = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [*TRIED, *sorted(path for path in ROOT.glob("*.md") if path not in TRIED)]
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+# What somebody new reads before anything else.
+MOST_WORDS = {"README.md": 700, "docs/tutorial.md": 700, "docs/installing.md": 1000, "docs/troubleshooting.md": 1500}
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 
 
@@ -58,6 +60,11 @@ def test_every_setting_event_and_command_is_listed(listed: str) -> None:
     path = ROOT / listed
     is_current = path.is_file() and path.read_text("utf-8") == page(listed)
     assert is_current, f"{listed} is not what there is; ./x reference writes it anew"
+
+
+@pytest.mark.parametrize(("page", "most"), MOST_WORDS.items())
+def test_the_first_pages_are_short(page: str, most: int) -> None:
+    assert len((ROOT / page).read_text("utf-8").split()) <= most
 
 
 def test_the_picture_of_the_floors_is_what_the_imports_are_held_to() -> None:
