@@ -5,6 +5,7 @@ page (folders of code, a licence) is named there, and no link. Nothing on the si
 searches without a network, and from a disk.
 """
 
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from tests.docs_blocks import ROOT
 
 DOCS = ROOT / "docs"
 SETTINGS = DOCS / "site.toml"
+SEARCH_WORDS = ROOT / "tests" / "search_words.toml"
 FOLDER = ROOT / "build" / "docs"
 # What the page of a file beside `docs/` is called.
 BESIDE = {
@@ -111,6 +113,29 @@ def put_search(site: Path) -> None:
         page.write_text(page.read_text("utf-8").replace(FETCHED, own), "utf-8")
 
 
+def add_search_words(site: Path, words: Mapping[str, str]) -> None:
+    """Give search an entry for each of these words, which leads to where it is answered, as a book's index does."""
+    for file in (site / "search.json", site / "search.js"):
+        before, brace, found = file.read_text("utf-8").partition("{")
+        index, end = json.JSONDecoder().raw_decode(brace + found)
+        items = {item["location"]: item for item in index["items"]}
+        entries = [{**items[place], "title": word, "text": ""} for word, place in words.items()]
+        # Those that fit alike are shown in this order.
+        index["items"] = [*entries, *index["items"]]
+        file.write_text(before + json.dumps(index) + (brace + found)[end:], "utf-8")
+
+
+def read_search_words() -> dict[str, str]:
+    """Each word that has a page, with its address on the site."""
+    known = pages()
+    answers: dict[str, str] = tomllib.loads(SEARCH_WORDS.read_text("utf-8"))["pages"]
+    places = {word: place.partition("#") for word, place in answers.items()}
+    return {
+        word: f"{Path(known[ROOT / page]).with_suffix('.html')}{sign}{anchor}"
+        for word, (page, sign, anchor) in places.items()
+    }
+
+
 def build(folder: Path) -> int:
     """zensical's exit code: not 0 where a link leads nowhere; it says which."""
     program = Path(sys.executable).parent / "zensical"
@@ -118,6 +143,7 @@ def build(folder: Path) -> int:
     status = subprocess.run(command, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, check=False).returncode
     if not status:
         put_search(folder / "site")
+        add_search_words(folder / "site", read_search_words())
     return status
 
 

@@ -62,6 +62,8 @@ changed by an interceptor; the outcomes are what an interceptor may answer besid
 COMMAND_LINE = f"""\
 # Commands
 
+A command is typed on a terminal, or as a slash command [in a chat](#in-a-chat).
+
 ## On a terminal
 
 `{PROGRAM} COMMAND`. Before the command, `--home DIR` chooses another home than `$HERMES_HOME`. What is meant for
