@@ -38,12 +38,13 @@ KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES, *SENDERS_OF_WEBHOOKS)
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/agent/libraries.py", "gateway/hooks/http_transport.py"),
-    "anthropic": ("gateway/agent/libraries.py",),
-    "httpx": ("gateway/agent/libraries.py",),
+    "anthropic": (),
+    "httpcore": ("gateway/agent/models/endpoint_client.py",),
+    "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
     "nats": ("gateway/engine/nats/", "gateway/hooks/nats_transport.py", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),
-    "openai": ("gateway/agent/libraries.py",),
+    "openai": (),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
     "rich": ("gateway/cli/table.py", "gateway/cli/progress.py"),
     "pypdfium2": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),

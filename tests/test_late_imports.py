@@ -43,14 +43,12 @@ def test_two_threads_each_have_a_module_that_is_through() -> None:
 
 ASKED = """
 import threading
-from gateway.agent.libraries import load_library
 from gateway.late_imports import load_modules
-load_library("openai")
-from openai._httpx2 import normalize_httpx_timeout
 other = threading.Thread(target=load_modules, args=("telegram",))
 other.start()
-while other.is_alive():
-    normalize_httpx_timeout(3.0)
+(client,) = load_modules("gateway.agent.models.endpoint_client")
+client.EndpointClient("https://127.0.0.1:1", {}, 1, 1, {})
+other.join()
 """
 
 

@@ -1,8 +1,9 @@
 """The large libraries that an agent may need: each is loaded when it is first used, and from here alone."""
 
-import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.machinery import PathFinder
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +12,37 @@ from gateway.installation import find_installation
 from gateway.late_imports import load_modules
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("anthropic", "httpx2"),
     "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
     "nats": ("nats.aio.client",),
-    # openai looks whether httpx is loaded, be it half: Telegram's library may load it in another thread meanwhile.
-    "openai": ("openai", "httpx2", "httpx"),
     "otel": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),
+    "socks": ("socksio",),
     "web": ("aiohttp", "yarl"),
 }
 
 # Those that are not installed with the gateway itself, and the packages that bring them.
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("anthropic",),
+    "mcp": ("mcp",),
     "media": ("pillow", "pypdfium2"),
     "nats": ("nats-py",),
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
+    "socks": ("socksio",),
 }
 
 
 def is_installed(name: str) -> bool:
-    """Can it probably be loaded? To find out the packages around its modules are, but none of these."""
-    try:
-        return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
-    except ModuleNotFoundError:  # the package around it is not there
-        return False
+    """Can it probably be loaded? Nothing is, to find that out."""
+    return all(map(_is_there, LIBRARIES[name]))
+
+
+def _is_there(module: str) -> bool:
+    places: Sequence[str] | None = None
+    for package in accumulate(module.split("."), "{}.{}".format):
+        found = PathFinder.find_spec(package, places)
+        if found is None:
+            return False
+        places = found.submodule_search_locations
+    return True
 
 
 def load_library(name: str) -> tuple[Any, ...]:

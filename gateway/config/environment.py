@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
+from urllib.parse import SplitResult
 
 from dotenv.parser import parse_stream
 
@@ -62,6 +63,25 @@ def expand_references(text: str, environ: Mapping[str, str]) -> str:
 def find_references(text: str) -> list[str]:
     """The names that a text needs: those without an `otherwise`."""
     return [found[1] for found in _REFERENCE.finditer(text) if found[2] is None]
+
+
+def find_proxy(url: SplitResult, environ: Mapping[str, str]) -> str:
+    """Return the address of the proxy between this machine and `url`; an empty text without one.
+
+    The variables are HTTPS_PROXY and its kin; a name in small letters counts more. NO_PROXY lists hosts with all below
+    them, hosts with a port, or `*`.
+    """
+    named = {name.lower(): value.strip() for name, value in sorted(environ.items())}
+    if any(_is_meant(one.strip().lower(), url) for one in named.get("no_proxy", "").split(",")):
+        return ""
+    address = named.get(f"{url.scheme}_proxy") or named.get("all_proxy", "")
+    return f"http://{address}" if address and "://" not in address else address
+
+
+def _is_meant(named: str, url: SplitResult) -> bool:
+    host = url.hostname or ""
+    below = f".{named.lstrip('.')}"
+    return named in ("*", host, f"{host}:{url.port}") or (bool(named) and f".{host}".endswith(below))
 
 
 def _read_credentials(directory: Path, findings: list[Finding]) -> Iterator[tuple[str, SourcedValue]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.agent import Agent, Model, Tool, TurnLimits
 from gateway.agent.context_files import ContextFiles
-from gateway.agent.libraries import EXTRAS, describe_install, is_installed
+from gateway.agent.libraries import describe_install, is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.fallback import RetryPolicy
@@ -86,6 +86,7 @@ class Agents:
     ) -> None:
         self._settings = settings
         self._home = home
+        self._environ = environ
         self._registry = registry
         self._sources = sources
         self._surroundings = surroundings
@@ -106,7 +107,7 @@ class Agents:
             make_workspace(roots, forbidden)
         except OSError as error:
             raise ConfigError(f"tools.roots: {error.filename}: {error.strerror}; name a folder") from None
-        self._tools = self._make_tools(environ)
+        self._tools = self._make_tools()
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
 
@@ -193,13 +194,13 @@ class Agents:
             return read_script(self._home.path(model.script))
         chosen = {name: model, **{other: self._settings.models[other] for other in model.fallbacks}}
         specs = [
-            replace(model_spec_of(one, settings), prices=list_prices(self._settings, settings))
+            replace(model_spec_of(one, settings, self._environ), prices=list_prices(self._settings, settings))
             for one, settings in chosen.items()
         ]
         patience = RetryPolicy(tries=model.retries + 1)
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
-    def _make_tools(self, environ: Mapping[str, str]) -> tuple[Tool, ...]:
+    def _make_tools(self) -> tuple[Tool, ...]:
         """The tools of our own. What steers the gateway is out of their reach."""
         settings = self._settings.tools
         found = [
@@ -211,20 +212,20 @@ class Agents:
             make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._surroundings.parser))
         )
         if settings.shell != "off":
-            env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            find_places, run = partial(self._find_places, environ), self._surroundings.run_command
+            env = {name: self._environ[name] for name in SHELL_VARIABLES if name in self._environ}
+            find_places, run = self._find_places, self._surroundings.run_command
             watch = partial(self._surroundings.context_files.watch, self.reach.instructions)
             found.append(make_shell_tool(ShellOptions(settings, find_places, env, run, self._make_sandbox(), watch)))
         return tuple(found)
 
-    def _find_places(self, environ: Mapping[str, str], facts: Mapping[str, Any]) -> ShellPlaces:
+    def _find_places(self, facts: Mapping[str, Any]) -> ShellPlaces:
         """Where commands run and write, and what they do not read: this home, what steers us, keys, others' roots."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
-        hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(environ), *own)
+        hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(self._environ), *own)
         skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
-        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, environ.get("PATH", ""), skills)
+        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, self._environ.get("PATH", ""), skills)
 
     def _make_sandbox(self) -> ShellSandbox:
         wanted = self._settings.tools.sandbox
@@ -252,33 +253,26 @@ def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:
     return own in real.parents and not is_taken
 
 
-def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
-    """What the factory is told of a model. Whether its library is here, it finds out at the first use."""
+def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -> ModelSpec:
+    """What the factory is told of a model."""
     if model.provider == DEMO_PROVIDER:
         return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
-    kind = choose_library(model)
+    kind, offer = "anthropic" if model.provider == "anthropic" else "openai", PROVIDERS[model.provider]
+    headers = {header: value for header, variable in offer.headers.items() if (value := environ.get(variable))}
     kwargs: dict[str, Any] = {
-        "base_url": model.base_url or PROVIDERS[model.provider].base_url,
+        "base_url": model.base_url or offer.base_url,
         "stall": model.timeout,
         "extra": model.options,
         **({} if model.pictures else {"pictures": False}),
+        **({"headers": headers} if headers else {}),
     }
     return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, find_price(model))
 
 
 def list_missing_libraries(settings: Settings) -> list[str]:
-    """What the models need that is not installed; all else goes on without."""
-    models = {"model": settings.model} | {f"models.{name}": one for name, one in settings.models.items()}
-    return [
-        f"{key}.provider is {model.provider}: {describe_install(library)}"
-        for key, model in models.items()
-        if (library := choose_library(model)) in EXTRAS and not is_installed(library)
-    ]
-
-
-def choose_library(model: ModelSettings) -> str:
-    """Anthropic's own; every other provider speaks as OpenAI does."""
-    return "anthropic" if model.provider == "anthropic" else "openai"
+    """What the configuration needs that is not installed; all else goes on without."""
+    named = [name for name, server in settings.mcp_servers.items() if server.enabled]
+    return [f"mcp_servers.{named[0]}: {describe_install('mcp')}"] if named and not is_installed("mcp") else []
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":

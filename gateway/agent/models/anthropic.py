@@ -1,4 +1,4 @@
-"""Models of Anthropic in their own language; the library is an extra, since it is large."""
+"""Models of Anthropic in their own language."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from gateway.errors import ModelError
 from gateway.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
+API_VERSION = "2023-06-01"
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
 ERROR_KINDS = {
     "overloaded_error": "overload",
@@ -155,8 +156,6 @@ class AnthropicModel(HttpModel):
     """One model, at Anthropic's own endpoint or one that speaks its language."""
 
     answer_type = MessageAccumulator
-    library = "anthropic"
-    client_name = "AsyncAnthropic"
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
     models_path = "/v1/models"
@@ -165,6 +164,9 @@ class AnthropicModel(HttpModel):
     stop_names = MappingProxyType(
         {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
     )
+
+    def list_key_headers(self) -> Mapping[str, str]:
+        return {"anthropic-version": API_VERSION} | ({"x-api-key": self.api_key} if self.api_key else {})
 
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         """The instructions may be kept by the endpoint's cache."""

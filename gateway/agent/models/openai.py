@@ -180,13 +180,14 @@ class OpenAIModel(HttpModel):
     """One model, at OpenAI's own endpoint or any other that speaks its language."""
 
     answer_type = CompletionAccumulator
-    library = "openai"
-    client_name = "AsyncOpenAI"
     default_url = "https://api.openai.com/v1"
     path = "/chat/completions"
     models_path = "/models"
     filter_stop = "content_filter"
     options = OPTIONS
+
+    def list_key_headers(self) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
 
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []

@@ -1,8 +1,7 @@
 """The common half of all models behind an HTTP endpoint, whoever the provider is.
 
-The provider's library gives keys, addresses, headers, connections and typed errors. It is loaded when the model is
-first used, and told not to retry: that is done in one place, `gateway.agent.models.fallback`. The request is encoded
-and the stream is read by us, since the library's typed objects cost more time than all the rest of a turn.
+`gateway.agent.models.endpoint_client` has the connections, and is loaded when they are first wanted: that takes 50 ms
+and 5 MB. No library of a provider is needed. Trying again is done in one place, `gateway.agent.models.fallback`.
 
 What goes wrong is a `ModelError`, by one taxonomy for all providers: auth, quota, rate, overload, context, network,
 timeout, filter, missing, request, response; `other` for the rest.
@@ -15,42 +14,34 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import msgspec
 
-from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest, estimate_tokens
 from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
+from gateway.agent.models.refusal import LONGEST_REASON, RefusedRequest
 from gateway.agent.pictures import load_pictures
 from gateway.agent.tools import RAW_ARGS
+from gateway.config.home import get_process_environment
 from gateway.config.providers import list_other_urls
 from gateway.config.settings import ModelSettings
 from gateway.errors import ConfigError, ModelError
+from gateway.late_imports import load_modules
 from gateway.logs.redaction import REPLACEMENT
 from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
+if TYPE_CHECKING:
+    from gateway.agent.models.endpoint_client import EndpointClient, EndpointResponse
+
 log = logging.getLogger(__name__)
 
-BY_STATUS: Mapping[int, str] = {
-    400: "request",
-    401: "auth",
-    402: "quota",
-    403: "auth",
-    404: "missing",
-    408: "timeout",
-    413: "context",
-    422: "request",
-    429: "rate",
-}
-TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long")
-NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing")
+CLIENT = "gateway.agent.models.endpoint_client"
 NO_PICTURES = re.compile(r"image|vision|multi-?modal|content.{0,40}must be a string", re.IGNORECASE)
-FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
-LONGEST_ERROR = 500
 LONGEST_EVENT = 8_000_000
 LONGEST_STREAM = 100_000_000  # bytes: 128,000 tokens come in half of that
 PROBE_SECONDS = 5.0
@@ -66,9 +57,9 @@ _decode = JsonDecoder[Any]().decode
 class HttpModel(ABC):
     """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
 
-    A provider's class says which library it needs, how a request is encoded (of its options only those in `options`),
-    and what puts an answer together. `prices` are those of other models that the endpoint has. Without `pictures` it is
-    told where they lie.
+    A provider's class says how a request is encoded (of its options only those in `options`), and what puts an answer
+    together. `prices` are those of other models that the endpoint has. Without `pictures` it is told where they lie.
+    `environ` names the proxies, and the certificates that are trusted.
     """
 
     name: str
@@ -81,12 +72,10 @@ class HttpModel(ABC):
     pictures: bool = True
     price: TokenPrice = field(default_factory=TokenPrice)
     prices: Mapping[str, TokenPrice] = field(default_factory=dict)
-    _client: Any = field(default=None, init=False, repr=False)
-    _response: Any = field(default=None, init=False, repr=False)
+    environ: Mapping[str, str] = field(default_factory=get_process_environment, repr=False)
+    _client: "EndpointClient | None" = field(default=None, init=False, repr=False)
 
     answer_type: ClassVar[type["StreamedAnswer"]]
-    library: ClassVar[str]
-    client_name: ClassVar[str]  # of the class in the library
     default_url: ClassVar[str]
     path: ClassVar[str]
     models_path: ClassVar[str]  # of the list of models
@@ -97,6 +86,10 @@ class HttpModel(ABC):
     @abstractmethod
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
         """The body of the HTTP request, with these pictures: by their digest, in base64."""
+
+    @abstractmethod
+    def list_key_headers(self) -> Mapping[str, str]:
+        """The headers that identify us; without a key none is sent."""
 
     def encode_body(self, request: ModelRequest, body: Mapping[str, Any]) -> bytes:
         """The body with what all providers name alike; the request's own options win over `extra`."""
@@ -134,13 +127,22 @@ class HttpModel(ABC):
         )
         yield Chunk(tool_calls=answer.calls(), usage=usage, stop=stop)
 
+    async def warm(self) -> None:
+        """Load all that the first request needs, and resolve the name; that request reports what is wrong.
+
+        Nothing is connected: most servers would close it soon, and it would tell the provider of each start.
+        """
+        with suppress(ModelError, ConfigError, ValueError, OSError):
+            client = await self._open_client()
+            await client.resolve()
+
     async def aclose(self) -> None:
         """Close the connections; the model can be used again afterwards."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
-    async def _ask(self, request: ModelRequest) -> Any:
+    async def _ask(self, request: ModelRequest) -> "EndpointResponse":
         """The response. An endpoint that refuses the pictures is asked once more, and told where they lie instead.
 
         It is not remembered as one without eyes: another time it may be one person's broken file that it refuses.
@@ -149,66 +151,69 @@ class HttpModel(ABC):
         pictures = await anyio.to_thread.run_sync(load_pictures, shown)
         try:
             return await self._post(self.encode_request(request, pictures))
-        except Exception as error:  # a class of the library's, known by its status; any other goes on its way
-            if not (pictures and _refuses_pictures(error)):
+        except RefusedRequest as refusal:
+            if not (pictures and _refuses_pictures(refusal)):
                 raise
-            log.info("%s takes no pictures, or not these (%s); it is told where they lie", self.name, _text_of(error))
+            log.info("%s takes no pictures, or not these (%s); it is told where they lie", self.name, refusal)
         return await self._post(self.encode_request(request, {}))
 
-    async def _post(self, body: bytes) -> Any:
+    async def _post(self, body: bytes) -> "EndpointResponse":
+        client = await self._open_client()
+        return await client.post(self.path, body)
+
+    async def _open_client(self) -> "EndpointClient":
         if self._client is None:
-            # A second for the first model of a process: not on the loop, where others wait.
-            sdk, http, *_ = await anyio.to_thread.run_sync(load_library, self.library)
-            self._client = self._client or self._connect(sdk, http)
-        return await self._client.post(
-            self.path,
-            cast_to=self._response,  # the bare response: the library then leaves the body to us
-            content=body,
-            options={"headers": {"Content-Type": "application/json", "Accept": "text/event-stream"}},
-            stream=True,
-            stream_cls=None,
+            # Some 80 ms for the first model of a process: not on the loop, where others wait.
+            made = await anyio.to_thread.run_sync(self._make_client)
+            self._client = self._client or made
+        return self._client
+
+    def _make_client(self) -> "EndpointClient":
+        (module,) = load_modules(CLIENT)
+        headers = {**self.list_key_headers(), **self.headers}
+        client: EndpointClient = module.EndpointClient(
+            self.base_url or self.default_url, headers, self.stall, self.connect, self.environ
         )
+        return client
 
     async def _explain(self, error: Exception) -> ModelError:
         """What went wrong with a request, and which address would have been right where this one is not."""
-        found = as_model_error(error)
-        if self.base_url and getattr(error, "status_code", None) in (404, 405) and "model" not in str(found).lower():
+        found, right = as_model_error(error), ""
+        if not isinstance(error, RefusedRequest):
+            return self._clean(found)
+        if error.target:
+            right = error.target.removesuffix(self.path)
+        elif self.base_url and error.status in (404, 405) and "model" not in str(found).lower():
             right = await self._find_right_url()
-            remedy = f"write base_url: {right}" if right else "see that base_url is right"
-            found = ModelError(f"{self.base_url} is not where a model answers ({found}); {remedy}", kind="missing")
-        return self._clean(found)
+        else:
+            return self._clean(found)
+        remedy = f"write base_url: {right}" if right else "see that base_url is right"
+        where = self.base_url or self.default_url
+        return self._clean(ModelError(f"{where} is not where a model answers ({found}); {remedy}", kind="missing"))
 
     async def _find_right_url(self) -> str:
         """The first address near the configured one that lists models; empty where there is none."""
+        client = await self._open_client()
         for url in list_other_urls(self.base_url, self.models_path):
             with suppress(Exception), anyio.fail_after(PROBE_SECONDS):
-                response = await self._client.get(f"{url}{self.models_path}", cast_to=self._response)
-                if "data" in msgspec.json.decode(await response.aread(), type=dict):
-                    return url
+                response = await client.get(f"{url}{self.models_path}")
+                async for body in read_whole(response.read_pieces()):
+                    if "data" in msgspec.json.decode(body, type=dict):
+                        return url
         return ""
 
     def _clean(self, error: ModelError) -> ModelError:
         """The error without the keys of this model: some endpoints say what they were sent."""
         text = str(error)
-        for secret in (self.api_key, *self.headers.values()):
+        login = urlsplit(self.base_url)
+        for secret in (self.api_key, login.password or "", *self.headers.values()):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, REPLACEMENT)
         return ModelError(text, kind=error.kind, retry_after=error.retry_after)
 
-    def _connect(self, sdk: Any, http: Any) -> Any:
-        self._response = http.Response
-        return getattr(sdk, self.client_name)(
-            api_key=self.api_key or "none",
-            base_url=self.base_url or self.default_url,
-            default_headers=dict(self.headers),
-            timeout=http.Timeout(self.stall, connect=self.connect),
-            max_retries=0,
-        )
 
-
-def _refuses_pictures(error: Exception) -> bool:
-    status = getattr(error, "status_code", None)
-    return status == 413 or (isinstance(status, int) and NO_PICTURES.search(_text_of(error)) is not None)
+def _refuses_pictures(refusal: RefusedRequest) -> bool:
+    return refusal.status == 413 or NO_PICTURES.search(str(refusal)) is not None
 
 
 def _describe_missing_end(answer: "StreamedAnswer") -> ModelError:
@@ -217,7 +222,7 @@ def _describe_missing_end(answer: "StreamedAnswer") -> ModelError:
     return ModelError("the model's endpoint sent what is no answer: there is nothing in it", kind="response")
 
 
-async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:
+async def _close_response(response: "EndpointResponse", events: AsyncIterator[bytes] | None) -> None:
     """Close the response; one that is read to its very end leaves its connection to the next call."""
     with anyio.CancelScope(shield=True):
         if events is not None:
@@ -227,10 +232,10 @@ async def _close_response(response: Any, events: AsyncIterator[bytes] | None) ->
         await response.aclose()
 
 
-def _read_events(response: Any) -> AsyncIterator[bytes]:
+def _read_events(response: "EndpointResponse") -> AsyncIterator[bytes]:
     """The data of the response's events. A server that does not stream sends one: the whole answer."""
     is_stream = "event-stream" in response.headers.get("content-type", "event-stream")
-    pieces = limit_stream(response.aiter_bytes())
+    pieces = limit_stream(response.read_pieces())
     return read_sse(pieces) if is_stream else read_whole(pieces)
 
 
@@ -329,51 +334,13 @@ def decode_event(decoder: JsonDecoder[Decoded], data: bytes) -> Decoded:
 
 
 def as_model_error(error: Exception) -> ModelError:
-    """The error of a provider's library as one of ours; the libraries' own classes are known by name and status."""
+    """Any error of a request, as one of ours."""
     if isinstance(error, ModelError):
         return error
-    if isinstance(error, ConfigError):  # the library is not installed
+    if isinstance(error, RefusedRequest):
+        return ModelError(str(error), kind=error.kind, retry_after=error.retry_after)
+    if isinstance(error, ConfigError):  # a proxy or certificates of the environment
         return ModelError(str(error), kind="missing")
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return ModelError(_text_of(error), kind=_kind(status, error), retry_after=_retry_after(error))
-    name = f"{type(error).__name__} {type(error.__cause__).__name__}"
-    if "Timeout" in name:
-        return ModelError("the model's endpoint took too long to answer", kind="timeout")
-    if re.search(r"Connect|Protocol|Network|ReadError|WriteError|Closed", name):
-        cause = error.__cause__ or error
-        return ModelError(f"the model's endpoint could not be reached: {cause}"[:LONGEST_ERROR], kind="network")
     if isinstance(error, ValueError):
-        return ModelError(f"the model's endpoint sent what is no answer: {error}"[:LONGEST_ERROR], kind="response")
-    return ModelError(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
-
-
-def _kind(status: int, error: Exception) -> str:
-    words = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {error}".lower()
-    if NO_CREDIT.search(words) and status in (402, 403, 429):
-        return "quota"
-    if status in (400, 413, 422):
-        if TOO_LONG.search(words):
-            return "context"
-        if FILTERED.search(words):
-            return "filter"
-    return BY_STATUS.get(status, "overload" if status >= 500 else "request")
-
-
-def _text_of(error: Exception) -> str:
-    """The endpoint's own words, cut: some send a whole page of HTML."""
-    body: Any = getattr(error, "body", None)
-    if isinstance(body, dict) and isinstance(body.get("error"), dict):
-        body = body["error"]
-    words = body.get("message") if isinstance(body, dict) else None
-    return f"HTTP {getattr(error, 'status_code', '?')}: {words or error}"[:LONGEST_ERROR]
-
-
-def _retry_after(error: Exception) -> float | None:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        if "retry-after-ms" in headers:
-            return float(headers["retry-after-ms"]) / 1000
-        return float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
+        return ModelError(f"the model's endpoint sent what is no answer: {error}"[:LONGEST_REASON], kind="response")
+    return ModelError(f"{type(error).__name__}: {error}"[:LONGEST_REASON])
