@@ -1,7 +1,7 @@
 # hermes-gateway in a container: see docs/container.md. Nothing in it can be written but /data and /tmp.
 #
 #   docker build -t hermes-gateway .
-#   docker build -t hermes-gateway --build-arg EXTRAS=media,anthropic .
+#   docker build -t hermes-gateway --build-arg EXTRAS=media,otel .
 ARG BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build

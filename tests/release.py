@@ -54,10 +54,10 @@ MINORS = range(11, 30)
 PATIENCE = 60.0
 # Extras that no fresh environment has: each is asked for where it is missed, and nothing else stands still.
 LACKING = """\
-models: {spare: {provider: anthropic, name: m}}
+mcp_servers: {files: {command: no-such-program}}
 traces: {endpoint: "http://127.0.0.1:9/v1/traces"}
 """
-LACKED = ("the extra `anthropic`", "the extra `otel`")
+LACKED = ("the extra `mcp`", "the extra `otel`")
 
 
 class Failed(Exception):
@@ -186,10 +186,10 @@ def by_pipx(wanted: str, python: Path, place: Path, limits: Path) -> Installed:
 
 INSTALLERS = {"pip": by_pip, "uv": by_uv, "pipx": by_pipx, "sdist": by_pip}
 BRINGS = {
-    "pip": "/bin/python -m pip install anthropic",
-    "uv": "/hermes-gateway/bin/python anthropic",
-    "pipx": "pipx inject hermes-gateway anthropic",
-    "sdist": "/bin/python -m pip install anthropic",
+    "pip": "/bin/python -m pip install mcp",
+    "uv": "/hermes-gateway/bin/python mcp",
+    "pipx": "pipx inject hermes-gateway mcp",
+    "sdist": "/bin/python -m pip install mcp",
 }
 """What brings an extra there, as the gateway itself says it."""
 

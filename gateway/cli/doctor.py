@@ -34,6 +34,7 @@ from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import PlatformAccount, list_accounts
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.journal import find_missing_client
@@ -127,6 +128,9 @@ def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
         if found.facts is None:  # else the gateway that runs says it, of hooks too
             yield from find_missing_secrets(found.configuration)
             yield from find_bad_secrets(found.configuration)
+            for said in list_missing_libraries(found.configuration.settings):
+                what, _, remedy = said.partition(": ")
+                yield Finding(found.place_of("mcp_servers"), what, remedy)
 
 
 def check_process(found: DoctorTarget) -> Iterator[Finding]:

@@ -1,18 +1,18 @@
 """The offerers of models: where they are, and which of their usual variables hold a key or an address."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
 class ProviderInfo(NamedTuple):
-    """An address, and the variables that hold another one, the key, and headers by their names."""
+    """An address, and the variables that hold another one, the key, and who pays."""
 
     base_url: str
     url_variable: str
     key_variable: str
-    headers: Mapping[str, str] = MappingProxyType({})
+    organization_variable: str = ""
+    project_variable: str = ""
 
 
 PROVIDERS: Mapping[str, ProviderInfo] = {
@@ -21,7 +21,8 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
         "https://api.openai.com/v1",
         "OPENAI_BASE_URL",
         "OPENAI_API_KEY",
-        MappingProxyType({"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}),
+        "OPENAI_ORG_ID",
+        "OPENAI_PROJECT_ID",
     ),
     "anthropic": ProviderInfo("https://api.anthropic.com", "", "ANTHROPIC_API_KEY"),
     "ollama": ProviderInfo("http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL", ""),

@@ -258,7 +258,8 @@ def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -
     if model.provider == DEMO_PROVIDER:
         return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
     kind, offer = "anthropic" if model.provider == "anthropic" else "openai", PROVIDERS[model.provider]
-    headers = {header: value for header, variable in offer.headers.items() if (value := environ.get(variable))}
+    payers = {"OpenAI-Organization": offer.organization_variable, "OpenAI-Project": offer.project_variable}
+    headers = {header: value for header, variable in payers.items() if (value := environ.get(variable))}
     kwargs: dict[str, Any] = {
         "base_url": model.base_url or offer.base_url,
         "stall": model.timeout,
@@ -272,7 +273,9 @@ def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -
 def list_missing_libraries(settings: Settings) -> list[str]:
     """What the configuration needs that is not installed; all else goes on without."""
     named = [name for name, server in settings.mcp_servers.items() if server.enabled]
-    return [f"mcp_servers.{named[0]}: {describe_install('mcp')}"] if named and not is_installed("mcp") else []
+    if not named or is_installed("mcp"):
+        return []
+    return [f"mcp_servers.{named[0]} needs a package that is not installed: {describe_install('mcp')}"]
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":

@@ -36,7 +36,7 @@ from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
-from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
+from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings, list_missing_libraries
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.event_relay import EventRelay
@@ -271,6 +271,8 @@ class Gateway:
             *find_unknown_prices(self.configuration),
         ):
             log.warning("%s: %s; %s", finding.place, finding.what, finding.remedy)
+        for line in list_missing_libraries(self.settings):
+            log.warning("%s", line)
 
     async def load_tool_servers(self) -> None:
         """Go by what is kept of the servers of tools."""
