@@ -171,7 +171,9 @@ def _check_folder(
     found = find_missing_imports(folder.path, manifest.entry, files, places)
     absent = [one for one in found if not is_loaded or (one.is_sure and not one.is_fatal)]
     unknown = map(_format_finding, check_unknown_variables(studied, outside.environ, given))
-    lacking = [*describe_missing_imports(folder, absent, places), *needs, *unknown]
+    imported = describe_missing_imports(folder, absent, places)
+    further = (need for need in needs if not any(line.endswith(need) for line in imported))
+    lacking = [*imported, *further, *unknown]
     reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from gateway.hermes.modules import NAMES, PLUGIN_PARENT
 from gateway.hermes.written_for import parse_python
-from gateway.hooks.folders.manifest import label_of
+from gateway.hooks.folders.manifest import FORMER_PACKAGES, label_of
 from gateway.yaml_source import SourceLocation
 
 # What is run by hand, by whoever wrote it.
 _WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})
 _WORKSHOP_MODULES = frozenset({"conftest", "setup"})
+_FORMER_IMPORT = re.compile(rb"^\s*(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
 _MAKES_NAMES = re.compile(rb"\b(import_module|__import__|exec_module|spec_from_file_location|runpy)\b")
 HERMES_MODULES = re.compile(
     r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
@@ -140,6 +141,14 @@ def find_missing_imports(
                     assert isinstance(node, ast.stmt)
                     place = SourceLocation(f"{label_of(folder.name)}/{name}", node.lineno, node.col_offset + 1)
                     yield MissingImport(place, module, is_sure and id(node) not in inner, is_sure)
+
+
+def find_former_packages(folder: str, entry: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """List the packages that it imports and that came with the gateway once; without those that it can do without."""
+    if not any(map(_FORMER_IMPORT.search, files.values())):
+        return ()
+    found = {one.module for one in find_missing_imports(Path(folder), entry, files, ()) if one.is_sure}
+    return tuple(sorted(found & FORMER_PACKAGES))
 
 
 def find_extra_places(file: Path, source: bytes) -> Iterator[Path | None]:

@@ -14,7 +14,7 @@ import msgspec
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.environment_source import find_unknown_variables
-from gateway.hermes.imports import select_imports
+from gateway.hermes.imports import find_former_packages, select_imports
 from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
@@ -158,6 +158,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         callbacks=tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
         overrides=find_overrides(code),
+        former=find_former_packages(manifest.folder, manifest.entry, sources),
     )
 
 

@@ -27,7 +27,7 @@ from gateway.events import Event
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.environment_source import find_unknown_variables
 from gateway.hermes.handler_source import find_answer, has_answers
-from gateway.hermes.imports import select_imports
+from gateway.hermes.imports import find_former_packages, select_imports
 from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
@@ -111,7 +111,8 @@ class HermesFolderSource(FolderSource):
         if self.is_ours:
             return msgspec.structs.replace(manifest, hermes=False, written_for_reason="it comes with it")
         manifest = infer_written_for(manifest, files, lambda: _has_answers(manifest, files))
-        manifest = msgspec.structs.replace(manifest, files=find_files(b"\n".join(files.values())))
+        former = find_former_packages(manifest.folder, manifest.entry, files)
+        manifest = msgspec.structs.replace(manifest, files=find_files(b"\n".join(files.values())), former=former)
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:

@@ -101,7 +101,7 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     yield from find_missing_paths(manifest)
     if manifest.wire == "worker" and (manifest.acts or not manifest.patches):
         found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
-        absent = (one for one in found if one.is_sure and one.is_fatal)
+        absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.former)
         yield from describe_missing_imports(version, absent, packages)
 
 

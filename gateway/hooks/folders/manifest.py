@@ -60,6 +60,7 @@ from gateway.yaml_source import (
 from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
 MANIFEST_FILE = "HOOK.yaml"
+FORMER_PACKAGES = frozenset({"anthropic", "mcp", "openai"})  # came with the gateway once
 HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
 MAX_NAME = 100
@@ -122,6 +123,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     unknown_env: UnknownVariables | None = None  # what it reads besides `env`
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides
+    former: tuple[str, ...] = ()  # of `FORMER_PACKAGES`: those that its source imports
 
     @property
     def guard(self) -> "Guard | None":

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TypeVar
 
@@ -195,7 +196,7 @@ def _check_needs(
     if not is_trusted:
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
-    own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
+    own = (str(around.packages_of(version.name)),) if manifest.requires.python or manifest.former else ()
     places = (*version.source.places_of(version), *own, *around.packages)
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
@@ -241,12 +242,19 @@ def find_missing_needs(
     if is_nats_url(manifest.url) and not has_nats_library():
         line = find_installation(Path(sys.prefix), Path(sys.base_prefix)).describe_addition((PACKAGE,))
         yield f"the extra `{EXTRA}` is not installed; run: {line}"
-    for text in manifest.requires.python:
-        if reason := _describe_missing_package(text, packages):
-            yield f"the Python package {reason}; run: hermes-gateway hooks deps {called or manifest.folder}"
+    yield from _find_missing_packages(manifest, packages, f"hermes-gateway hooks deps {called or manifest.folder}")
     if manifest.requires.platforms and not set(manifest.requires.platforms) & set(platforms):
         names = " or ".join(manifest.requires.platforms)
         yield f"no platform {names} is configured; run: hermes-gateway setup"
+
+
+def _find_missing_packages(manifest: Manifest, packages: Sequence[str], command: str) -> Iterator[str]:
+    for text in manifest.requires.python:
+        if reason := _describe_missing_package(text, packages):
+            yield f"the Python package {reason}; run: {command}"
+    for name in manifest.former:
+        if PathFinder.find_spec(name, [*packages]) is None:
+            yield f"the package {name} is missing; run: {command} {name}"
 
 
 def list_missing_packages(wanted: Iterable[str], packages: Sequence[str]) -> list[str]:
