@@ -22,6 +22,7 @@ from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_fail
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine, Record
 from gateway.errors import EngineError, GatewayError
+from gateway.lanes import reply_id_of
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.sessions import session_key_of
 from gateway.shared_files import SharedFiles, find_reply_files
@@ -191,7 +192,9 @@ class TerminalWatcher:
     async def until_done(self, heard: AsyncIterator[Record]) -> SayResult:
         async for record in listen_until_failure(self._engine, heard):
             if record.seq == 0:
-                await self._notify("delta", msgspec.json.decode(record.data))
+                delta = msgspec.json.decode(record.data)
+                if reply_id_of(delta["turn_id"]) not in self._shown:  # else a piece comes late
+                    await self._notify("delta", delta)
                 continue
             match records.decode_readable(record.data):
                 case records.OwedReply() as out:

@@ -98,7 +98,9 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
     screen = ChatScreen()
 
     def question() -> str:
-        return f"{fold_for(sys.stdout, escape_text(above))}\n> " if (above := screen.present) else "> "
+        """Return the prompt, below the line that still grows; Enter leaves the prompt alone on the screen."""
+        above = "" if prompt.app.is_done else screen.present
+        return f"{fold_for(sys.stdout, escape_text(above))}\n> " if above else "> "
 
     def redraw() -> None:
         """Nobody has to press a key to see what came, or to learn that the gateway has gone."""

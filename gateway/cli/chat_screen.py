@@ -52,7 +52,9 @@ class ChatScreen:
     """
 
     def __init__(self) -> None:
-        self._shown = ""
+        self._shown = ""  # of the answer that comes now
+        self._turn = ""
+        self._place: list[int] = []  # of the newest piece: each line that waits for its answer is sent all pieces
         self._said_at: float | None = None
         self._folder = AnswerFolder()
         self.line = ""
@@ -70,40 +72,57 @@ class ChatScreen:
 
     def show_notification(self, method: str, params: Any) -> None:
         self._said_at = None if method == "reply" else time.monotonic()
-        if method == "delta":
-            if params.get("void"):
-                self._take_back()
-            self._shown += params["text"]
-            *whole, self.line = (self.line + params["text"]).split("\n")
-            for line in whole:
-                print(self._folder.fold(line), flush=True)
-        elif method == "reply":
+        if method == "delta" and (place := params.get("place", [])) > self._place:
+            self._place = place
+            self._grow(params["turn_id"], params["text"], is_anew=bool(params.get("void")))
+        elif method == "reply" and params["id"] not in self.replies:
             self.replies = [*self.replies, params["id"]][-MOST_REPLIES:]
-            self._finish(params["text"] if params["turn_id"] else apply_program_name(params["text"]))
+            if params["turn_id"]:
+                self._finish(params["turn_id"], params["text"])
+            else:
+                self._interject(apply_program_name(params["text"]))
 
     def result(self, answer: dict[str, Any]) -> None:
         self._said_at = None
         if answer["status"] == "command" and not answer["turn_id"]:  # what belongs to a turn was shown as it came
-            self._finish(apply_program_name(answer["reply"]))
+            self._interject(apply_program_name(answer["reply"]))
         elif answer["status"] == "unsaid":
-            self._finish(UNSAID)
-        elif self._shown:
-            self._finish(self._shown)
+            self._interject(UNSAID)
+        elif self._shown and answer["turn_id"] == self._turn:
+            self._finish(self._turn, self._shown)
+
+    def _grow(self, turn: str, text: str, *, is_anew: bool) -> None:
+        if turn != self._turn and self._shown:  # that one has ended without a word
+            self._finish(self._turn, self._shown)
+        self._turn = turn
+        if is_anew:
+            self._take_back()
+        self._shown += text
+        *whole, self.line = (self.line + text).split("\n")
+        for line in whole:
+            print(self._folder.fold(line), flush=True)
 
     def _take_back(self) -> None:
-        """What was streamed is not the answer: whoever reads on is told."""
+        """Say that the text above is not the answer."""
         if self._shown.strip():
             print(self._folder.fold(self.line), TAKEN_BACK, sep="\n", flush=True)
         self._begin_anew()
 
-    def _finish(self, text: str) -> None:
-        """Of an answer that goes on behind what is shown (its files), only that is printed."""
-        known = self._shown.rstrip()
-        is_known = text == self._shown or bool(known and text.startswith(f"{known}\n"))
-        rest = [self.line] if is_known or self.line else []
-        more = text[len(known) :].strip("\n") if is_known else text
-        rest += [more] if more else []
-        print(*map(self._folder.fold, rest), "", sep="\n", flush=True)
+    def _interject(self, text: str) -> None:
+        """Print a text that belongs to no answer; an answer that is coming goes on below it."""
+        print(AnswerFolder().fold(text), "", sep="\n", flush=True)
+
+    def _finish(self, turn: str, text: str) -> None:
+        """Print the part of an answer that is not on the screen yet: its last line, more words, its files."""
+        known = self._shown.rstrip() if turn == self._turn else ""
+        printed = len(self._shown) - len(self.line)
+        if known and text.startswith(known):
+            rest = [text[min(printed, len(known)) :].strip("\n")]
+        elif known.endswith(text):  # it said something else before
+            rest = [self.line]
+        else:
+            rest = [self.line, text]
+        print(*map(self._folder.fold, filter(None, rest)), "", sep="\n", flush=True)
         self._begin_anew()
 
     def _begin_anew(self) -> None:

@@ -224,7 +224,7 @@ class Dispatcher:
         allowed = dict(known or {})
         progress = self._context.chats.find_display(message.address).progress
         shown = None if is_held and progress == "off" else show_answer(self._context, turn, message)
-        about = (self._context.engine, session.key, turn.turn_id, self._tasks, shown)
+        about = (self._context.engine, session.key, turn.open, self._tasks, shown)
         async with LiveAnswer(*about, is_held=is_held) as live:
             ports = Ports(
                 run=view.run,

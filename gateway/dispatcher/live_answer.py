@@ -20,6 +20,7 @@ from gateway.errors import EngineError
 from gateway.file_lines import FileLineFilter
 from gateway.hooks import HookRegistry
 from gateway.outbox import REPEAT
+from gateway.sessions import OpenTurn
 from gateway.turn_marks import watch_steps
 
 PAUSE = 0.02  # what comes within it goes out as one piece
@@ -61,7 +62,7 @@ class LiveAnswer:
         self,
         engine: Engine,
         session_key: str,
-        turn_id: str,
+        turn: OpenTurn,
         tasks: anyio.abc.TaskGroup,
         answer: ShownAnswer | None = None,
         *,
@@ -71,7 +72,8 @@ class LiveAnswer:
         self._answer = answer
         self._engine = engine
         self._subject = record_subjects.delta_subject_of(session_key)
-        self._turn_id = turn_id
+        self._turn = turn
+        self._count = 0
         self._lines = FileLineFilter()
         self._tasks = tasks
         self._send, self._receive = anyio.create_memory_object_stream[str | ToolLine | None](math.inf)
@@ -137,7 +139,9 @@ class LiveAnswer:
         if text or piece.is_void:
             if self._answer:
                 await self._answer.add(text, anew=piece.is_void)
-            delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if piece.is_void else {})
+            self._count += 1
+            place = (self._turn.claimed, self._count)  # it only rises: a turn that goes on later has another claim
+            delta = {"turn_id": self._turn.turn_id, "place": place, "text": text, "void": piece.is_void}
             with suppress(EngineError):  # nobody hears it now; the answer itself is journalled
                 await self._engine.publish(self._subject, msgspec.json.encode(delta))
         if self._answer and piece.line is not None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,26 +20,30 @@ from tests.cli.typist import Typist
 pytestmark = pytest.mark.process
 
 
+def piece(number: int, text: str) -> dict[str, Any]:
+    return {"turn_id": "t", "place": [1, number], "text": text}
+
+
 def test_a_long_silence_shows_that_something_goes_on() -> None:
     screen = ChatScreen()
     screen.wait_for_answer()
     assert screen.present == ""
     screen._said_at = time.monotonic() - SILENCE
     assert screen.present == STILL_WORKING
-    screen.show_notification("delta", {"text": "half"})
+    screen.show_notification("delta", piece(1, "half"))
     assert screen.present == "half"
-    screen.result({"status": "ok", "reply": "half"})
+    screen.result({"status": "ok", "reply": "half", "turn_id": "t"})
     assert screen.present == ""
 
 
 @pytest.mark.parametrize("streamed", ["Here it is.\nLook.", "Here it is.\nLook.\n", "Here it is.\nLook.\n\n"])
 def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen()
-    screen.show_notification("delta", {"text": streamed})
+    screen.show_notification("delta", piece(1, streamed))
     screen.show_notification("reply", {"id": "1", "turn_id": "t", "text": "Here it is.\nLook.\n[file a.csv: /w/a.csv]"})
     assert capsys.readouterr().out.split("\n") == [
         *["Here it is.", "Look."],
-        *streamed.split("\n")[2:],
+        *streamed.split("\n")[3:],
         "[file a.csv: /w/a.csv]",
         "",
         "",
@@ -47,8 +52,8 @@ def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytes
 
 def test_an_answer_that_is_begun_anew_says_that_what_stands_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen()
-    screen.show_notification("delta", {"text": "First\nsec"})
-    screen.show_notification("delta", {"text": "Other", "void": True})
+    screen.show_notification("delta", piece(1, "First\nsec"))
+    screen.show_notification("delta", piece(2, "Other") | {"void": True})
     screen.show_notification("reply", {"id": "1", "turn_id": "t", "text": "Other"})
     assert capsys.readouterr().out.split("\n") == ["First", "sec", TAKEN_BACK, "Other", "", ""]
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Self
 
 from gateway.testing import GatewayProcess
+from tests.cli.screen import Screen
 from tests.waits import wait_readable
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>78]|[\r\x07]")
@@ -22,6 +23,7 @@ class Typist:
 
     def __init__(self, gateway: GatewayProcess, *args: str) -> None:
         self.seen = ""
+        self.screen = Screen()
         self._terminal, inner = pty.openpty()
         termios.tcsetwinsize(inner, (24, 80))
         self.process = subprocess.Popen(
@@ -58,6 +60,12 @@ class Typist:
         self.seen = found[at.end() :]
         return found[: at.start()]
 
+    def finds(self, text: str) -> None:
+        """The text stands on the screen, perhaps for long."""
+        while text not in self.screen.text:
+            wait_readable(self._terminal, f"{text!r} on {self.screen.text!r}")
+            assert self._read(), f"it ended before {text!r} stood on {self.screen.text!r}"
+
     def answers(self, question: str, keys: str) -> None:
         self.sees(question)
         self.type(keys)
@@ -77,4 +85,5 @@ class Typist:
             return ""
         for _ in range(written.count("\x1b[6n")):
             self.type("\x1b[1;1R")
+        self.screen.write(written)
         return written

@@ -1,0 +1,50 @@
+"""Somebody who types on while an answer comes: the screen shows each word of each answer once."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.cli.typist import Typist
+
+WORDS = 16  # of an answer
+LINE = 5
+
+pytestmark = pytest.mark.process
+
+
+def name_words(name: str) -> list[str]:
+    return [f"{name}-{number}" for number in range(WORDS)]
+
+
+def script_answer(name: str) -> dict[str, object]:
+    chunks = [word + (" " if number % LINE else "\n") for number, word in enumerate(name_words(name))]
+    return {"user": f"say {name}!", "answers": [{"chunks": chunks, "delay": "15ms"}]}
+
+
+@pytest.mark.parametrize("runs", [10, pytest.param(90, marks=pytest.mark.thorough)])
+def test_what_is_typed_ahead_doubles_no_word(tmp_path: Path, runs: int) -> None:
+    chance = Random(runs)
+    names = [f"{who}{number}" for number in range(runs) for who in ("first", "second")]
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*map(script_answer, names))
+        gateway.start()
+        with Typist(gateway, "chat") as person:
+            person.finds("Ctrl-D leaves")
+            for number in range(runs):
+                person.type(f"say first{number}!\r")
+                begins, ends, asks = sorted(chance.choices(range(WORDS), k=3))
+                person.finds(f"first{number}-{begins}")
+                person.type("say sec")
+                person.finds(f"first{number}-{ends}")
+                person.type(f"ond{number}!\r")
+                person.finds(f"first{number}-{asks}")
+                person.type("/whoami\r")
+                person.finds(f"second{number}-{WORDS - 1}")
+            person.type("\x04")
+            assert person.leaves() == 0
+    shown = Counter(re.findall(r"(?:first|second)\d+-\d+|terminal user owner", person.screen.text))
+    assert shown == {word: 1 for name in names for word in name_words(name)} | {"terminal user owner": runs}
