@@ -4,8 +4,10 @@ import argparse
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -17,7 +19,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
-from gateway.cli.model_probe import probe_model
+from gateway.cli.model_probe import address_of, probe_model, show_loading
 from gateway.cli.output import (
     apply_style,
     format_duration,
@@ -74,6 +76,7 @@ VERDICT_COLOURS = {
 MIN_FREE_BYTES = 200_000_000  # bytes that should be free on the disk
 JOURNAL_FULL_SHARE = 0.9  # of the journal's bound
 PATIENCE = 10.0
+MOST_CALLS = 16  # to models, at a time
 NOT_YET = "it was not connected yet"
 GATEWAY_PLACE = SourceLocation("the running gateway")
 
@@ -209,24 +212,30 @@ def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_models(found: DoctorTarget) -> Iterator[Finding]:
-    """Whether each can be reached, takes our key and has the model of that name."""
+    """Report each model that does not answer; the same one is asked once, and all at the same time."""
     if found.configuration is None:
         return
     settings = found.configuration.settings
-    models = {f"models.{key}": one for key, one in settings.models.items()}
-    for name, model in {"model": settings.model, **models}.items():
+    models = {"model": settings.model, **{f"models.{key}": one for key, one in settings.models.items()}}
+    calls = {name: _describe_call(one) for name, one in models.items() if one.provider != "demo"}
+    asked = {call: models[name] for name, call in calls.items()}
+    with show_loading(), ThreadPoolExecutor(MOST_CALLS) as threads:
+        faults = dict(zip(asked, threads.map(probe_model, asked.values()), strict=True))
+    for name, model in models.items():
         place = found.place_of(f"{name}.name")
-        yield from _check_model(place, name, model, found.home)
+        if name in calls and (fault := faults[calls[name]]):
+            yield Finding(place, f"{name}: {fault.what}", fault.remedy)
+        elif name not in calls and model.script:
+            yield from _check_script(place, name, found.home.path(model.script))
 
 
-def _check_model(place: SourceLocation, name: str, model: ModelSettings, home: Home) -> Iterator[Finding]:
+def _describe_call(model: ModelSettings) -> tuple[str, ...]:
+    return model.provider, address_of(model), model.api_key.reveal(), model.name
+
+
+def _check_script(place: SourceLocation, name: str, script: Path) -> Iterator[Finding]:
     try:
-        if model.provider != "demo":
-            fault = probe_model(model)
-            if fault:
-                yield Finding(place, f"{name}: {fault[0]}", fault[1])
-        elif model.script:
-            read_script(home.path(model.script))
+        read_script(script)
     except GatewayError as error:
         yield Finding(place, f"{name}: {error}", "mend the script, or leave `script` out")
 
@@ -305,6 +314,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
     says = "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
     parser.add_argument("--load", action="store_true", help=says)
+    parser.add_argument("--offline", action="store_true", help="ask no model for an answer")
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -329,7 +339,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
             show_compatibility(home, rows, loads)
         return int(ExitCode.OK)
     target = read_target(home, get_process_environment())
-    found = {name: list(check(target)) for name, check in CHECKS.items()}
+    left_out = {"models"} if args.offline else set()
+    found = {name: [] if name in left_out else list(check(target)) for name, check in CHECKS.items()}
     if args.json:
         shown = {
             name: [{**asdict(one), "place": str(one.place)} for one in findings] for name, findings in found.items()
@@ -338,25 +349,25 @@ def run(args: argparse.Namespace, home: Home) -> int:
         facts["origins"] = {one.name: origin for one, origin in list_origins(target)}
         show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
-        show_findings(found, list_unknown(target), is_running=target.facts is not None)
+        show_findings(found, list_unknown(target, is_offline=args.offline), is_running=target.facts is not None)
         _show_unattended(target)
         for one, origin in list_origins(target):
             print_lines(to_one_line(f"{one.name} runs inside the gateway, from {origin}; it sees all that it sees"), "")
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
-def list_unknown(target: DoctorTarget) -> list[str]:
-    """What cannot be looked at before the configuration is mended, such as a journal that servers may keep."""
+def list_unknown(target: DoctorTarget, *, is_offline: bool) -> dict[str, str]:
+    """Return why some checks say nothing: a journal may be kept by servers that only a right configuration names."""
+    unasked = {"models": "not asked (--offline)"} if is_offline else {}
     if target.configuration:
-        return []
-    return ["models", "platforms", *([] if target.home.journal.exists() else ["journal"])]
+        return unasked
+    names = ["models", "platforms", *([] if target.home.journal.exists() else ["journal"])]
+    return dict.fromkeys(names, "not looked at, before the configuration is mended") | unasked
 
 
-def show_findings(found: dict[str, list[Finding]], unknown: list[str], *, is_running: bool) -> None:
+def show_findings(found: dict[str, list[Finding]], unknown: Mapping[str, str], *, is_running: bool) -> None:
     for name, findings in found.items():
-        fine = apply_style("fine", "green")
-        if name in unknown:
-            fine = "not looked at, before the configuration is mended"
+        fine = unknown.get(name) or apply_style("fine", "green")
         print_text(f"{name}: {'' if findings else fine}".rstrip())
         for finding in findings:
             print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")

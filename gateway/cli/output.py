@@ -197,10 +197,12 @@ def join_choices(names: Iterable[str]) -> str:
 
 
 @contextmanager
-def show_progress(what: str, measure: Measure | None = None) -> Generator[None, None, None]:
-    """What lasts longer than a moment is told: on a terminal by a bar on stderr, which goes; elsewhere in one line."""
+def show_progress(
+    what: str, measure: Measure | None = None, after: float = QUIET_SECONDS
+) -> Generator[None, None, None]:
+    """Say what lasts longer than a moment: on a terminal by a bar on stderr, which goes; elsewhere in one line."""
     over = threading.Event()
-    thread = threading.Thread(target=_print_progress, args=(to_one_line(what), measure, over), daemon=True)
+    thread = threading.Thread(target=_print_progress, args=(to_one_line(what), measure, over, after), daemon=True)
     thread.start()
     try:
         yield
@@ -209,8 +211,8 @@ def show_progress(what: str, measure: Measure | None = None) -> Generator[None, 
         thread.join()
 
 
-def _print_progress(what: str, measure: Measure | None, over: threading.Event) -> None:
-    if over.wait(QUIET_SECONDS):
+def _print_progress(what: str, measure: Measure | None, over: threading.Event, after: float) -> None:
+    if over.wait(after):
         return
     if not sys.stderr.isatty() or get_process_environment().get("TERM") == "dumb":
         print_note(f"{what} ...")

@@ -4,16 +4,18 @@ import fcntl
 import json
 import socket
 import subprocess
+import threading
+from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from gateway.cli.doctor import CHECKS
 from gateway.testing import GatewayProcess
+from gateway.testing.patience import LONGEST
+from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
 
@@ -128,44 +130,69 @@ def test_a_hook_that_lacks_something_here(gateway: GatewayProcess) -> None:
     assert "no-such-program" in fault(gateway, "hooks")["what"]
 
 
-class Endpoint(BaseHTTPRequestHandler):
-    """Knows one key and one model."""
+class Endpoint(QuietHandler):
+    """Knows one key and three models. Two of them answer when both are asked, the third one says why it does not."""
 
-    def do_GET(self) -> None:
+    calls: ClassVar[Counter[str]] = Counter()
+    meeting = threading.Barrier(2, timeout=LONGEST)
+
+    def do_GET(self) -> None:  # noqa: N802 - http.server calls it so
+        if self._is_known():
+            self.answer(b'{"data": [{"id": "one"}, {"id": "other"}, {"id": "dear"}]}')
+
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it so
+        name = json.loads(self.rfile.read(int(self.headers["content-length"])))["model"]
+        self.calls[name] += 1
+        if not self._is_known():
+            return
+        if name in ("one", "other"):
+            self.meeting.wait()
+            self.answer(b'{"choices": [{"message": {"content": "ok"}}]}')
+        else:
+            self.send_response(402 if name == "dear" else 404)
+            self.end_headers()
+            self.wfile.write(b'{"error": {"message": "no credit with the key right"}}')
+
+    def _is_known(self) -> bool:
         is_known = self.headers.get("Authorization") == "Bearer right"
-        body = json.dumps({"data": [{"id": "small"}]} if is_known else {"error": "no"}).encode()
-        self.send_response(200 if is_known else 401)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """A test wants to hear nothing."""
+        if not is_known:
+            self.send_error(401)
+        return is_known
 
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Endpoint)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    Endpoint.calls.clear()
+    with serving(Endpoint) as server:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+
+
+def test_a_model_answers_when_it_has_answered_and_each_is_asked_once(gateway: GatewayProcess, endpoint: str) -> None:
+    gateway.environ["OPENAI_API_KEY"] = "right"
+
+    def model(name: str) -> str:
+        return f"{{provider: openai, name: {name}, base_url: '{endpoint}'}}"
+
+    gateway.configure(
+        f"model: {model('one')}\nmodels: {{a: {model('other')}, b: {model('one')}, c: {model('dear')}}}\n"
+    )
+    said = fault(gateway, "models")["what"]
+    assert said == f"models.c: {endpoint} does not answer now (HTTP 402: no credit with the key [secret])"
+    assert Endpoint.calls == {"one": 1, "other": 1, "dear": 1}
+    done = gateway.cli("doctor", "--offline")
+    assert (done.returncode, "models: not asked (--offline)" in done.stdout) == (0, True), done.stdout
+    assert Endpoint.calls.total() == 3
 
 
 def test_models_that_cannot_be_reached_refuse_the_key_or_are_not_there(gateway: GatewayProcess, endpoint: str) -> None:
     def model(name: str, url: str) -> None:
         gateway.configure(f"model: {{provider: openai, name: {name}, base_url: '{url}'}}\n")
 
-    model("small", endpoint)
-    assert examined(gateway, OPENAI_API_KEY="right")[0] == 0
     model("large", endpoint)
-    found = fault(gateway, "models")
-    assert ("has no model 'large'" in found["what"], found["remedy"]) == (True, "there is: small")
-    model("small", endpoint)
+    found = fault(gateway, "models", OPENAI_API_KEY="right")
+    assert ("has no model 'large'" in found["what"], found["remedy"]) == (True, "there is: dear, one, other")
     assert "refuses the key (HTTP 401)" in fault(gateway, "models", OPENAI_API_KEY="wrong")["what"]
-    model("small", "http://127.0.0.1:1/v1")
+    model("one", "http://127.0.0.1:1/v1")
     assert "cannot be reached" in fault(gateway, "models")["what"]
 
 

@@ -1,5 +1,7 @@
 """`setup` as somebody at a terminal sees it: what is found, and what is wrong while it is typed."""
 
+import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -7,8 +9,9 @@ import pytest
 from anyio import to_thread
 
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
-from gateway.cli.model_probe import fetch_model_names
+from gateway.cli.model_probe import fetch_model_names, probe_model
 from gateway.cli.setup.model import ModelChoice, list_missing_keys
+from gateway.config.fields import Secret
 from gateway.config.settings import ModelSettings, SandboxSettings
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
@@ -24,20 +27,47 @@ KEY = "sk-right-key"
 WRONG = "999999:" + "x" * 35
 
 
+ANSWER = b'{"choices": [{"message": {"content": "ok"}}]}'
+
+
 class Offerer(QuietHandler):
-    """An endpoint with two models, for whoever has the key."""
+    """An endpoint with two models, for whoever has the key; the large one has to be loaded first."""
+
+    is_loaded = threading.Event()
 
     def do_GET(self) -> None:  # noqa: N802 - http.server calls it so
-        if self.headers.get("Authorization") == f"Bearer {KEY}" and self.path == "/v1/models":
+        if self._is_right("/v1/models"):
             self.answer(b'{"data": [{"id": "small-one"}, {"id": "large-one"}]}')
+
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it so
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self._is_right("/v1/chat/completions"):
+            return
+        if asked["model"] == "large-one":
+            self.is_loaded.wait()
+        if asked["model"] not in ("small-one", "large-one"):
+            self.send_error(404)
+        elif asked["model"] == "small-one" and "max_tokens" in asked:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b'{"error": {"message": "use max_completion_tokens"}}')
         else:
-            self.send_error(401 if self.path == "/v1/models" else 404)
+            assert max(asked.get("max_tokens", 0), asked.get("max_completion_tokens", 0)) == 16
+            self.answer(ANSWER)
+
+    def _is_right(self, path: str) -> bool:
+        is_known = self.headers.get("Authorization") == f"Bearer {KEY}"
+        if not is_known or self.path != path:
+            self.send_error(401 if self.path == path else 404)
+        return is_known and self.path == path
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
+    Offerer.is_loaded.clear()
     with serving(Offerer) as server:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        Offerer.is_loaded.set()
 
 
 @pytest.fixture
@@ -58,10 +88,11 @@ def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
     with Typist(gateway, "setup", "model") as person:
         person.sees("1  openai: OPENAI_API_KEY is set")
         person.answers("which model answers (Enter:", "\r")
-        person.sees("it answers, and has 2 models: large-one, small-one")
+        person.sees("it has 2 models: large-one, small-one")
         person.answers("the model's name:", "small\r")
         person.answers("there is none of this name there", "-one\r")  # what was typed stays
-        person.sees("it answers from the next start on")
+        person.sees("ok it answers")
+        person.sees("it is used from the next start on")
         assert person.leaves() == 0
     made = {f"GATEWAY_MODEL_BASE_URL={url}", "GATEWAY_MODEL_PROVIDER=openai", "GATEWAY_MODEL_NAME=small-one"}
     assert {*kept(gateway)} == {*made, f"OPENAI_API_KEY={KEY}"}
@@ -84,10 +115,30 @@ def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_show
         person.answers("its address:", "/v1\r")
         person.answers("the key (OPENAI_API_KEY; Enter: the one of before):", "\r")
         person.answers("the model's name:", "large-one\r")
+        person.sees("the model is being loaded")
+        Offerer.is_loaded.set()
         person.sees("written to")
         assert person.leaves() == 0
         assert KEY not in person.seen
     assert f"OPENAI_API_KEY={KEY}" in kept(gateway)
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "remedy"),
+    [
+        ("", "", "write base_url: {}, and a key"),
+        ("", "sk-wrong", "write base_url: {}, and a key that is right"),
+        ("/v1sk-bad", KEY, "write base_url: {}"),
+        ("/else/where", "", "write base_url: {}, and a key"),
+    ],
+)
+def test_no_404_is_an_answer(url: str, path: str, key: str, remedy: str) -> None:
+    asked = ModelSettings(
+        provider="openai", name="small-one", base_url=url.removesuffix("/v1") + path, api_key=Secret(key)
+    )
+    names, listed = fetch_model_names(asked)
+    assert names == []
+    assert [fault and fault.remedy for fault in (listed, probe_model(asked))] == [remedy.format(url)] * 2
 
 
 @pytest.mark.parametrize(

@@ -192,14 +192,20 @@ class HttpModel(ABC):
         return self._clean(ModelError(f"{where} is not where a model answers ({found}); {remedy}", kind="missing"))
 
     async def _find_right_url(self) -> str:
-        """The first address near the configured one that lists models; empty where there is none."""
+        """What to write: the first address near the configured one that lists models, or wants a key to do so."""
         client = await self._open_client()
         for url in list_other_urls(self.base_url, self.models_path):
-            with suppress(Exception), anyio.fail_after(PROBE_SECONDS):
-                response = await client.get(f"{url}{self.models_path}")
-                async for body in read_whole(response.read_pieces()):
-                    if "data" in msgspec.json.decode(body, type=dict):
-                        return url
+            try:
+                with anyio.fail_after(PROBE_SECONDS):
+                    response = await client.get(f"{url}{self.models_path}")
+                    async for body in read_whole(response.read_pieces()):
+                        if "data" in msgspec.json.decode(body, type=dict):
+                            return url
+            except RefusedRequest as refused:
+                if refused.status in (401, 403):
+                    return f"{url}, and a key that is right"
+            except (ModelError, TimeoutError, msgspec.DecodeError):
+                continue
         return ""
 
     def _clean(self, error: ModelError) -> ModelError:

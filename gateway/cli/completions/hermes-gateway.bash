@@ -30,7 +30,7 @@ _hermes_gateway() {
                 ' open') words="--help --end --json" ;;
                 ' stop') words="--help" ;;
                 ' reload') words="--help --json" ;;
-                ' doctor') words="--help --hermes --load --json" ;;
+                ' doctor') words="--help --hermes --load --offline --json" ;;
                 ' security') words="audit --help" ;;
                 ' security audit') words="--help --fix --json" ;;
                 ' hooks') words="list info stats logs new dev check schema test fire enable disable reload reset trust deps install update outdated remove freeze sync search index publish dead-letters --help" ;;

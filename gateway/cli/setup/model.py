@@ -1,4 +1,4 @@
-"""`setup model`: the language model that answers. It is asked for its list of models before anything is written.
+"""`setup model`: the language model that answers. It has answered once before anything is written.
 
 Who can be asked chooses from what is found: keys in the environment and in `.env`, the model of Hermes's configuration,
 servers on this machine.
@@ -6,10 +6,10 @@ servers on this machine.
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.model_probe import MAX_NAMES_SHOWN, fetch_model_names
+from gateway.cli.model_probe import MAX_NAMES_SHOWN, ask_model, fetch_model_names, probe_model, show_loading
 from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import check_value
 from gateway.cli.setup.network import write_variables
@@ -83,9 +83,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
     write_variables(home, list_variables(choice, configuration))
     try:
         with ControlClient(home.socket):
-            print_text("it answers after: hermes-gateway reload")
+            print_text("to use it: hermes-gateway reload")
     except NotRunning:
-        print("it answers from the next start on")
+        print("it is used from the next start on")
 
 
 def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelChoice:
@@ -107,14 +107,12 @@ def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelCh
 
 
 def check_choice(choice: ModelChoice) -> None:
-    """ConfigError: it is not to be had so."""
-    names, fault = fetch_model_names(settings_of(choice))
+    """ConfigError: it does not answer."""
+    with show_loading():
+        fault = probe_model(settings_of(choice))
     if fault:
         raise ConfigError(f"{fault.what}\n{fault.remedy}; nothing was written, --no-check writes without asking there")
-    if names and choice.name not in names:
-        raise ConfigError(
-            f"there is no model {choice.name!r} there\nthere is: {', '.join(names[:20])}; nothing was written"
-        )
+    print_answer()
 
 
 def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
@@ -133,7 +131,7 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
         names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
         if names and not fault:
             found.append(
-                ModelChoice(provider, f"{name} answers on this machine: {format_count(len(names), 'model')}", "", url)
+                ModelChoice(provider, f"{name} runs on this machine: {format_count(len(names), 'model')}", "", url)
             )
     return found + list_missing_keys(found)
 
@@ -167,32 +165,44 @@ def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
 def settle_choice(choice: ModelChoice) -> ModelChoice:
     """With a key that is taken there, and a name that is had there; what does not do is asked for again."""
     is_optional = bool(choice.base_url)
-    key, address, given = choice.key, choice.base_url, ""
+    key, address, given, name = choice.key, choice.base_url, "", choice.name
     while True:
         if not key and choice.key_variable:
             key = ask_key(choice, given)
-        tried = ModelChoice(choice.provider, choice.why, choice.name, address, key)
+        tried = ModelChoice(choice.provider, choice.why, name, address, key)
         names, fault = fetch_model_names(settings_of(tried))
         if fault is None:
-            break
+            name = ask_name(names, name)
+            tried = replace(tried, name=name)
+            with show_loading():
+                fault = ask_model(settings_of(tried))
+        if fault is None:
+            print_answer()
+            return tried
         print_note(f"{fault.what}; {fault.remedy}")
         key, given = "", "" if fault.is_of_key else key
         if is_optional or not choice.key_variable:
             address = ask_line(
                 "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
             )
-    shown = f": {', '.join(map(to_one_line, names))}" if len(names) <= MAX_NAMES_SHOWN else ""
-    has = f", and has {format_count(len(names), 'model')}{shown}" if names else ""
-    print_text(f"{apply_style('ok', 'green')}  it answers{has}")
-    default = choice.name or (names[0] if len(names) == 1 else "")
+
+
+def print_answer() -> None:
+    print_text(f"{apply_style('ok', 'green')}  it answers")
+
+
+def ask_name(names: list[str], before: str) -> str:
+    if names:
+        shown = f": {', '.join(map(to_one_line, names))}" if len(names) <= MAX_NAMES_SHOWN else ""
+        print_text(f"it has {format_count(len(names), 'model')}{shown}")
 
     def find_fault(text: str) -> str:
         if not text:
             return "a name is needed; Tab shows those that are there" if names else "a name is needed"
         return "" if not names or text in names else "there is none of this name there; Tab shows those that are"
 
-    name = ask_line("the model's name", find_fault, default=default, choices=names)
-    return ModelChoice(choice.provider, choice.why, to_one_line(name), address, key)
+    default = before or (names[0] if len(names) == 1 else "")
+    return to_one_line(ask_line("the model's name", find_fault, default=default, choices=names))
 
 
 def ask_key(choice: ModelChoice, given: str) -> str:
