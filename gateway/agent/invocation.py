@@ -23,12 +23,12 @@ from gateway.agent.turn_state import Fields, StepNotRecorded, TurnEnding, TurnSt
 from gateway.agent.turn_tools import make_agent_tools, make_skill_tools
 from gateway.errors import GatewayError
 from gateway.events import Deny, End, Pause, Retry
+from gateway.events.fields import SHORT_LENGTH
 from gateway.transcript import Entry, as_message, entry_from
 
 log = logging.getLogger(__name__)
 
 LIMIT_NAMES = ("hops", "tokens", "seconds")  # of `TurnLimits`; in the field `config` each begins with `max_`
-HERMES_TEXT_LIMIT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect
 INTERRUPTED = "[The person stopped this answer here.]"
 BROKE_OFF = " [...]\n\nThe answer broke off here. "
 TOO_SLOW = "I stopped because this took longer than {:g} seconds."
@@ -72,7 +72,7 @@ class Invocation(Operation[TurnResult]):
         state = self.state
         ending = state.finish or TurnEnding("")
         return self._text_fields() | {
-            "response": ending.reply[:HERMES_TEXT_LIMIT],
+            "response": ending.reply[:SHORT_LENGTH],
             "response_full": ending.reply,
             "stop": result.exit_reason or ("failed" if result.error else ending.stop),
             "hook_ended": ending.hook_ended,
@@ -113,7 +113,7 @@ class Invocation(Operation[TurnResult]):
         )
 
     def _text_fields(self) -> dict[str, Any]:
-        return {"message": self.text[:HERMES_TEXT_LIMIT], "message_full": self.text}
+        return {"message": self.text[:SHORT_LENGTH], "message_full": self.text}
 
     def _message_left(self, event: Fields | None) -> Entry | None:
         """The person's message, in the words that the hooks left."""

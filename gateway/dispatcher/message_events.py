@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway import records
-from gateway.agent.invocation import HERMES_TEXT_LIMIT
 from gateway.agent.operation import error_as_fields
 from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed
 from gateway.engine import NewRecord
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Event
+from gateway.events.fields import SHORT_LENGTH
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
 from gateway.hooks.recorder import OwedEvents
@@ -52,9 +52,9 @@ def build_failed_fields(
 ) -> dict[str, Any]:
     """The fields of `agent:end`, of a turn that did not come to one by itself, however often it was tried."""
     return {
-        "message": message.text[:HERMES_TEXT_LIMIT],
+        "message": message.text[:SHORT_LENGTH],
         "message_full": message.text,
-        "response": given_up.apology[:HERMES_TEXT_LIMIT],
+        "response": given_up.apology[:SHORT_LENGTH],
         "response_full": given_up.apology,
         "error": error_as_fields(AgentError(given_up.error), redact),
         "stop": "failed",

@@ -1,7 +1,12 @@
 """What the catalogue says of one event, and the fields that many events share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+
+SHORT_FORMS: Mapping[str, str] = MappingProxyType({"message_full": "message", "response_full": "response"})
+SHORT_LENGTH = 500  # characters, as handlers written for Hermes expect
 
 
 @dataclass(frozen=True, slots=True)

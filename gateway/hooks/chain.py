@@ -22,6 +22,7 @@ from typing import Any
 
 from gateway.errors import HookError
 from gateway.events import Bags, Event
+from gateway.events.fields import SHORT_FORMS, SHORT_LENGTH
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp_event
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.outcomes import OutcomeCollector
@@ -30,10 +31,27 @@ from gateway.hooks.subscriptions import EventPlan
 
 
 class InterceptedEvent(Event):
-    """An event on its way. A constructor in Python would cost more than a handler's call, so `dispatch` fills it."""
+    """An event on its way. A constructor in Python would cost more than a handler's call, so `dispatch` fills it.
+
+    A text that a hook changes, say to redact it, is changed in its short form too, for all hooks that come after.
+    """
 
     __slots__ = ()
     __init__ = dict.__init__
+
+    def __setitem__(self, field: str, value: Any) -> None:
+        Event.__setitem__(self, field, value)
+        self._shorten(field)
+
+    def update(self, *others: Any, **fields: Any) -> None:
+        changes = dict(*others, **fields)
+        Event.update(self, changes)
+        for field in changes:
+            self._shorten(field)
+
+    def _shorten(self, field: str) -> None:
+        if (short := SHORT_FORMS.get(field)) in self:
+            dict.__setitem__(self, short, str(self[field])[:SHORT_LENGTH])
 
 
 async def notify_observers(

@@ -148,7 +148,7 @@ def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> li
         if writable is None or field in writable:
             if event.get(field, _ABSENT) != value:
                 changed.append(field)
-            dict.__setitem__(event, field, value)
+            event[field] = value
         elif (known := event.get(field, _ABSENT)) is not value and known != value:
             remark(describe_refused_field(event.name, field))
     return changed

@@ -54,11 +54,22 @@ SCRIPT = (
 )
 
 
+NOTES = """import json, os
+
+
+def handle(event_type, context):
+    said = json.dumps([context["response"], context["response_full"]])
+    with open(os.path.join(os.environ["HERMES_HOME"], "seen-hook.jsonl"), "a") as file:
+        file.write(said + "\\n")
+"""
+
+
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
         gateway.script(*SCRIPT, settings="tools: {shell: allow}\n")
         shutil.copytree(PLUGINS, gateway.home.plugins)
+        gateway.add_hook("notes", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": NOTES})
         settings = {"enabled": list(ENABLED), "disabled": [], "entries": {"offers": {"size": 7}}}
         gateway.home.hermes_config.write_text(json.dumps({"plugins": settings}))
         gateway.start()
@@ -359,6 +370,12 @@ def test_results_output_and_reply_are_transformed_by_the_first_that_has_a_text(g
     assert last_result(gateway, "change") == "night"
     gateway.say("shell", "change")
     assert last_result(gateway, "change") == "<out|3>\n[exit code 3]"
+
+
+def test_hooks_are_told_the_reply_that_plugins_left_in_both_its_forms(gateway: GatewayProcess) -> None:
+    gateway.say("hello", "redacted")
+    gateway.until(lambda: ["a blue hello"] * 2 in lines(gateway.home.root / "seen-hook.jsonl"))
+    assert "grey" not in (gateway.home.root / "seen-hook.jsonl").read_text()
 
 
 def test_a_message_is_skipped_or_rewritten(gateway: GatewayProcess) -> None:

@@ -329,3 +329,12 @@ async def test_one_that_fails_is_told_with_its_traceback_once_and_then_only_coun
     assert [record.getMessage() for record in caplog.records] == ["broken failed at my:event: RuntimeError: always"]
     assert caplog.records[0].exc_info
     assert hooks.hooks[0].failures == 5
+
+
+async def test_the_short_form_of_a_text_changes_with_it(hooks) -> None:
+    seen: list[Any] = []
+    hooks.on("agent:end", lambda event: event.update(response_full="b" + event["response_full"]))
+    hooks.on("agent:end", lambda event: {"response_full": "c" + event["response_full"]})
+    hooks.on("agent:end", lambda event: seen.append((event["response"], event["response_full"])))
+    await hooks.run("agent:end", response="a" * 500, response_full="a" * 600)
+    assert seen == [("cb" + "a" * 498, "cb" + "a" * 600)]
