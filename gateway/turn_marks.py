@@ -15,11 +15,13 @@ the machine, which no turn brings about. After a start of the machine the file s
 
 import logging
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -27,11 +29,38 @@ WIDTH = 48  # bytes that a mark takes in the file; the first of them stands for 
 STEP_PLACE = 1
 HELD_PLACES = range(2, 34)
 BLANK = b" " * WIDTH
+AFTERMATH = 3.0  # seconds after a tool's end in which a change of a file may be its doing
+CLOCK_STEP = 0.05  # seconds by which the times of files lag behind
+MOST_REMEMBERED = 64  # calls of tools
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ArgsT = TypeVarTuple("ArgsT")
+
+
+class ToolTimes:
+    """The times at which tools that may change files were at work: a file does not say who changed it."""
+
+    def __init__(self) -> None:
+        self._running: list[float] = []  # since when
+        self._past: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Note that a tool is at work inside."""
+        began = time()
+        self._running.append(began)
+        try:
+            yield
+        finally:
+            self._running.remove(began)
+            self._past.append((began, time()))
+
+    def may_have_changed(self, at: float) -> bool:
+        """Tell if a tool may have made a change of this time."""
+        spans = (*self._past, *((began, at) for began in self._running))
+        return any(began - CLOCK_STEP <= at < ended + AFTERMATH for began, ended in spans)
 
 
 class TurnMarks:
@@ -40,7 +69,8 @@ class TurnMarks:
     `cut_off`: the turns whose mark stood when the process before this one died, each until it is claimed again.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, tools: ToolTimes | None = None) -> None:
+        self.tools = tools or ToolTimes()
         self.cut_off: set[str] = set()
         self._path = path
         self._file = -1
@@ -126,13 +156,14 @@ async def watch_steps(function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT)
 
 
 @contextmanager
-def keep_mark() -> Iterator[None]:
+def keep_mark(*, changes_files: bool = False) -> Iterator[None]:
     """Around what may run in threads: the mark of a turn that is doubted stands until it is over."""
     mark = _current.get()
-    if mark is None or not mark.is_doubted:
-        yield
-        return
-    with mark.marks.hold(mark.turn_id):
+    with ExitStack() as held:
+        if mark and mark.is_doubted:
+            held.enter_context(mark.marks.hold(mark.turn_id))
+        if mark and changes_files:
+            held.enter_context(mark.marks.tools.running())
         yield
 
 

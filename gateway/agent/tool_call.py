@@ -192,7 +192,7 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call, about), ports.chat, answers, show)
     began = time.perf_counter()
     try:
-        with keep_mark():
+        with keep_mark(changes_files=tool.may_change_files):
             return await tool.call(args, context)
     except Pause:  # who asks has not acted yet, and starts again with the answer
         await state.record(msgspec.structs.replace(started, repeatable=True))

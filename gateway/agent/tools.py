@@ -86,7 +86,7 @@ class Tool:
     and it is not run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without
     being named. `sends`: it is for conversations where such a part can be shown. `narrow`: what somebody has of it who
     has not every tool. `read_only`: it changes nothing, so that it need not wait while a person is asked about a call
-    beside it.
+    beside it. `changes_files`: it may change files of the machine.
     """
 
     name: str
@@ -102,10 +102,16 @@ class Tool:
     sends: type[MessagePart] | None = None
     narrow: "Tool | None" = None
     read_only: bool = False
+    changes_files: bool = True
 
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, self.description, self.schema)
+
+    @property
+    def may_change_files(self) -> bool:
+        """Tell if files of the machine may have changed when it has run."""
+        return self.changes_files and not self.read_only and not (self.is_trusted and self.repeatable)
 
 
 class ArgumentError(AgentError):

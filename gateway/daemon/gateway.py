@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -157,7 +157,7 @@ class Gateway:
         self.home, self.configuration, self.shutdown = home, configuration, shutdown
         self.engine, self.activity, self.shared_files = engine, Activity(engine), SharedFiles(engine.files, home.files)
         self.nodes = Nodes(engine, find_node(home, configuration), configuration.settings.node.roles)
-        self.registry = registry
+        self.registry, self.marks = registry, TurnMarks(home.turn_marks)
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
@@ -332,6 +332,7 @@ class Gateway:
             follow_call=self.traces.note_call if self.traces else None,
             find_files=partial(find_event_files, self.shared_files),
         )
+        around = replace(around, tools=self.marks.tools)
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around, self.nodes.name)
 
     def _build_agents(self, configuration: Configuration) -> Agents:
@@ -393,8 +394,8 @@ class Gateway:
             listener=AudioMessages(self.context),
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
-        marks, node = TurnMarks(self.home.turn_marks), find_node(self.home, self.configuration)
-        return Lanes(self.engine, self.sessions, run_turn, limits, node=node, marks=marks)
+        node = find_node(self.home, self.configuration)
+        return Lanes(self.engine, self.sessions, run_turn, limits, node=node, marks=self.marks)
 
 
 def build_adapter_context(gateway: Gateway) -> AdapterContext:

@@ -19,6 +19,7 @@ from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.hooks import SettleLetter, settle_letters
 from gateway.daemon.status import list_gateway_webhooks, list_unused_skill_hooks
 from gateway.daemon.webhooks import describe_webhook
+from gateway.errors import HookError
 from gateway.events.catalogue import remove_live_fields
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
@@ -157,6 +158,14 @@ async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gat
     return await _describe(gateway, params.name)
 
 
+async def _forget(gateway: Gateway, params: HookParams) -> Any:
+    await gateway.folder_hooks.forget(params.name)
+    try:
+        return await _describe(gateway, params.name)
+    except HookError:
+        return {"name": params.name, "state": "forgotten", "reason": "nothing is denied for it"}
+
+
 async def _reload(gateway: Gateway, params: ListedHooksParams) -> Any:
     """One, which is started anew; or all folders are looked at again."""
     await gateway.folder_hooks.reload(params.name)
@@ -229,6 +238,7 @@ HOOK_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "hooks.reload": GatewayVerb(ListedHooksParams, _reload),
     "hooks.reset": GatewayVerb(HookParams, partial(_steer, FolderHooks.reset)),
     "hooks.trust": GatewayVerb(HookParams, partial(_steer, FolderHooks.trust)),
+    "hooks.forget": GatewayVerb(HookParams, _forget),
     "hooks.test": GatewayVerb(TrialParams, _test),
     "hooks.fire": GatewayVerb(FireParams, _fire),
     "hooks.dead_letters": GatewayVerb(ListedHooksParams, _list_letters),

@@ -27,7 +27,7 @@ from gateway.hooks.folders.other_guards import OtherGuardSource
 from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, FindFiles, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import NEEDS_ATTENTION, OFF_STATES, HookCall, HookState, HookStatus
+from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookCall, HookState, HookStatus
 from gateway.messages import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
@@ -38,7 +38,7 @@ from gateway.worker.process_marks import mark_of
 from gateway.yaml_source.units import format_count
 
 START_PATIENCE = 60.0  # seconds
-UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
+UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pending", "refused"})
 
 
 def list_sources(home: Home, configuration: Configuration, others: OtherHooks | None = None) -> tuple[Source, ...]:
@@ -102,8 +102,8 @@ def build_hook_environment(
 
 def list_scheduled(hooks: FolderHooks) -> Iterator[ScheduledHook]:
     """Those that the clock calls."""
-    for manifest, state in hooks.scheduled:
-        presence: HookPresence = "off" if state in OFF_STATES else "away" if state in UNAVAILABLE_STATES else "there"
+    for manifest, state, is_off in hooks.scheduled:
+        presence: HookPresence = "off" if is_off else "away" if state in UNAVAILABLE_STATES else "there"
         yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 

@@ -49,7 +49,8 @@ def _key(params: Any, _said: Any) -> str:
 
 
 RECORDED_VERBS: Mapping[str, DescribeObject] = {
-    **dict.fromkeys(("hooks.enable", "hooks.disable", "hooks.reload", "hooks.reset", "hooks.trust"), _name),
+    **dict.fromkeys(("hooks.enable", "hooks.disable", "hooks.reload", "hooks.reset"), _name),
+    **dict.fromkeys(("hooks.trust", "hooks.forget"), _name),
     **dict.fromkeys(("hooks.dead_retry", "hooks.dead_prune"), _letter),
     **dict.fromkeys(("pairing.approve", "pairing.revoke"), _person),
     **dict.fromkeys(("pairing.invite", "pairing.uninvite"), lambda _params, said: f"#{said['number']} {said['role']}"),

@@ -133,7 +133,8 @@ VERB_RIGHTS: Mapping[str, VerbRight] = MappingProxyType(
         **dict.fromkeys(("sessions.stop", "sessions.rebuild", "config.show"), VerbRight("admin")),
         **dict.fromkeys(("hooks.enable", "hooks.disable", "hooks.reload", "hooks.reset"), VerbRight("admin")),
         "hooks.logs": VerbRight("admin"),
-        **dict.fromkeys(("hooks.trust", "hooks.test", "hooks.fire", "hooks.dead_prune"), VerbRight("admin")),
+        **dict.fromkeys(("hooks.test", "hooks.fire", "hooks.dead_prune"), VerbRight("admin")),
+        **dict.fromkeys(("hooks.trust", "hooks.forget"), VerbRight("admin")),
         **dict.fromkeys(("pairing.list", "pairing.approve", "pairing.revoke"), VerbRight("admin")),
         **dict.fromkeys(("pairing.invite", "pairing.uninvite"), VerbRight("admin")),
         **dict.fromkeys(

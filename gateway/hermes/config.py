@@ -1,7 +1,7 @@
 """What Hermes's own `config.yaml` says of plugins, shell hooks and outbound webhooks. It is read, and never written.
 
 It is read again when it has changed and somebody looks. What of it cannot be understood is left out and found fault
-with; a file that cannot be read at all says nothing.
+with; while a file cannot be read at all, what it said before counts.
 """
 
 import logging
@@ -70,10 +70,11 @@ class HermesHooks:
 
 @dataclass(slots=True)
 class HermesConfig:
-    """The file. `is_safe`: Hermes's safe mode, in which none of this counts."""
+    """The file. `is_safe`: Hermes's safe mode, in which none of this counts. `trouble`: why it cannot be read now."""
 
     path: Path
     is_safe: bool = False
+    trouble: str = field(default="", init=False, compare=False, repr=False)
     _stamp: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
     _read: HermesHooks = field(default_factory=HermesHooks, init=False, compare=False, repr=False)
 
@@ -83,14 +84,24 @@ class HermesConfig:
             return HermesHooks()
         try:
             found = self.path.stat()
-        except OSError:
-            return HermesHooks()
+        except FileNotFoundError:
+            self._read, self._stamp, self.trouble = HermesHooks(), None, ""
+            return self._read
+        except OSError as error:
+            self.trouble = f"{self.path} cannot be read: {error.strerror}"
+            return self._read
         stamp = (found.st_mtime_ns, found.st_size)
-        if stamp != self._stamp:
-            self._read, self._stamp = read_hermes_config(self.path), stamp
-            for finding in self._read.findings:
-                if finding.severity == "warning" or self._read.is_empty:
-                    log.warning("%s", finding)
+        if stamp != self._stamp or self.trouble:
+            made = read_hermes_config(self.path)
+            said = next((str(finding) for finding in made.findings if finding.severity == "error"), "")
+            is_unreadable = made.is_empty and (bool(said) or not found.st_size)
+            trouble = (said or f"{self.path} is empty") if is_unreadable else ""
+            if stamp != self._stamp:
+                for finding in made.findings:
+                    if finding.severity == "warning" or made.is_empty:
+                        log.warning("%s", finding)
+            self._stamp, self.trouble = stamp, trouble
+            self._read = self._read if trouble else made
         return self._read
 
 

@@ -26,6 +26,7 @@ from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.registration_source import read_registrations
+from gateway.hermes.shell_commands import ALLOWLIST_FILE
 from gateway.hermes.sources import (
     HermesFolderSource,
     PluginSource,
@@ -47,13 +48,15 @@ WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "o
 PENDING = "pending"  # somebody has to say that it may run
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
-ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
 _MIDDLEWARE = re.compile(rb"""\.register_middleware\(\s*(?:kind\s*=\s*)?["'](\w+)["']""")
 
 # Sections of Hermes's config.yaml, and what becomes of them.
 SECTIONS: Mapping[str, tuple[str, str]] = {
-    "hooks": (WORKS, "shell hooks run once trusted: hermes-gateway hooks trust NAME; outbound webhooks are sent"),
+    "hooks": (
+        WORKS,
+        "shell hooks run as Hermes approved them, or once trusted: hermes-gateway hooks trust NAME; webhooks are sent",
+    ),
     "hooks_auto_accept": (OFF, "shell hooks run once they are trusted here: hermes-gateway hooks trust NAME"),
     "plugins": (WORKS, "`enabled` and `disabled` count as in Hermes"),
     "model": (
@@ -253,7 +256,7 @@ def check_settings(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
         if key == "hooks" and any(row.verdict == PENDING for row in entries):
             verdict, why = (
                 PENDING,
-                "shell hooks run once they are trusted here; what was approved in Hermes is not taken over",
+                "a shell hook that Hermes has not approved as it is now runs once it is trusted here",
             )
         yield CompatibilityRow("config.yaml", key, verdict, (why,))
     yield from entries
@@ -274,15 +277,17 @@ def _check_entries(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
             row = CompatibilityRow(what, one.name, verdict, tuple(map(_format_finding, one.findings)))
             if off := why_not_enabled(one, settings, switches):
                 row = row._replace(verdict=OFF, why=(off, *row.why))
+            elif not switches.find_trusted(one.name) and one.is_approved:
+                pass  # and so it is trusted from its first look on
             elif (source.needs_trust or settings.trust == "pinned") and verdict in (WORKS, DEGRADES):
                 row = _apply_trust(row, one, switches, consent if source.needs_trust else "")
             yield row
 
 
 def _find_consent(home: Home) -> str:
-    """What Hermes has of its user's consent; it is over another content, or over any, and so it is asked for anew."""
+    """What Hermes has of its user's consent to other contents, or to any."""
     if (home.root / ALLOWLIST_FILE).exists():
-        return f"what {ALLOWLIST_FILE} allows in Hermes is not taken over; "
+        return f"{ALLOWLIST_FILE} of Hermes does not approve it as it is now; "
     tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
     says = isinstance(tree.root, YamlMapping) and tree.root.get("hooks_auto_accept") is not None
     return "`hooks_auto_accept` is not taken over; " if says else ""

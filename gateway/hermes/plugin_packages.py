@@ -111,6 +111,10 @@ class PluginPackageSource(PluginSource):
     def is_placed(self) -> bool:
         return False
 
+    @property
+    def trouble(self) -> str:
+        return ""  # nobody needs to have such a folder
+
     def list(self) -> Iterator[HookVersion]:
         return (self._version_of(package) for package in self._find_packages().values())
 

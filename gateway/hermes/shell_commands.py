@@ -5,7 +5,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from gateway.hermes.config import ShellEntry
 from gateway.hooks.folders.inspection import quote_path
@@ -14,9 +17,25 @@ from gateway.yaml_source.tree import to_printable
 
 MAX_SCRIPT_BYTES = 4_000_000
 SCRIPT_ENDINGS = (".bash", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts", ".zsh")
+ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
+APPROVED_ENDINGS = (*SCRIPT_ENDINGS, ".cjs", ".fish", ".pyw")  # by which Hermes knows a script among the words
 SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
 
 _VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
+
+
+class ShellApproval(msgspec.Struct, frozen=True):
+    """One line of Hermes's list of approved commands."""
+
+    event: str = ""
+    command: str = ""
+    script_mtime_at_approval: str | None = None
+
+
+class ShellApprovals(msgspec.Struct, frozen=True):
+    """Hermes's list of them."""
+
+    approvals: tuple[ShellApproval, ...] = ()
 
 
 def shell_digest_of(entry: ShellEntry, home: Path) -> str:
@@ -26,6 +45,29 @@ def shell_digest_of(entry: ShellEntry, home: Path) -> str:
         script = _read_script(path)
         total.update(f"\0{path}\0".encode() + (b"(cannot be read)" if script is None else script))
     return total.hexdigest()
+
+
+def is_approved_in_hermes(entry: ShellEntry, home: Path) -> bool:
+    """Tell if Hermes's own list approves this command, and its script is as it was then."""
+    try:
+        said = msgspec.json.decode((home / ALLOWLIST_FILE).read_bytes(), type=ShellApprovals)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return False
+    changed = _describe_change(entry.command)
+    asked = (entry.event, entry.command, changed)
+    return any((one.event, one.command, one.script_mtime_at_approval) == asked for one in said.approvals)
+
+
+def _describe_change(command: str) -> str | None:
+    """Return the time of a script's last change as Hermes writes it down."""
+    words = split_command(command)
+    paths = [word for word in words if "/" in word]
+    script = next((word for word in words if word.lower().endswith(APPROVED_ENDINGS)), (paths or words)[0])
+    try:
+        changed = datetime.fromtimestamp(Path(script).stat().st_mtime, tz=UTC)
+    except OSError:
+        return None
+    return changed.isoformat().replace("+00:00", "Z")
 
 
 def split_command(command: str) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from gateway.hermes.plugin_manifest import (
 from gateway.hermes.shell_commands import (
     check_command_files,
     find_command_variables,
+    is_approved_in_hermes,
     read_command_files,
     shell_digest_of,
     split_command,
@@ -52,7 +53,7 @@ from gateway.hermes.shell_commands import (
 from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
 from gateway.hermes.unsupported_imports import check_own_imports, find_unsupported_imports
-from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect
+from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect, build_payload
 from gateway.hermes.written_for import DECISIONS, infer_written_for
 from gateway.hooks.folders.folder_source import (
     START_TIMEOUT,
@@ -71,11 +72,11 @@ from gateway.hooks.folders.manifest import (
     label_of,
 )
 from gateway.hooks.folders.manifest_keys import ManifestRequires
-from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.services import HookServices, MatchPattern
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.wires.program import OneshotProgram
-from gateway.hooks.wires.wire import Capability, Wire
+from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.context import ShowFields
 from gateway.worker.protocol import PluginContents
@@ -247,6 +248,11 @@ class ConfigSource(Source):
     def is_placed(self) -> bool:
         return True
 
+    @property
+    def trouble(self) -> str:
+        self.config.read()
+        return self.config.trouble
+
     def entries(self) -> Mapping[str, Any]:
         """By the names under which they are listed."""
         raise NotImplementedError
@@ -278,10 +284,19 @@ class ShellHookSource(ConfigSource):
     """`hooks.<event>`: programs, each run for one event."""
 
     needs_trust = True
+    is_named = True
     decides_after = True
 
     def entries(self) -> Mapping[str, ShellEntry]:
         return _name_entries(self.config.read().shell)
+
+    async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:
+        """Tell if its matcher names this tool."""
+        row = HERMES_HOOKS.get(manifest.options["event"])
+        try:
+            return row is None or await build_payload(row, event, manifest.options["matcher"], "", match) is not None
+        except HookFailed:
+            return True
 
     def inspect(self, version: HookVersion) -> HookVersion:
         entry, home = self._entry_of(version), self.path.parent
@@ -315,9 +330,11 @@ class ShellHookSource(ConfigSource):
             written_for_reason="a shell hook of its config.yaml",
             starts_programs=True,
             guards=row.events if row and row.guards and entry.fail_closed else (),
+            shut=row.events if row and row.guards and not entry.fail_closed else (),
             rewords=bool(row and row.rewords),
         )
-        return replace(version, manifest=manifest, findings=findings, digest=digest)
+        is_approved = is_approved_in_hermes(entry, home)
+        return replace(version, manifest=manifest, findings=findings, digest=digest, is_approved=is_approved)
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - it can ask for nothing
         manifest = version.manifest

@@ -100,7 +100,7 @@ class ShellHookDialect:
         said = await build_payload(self._row, _make_event(name, fields, answers), self._matcher, folder, self._match)
         if said is not None and self._stands() != self._trusted:
             remedy = f"read it, then run: hermes-gateway hooks trust {self._name}"
-            raise HookFailed(f"it was edited since it was trusted; {remedy}", kind="refused")
+            raise HookFailed(f"it was edited since it was trusted; {remedy}", kind="untrusted")
         return None if said is None else _encode(said)
 
     def read_answer(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ hooks:
     - {command: BIN/both.sh, matcher: list_files}
     - {command: BIN/unlike.sh, matcher: load_skill}
     - {command: python3 BIN/wrong.py, matcher: remember}
-    - {command: python3 BIN/gone.py, matcher: "remember|list_files"}
-    - {command: no-such-program BIN/after.sh, matcher: remember}
+    - {command: python3 BIN/gone.py, matcher: "search_files|send_place"}
+    - {command: no-such-program BIN/after.sh, matcher: send_place}
   pre_llm_call:
     - command: BIN/context.sh
     - command: BIN/sees.sh
@@ -53,6 +54,7 @@ SCRIPT = (
     wants("again", "recall"),
     wants("files", "list_files"),
     wants("skilful", "load_skill", name="x"),
+    wants("where", "send_place", latitude=1, longitude=2),
 )
 
 ABSENT_SCRIPT, ABSENT_PROGRAM = "shell-pre_tool_call-gone", "shell-pre_tool_call-after"
@@ -93,6 +95,9 @@ def trusted(gateway: GatewayProcess) -> GatewayProcess:
     """Each was trusted by command, as on a machine without a screen."""
     assert gateway.say("six")["status"] == "ok"
     assert not read_by(gateway, "block")
+    assert "hooks trust shell-pre_tool_call-block" in last_result(gateway), "until then, what it guards is denied"
+    gateway.say("skilful", "skilful-before")
+    assert "hooks trust shell-pre_tool_call-unlike" in last_result(gateway, "skilful-before")
     absent = {ABSENT_SCRIPT: "broken"}
     states = {name: one["state"] for name, one in shell_hooks(gateway).items()}
     assert states == dict.fromkeys(states, "pending") | absent
@@ -111,6 +116,8 @@ def test_what_a_command_names_and_is_not_there_is_said(trusted: GatewayProcess) 
     assert "is not there; a relative path begins in " in found[ABSENT_SCRIPT]["reason"]
     assert "the program no-such-program is not on the PATH" in found[ABSENT_PROGRAM]["reason"]
     assert "broken" in trusted.cli("hooks", "trust", ABSENT_SCRIPT).stdout
+    trusted.say("where", "where")
+    assert f"{ABSENT_SCRIPT} guards this and cannot answer" in last_result(trusted, "where")
 
 
 def test_an_interpreters_own_end_blocks_nothing(trusted: GatewayProcess) -> None:
@@ -170,6 +177,7 @@ def test_an_edited_script_is_not_run_before_it_is_trusted_again(trusted: Gateway
     write(script, SCRIPTS["block.sh"].replace("not by the script", "otherwise"), trusted.home.root)
     trusted.say("six", "edited")
     assert len(read_by(trusted, "block")) == count
+    assert "it was edited since it was trusted" in last_result(trusted, "edited")
     name = "shell-pre_tool_call-block"
     assert f"hooks trust {name}" in shell_hooks(trusted)[name]["last_error"]["message"]
     trusted.cli("hooks", "trust", name)
@@ -184,7 +192,32 @@ def test_a_changed_configuration_counts_after_a_reload_and_hermes_files_stay_as_
     trusted.home.hermes_config.write_text(before.replace("calc.*", "no-such-tool"))
     trusted.call("hooks.reload", {})
     assert "not trusted as it is now" in shell_hooks(trusted)["shell-pre_tool_call-block"]["reason"]
+    trusted.home.hermes_config.write_text("hooks: {")
+    trusted.call("hooks.reload", {})
+    assert shell_hooks(trusted), "what cannot be read takes nothing away"
     trusted.home.hermes_config.write_text("hooks: {}\n")
     trusted.call("hooks.reload", {})
     assert not shell_hooks(trusted)
     assert not (trusted.home.root / "shell-hooks-allowlist.json").exists()
+
+
+def test_what_hermes_approved_runs_at_once_as_it_was_approved(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT)
+        approved, edited = (gateway.home.root / name for name in ("block.sh", "two.sh"))
+        write(approved, SCRIPTS["block.sh"], gateway.home.root)
+        write(edited, SCRIPTS["two.sh"], gateway.home.root)
+        entries = [{"command": str(approved), "matcher": "calculate"}, {"command": str(edited), "matcher": "time"}]
+        gateway.home.hermes_config.write_text(json.dumps({"hooks": {"pre_tool_call": entries}}))
+        changed = datetime.fromtimestamp(approved.stat().st_mtime, tz=UTC).isoformat().replace("+00:00", "Z")
+        approvals = [
+            {"event": "pre_tool_call", "command": str(script), "script_mtime_at_approval": at}
+            for script, at in ((approved, changed), (edited, "2026-01-01T00:00:00Z"))
+        ]
+        (gateway.home.root / "shell-hooks-allowlist.json").write_text(json.dumps({"approvals": approvals}))
+        gateway.start()
+        gateway.say("six", "six")
+        assert last_result(gateway, "six") == "not by the script"
+        gateway.say("clock", "clock")
+        assert "not trusted as it is now" in last_result(gateway, "clock")
+        assert not read_by(gateway, "two")

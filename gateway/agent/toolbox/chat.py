@@ -32,7 +32,7 @@ def make_chat_tools() -> tuple[Tool, ...]:
     send = tool_from(
         send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
-    return (
+    found = (
         replace(send, narrow=tool_from(send_reply, name=send.name)),
         # They say here what the agent could have said in words, so whoever has trusted tools has them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
@@ -41,6 +41,7 @@ def make_chat_tools() -> tuple[Tool, ...]:
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )
+    return tuple(replace(one, changes_files=False) for one in found)
 
 
 async def send_message(

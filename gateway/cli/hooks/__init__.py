@@ -26,7 +26,11 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "disable": ("control", "switch a hook off"),
     "reload": ("control", "read a hook anew and start it anew"),
     "reset": ("control", "close its circuit breaker and try it again now"),
-    "trust": ("control", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
+    "trust": (
+        "control",
+        "let a hook run as it is now (where `hooks.trust` is `pinned`, or a tool may have changed it)",
+    ),
+    "forget": ("control", "go on without a hook that is gone or cannot be read: nothing is denied for it any more"),
     "deps": ("deps", "install the packages that it lacks, or that you name, for it alone"),
     "install": ("install", "install a hook that somebody else wrote, when you have seen what it asks for"),
     "update": ("install", "take what there is now of hooks that were installed, when you have seen what differs"),

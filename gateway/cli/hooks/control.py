@@ -1,4 +1,4 @@
-"""Verbs that say a word to the running gateway about a hook: enable, disable, reload (or all), reset, trust."""
+"""Verbs that say a word to the running gateway about a hook: enable, disable, reload (or all), reset, trust, forget."""
 
 import argparse
 from typing import Any

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from gateway.events import Event, Pause
+from gateway.events import Deny, Event, Pause
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_version, limit_decision, notify_handlers
 from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
 from gateway.hooks.folders.manifest import Manifest
@@ -118,7 +118,10 @@ class HookCalls:
                 return None
             raise refusal from None
         except HookFailed as failed:
-            raise self._refusal(event, failed) from None
+            refusal = self._refusal(event, failed)
+            if failed.kind == "untrusted" and event.name in manifest.shut:
+                return Deny(str(refusal))
+            raise refusal from None
 
     async def _decide(self, event: Event, remark: Remark | None = None) -> Any:
         if event.name != "agent:end":  # that stands nowhere before it has been decided
@@ -151,7 +154,8 @@ class HookCalls:
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
         """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
-        if self._manifest.denies(event.name):
+        is_shut = failure.kind == "untrusted" and event.name in self._manifest.shut
+        if is_shut or self._manifest.denies(event.name):
             self.undecided.add(f"{event.name} was denied ({said})")
             # What was given to it may stand in its error, and is just what it was to hide.
             shown = "it could not look at what this gave" if event.name.endswith(":after") else said
@@ -225,7 +229,7 @@ class HookCalls:
             self.tell("hook:failed", f"{name}: {failure}")
             if failure.kind == "garbled" or self._manifest.wire != "worker":  # else its process has said so
                 self._services.note(self._name, f"{name}: {failure}")
-        if failure.kind == "orphaned":  # no fault of its own
+        if failure.kind in ("orphaned", "untrusted"):  # no fault of its own
             self.breaker.left()
         elif self.breaker.failed():
             words = "%s failed %d times in a row and is left alone for a while"

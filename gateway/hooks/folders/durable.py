@@ -291,7 +291,7 @@ class DurableConsumer:
                 await self._call_hook(name, event)
         except HookFailed as failed:
             retries = self._shared.services.environment.retries
-            if delivery.attempt > len(retries) and failed.kind != "refused":
+            if delivery.attempt > len(retries) and failed.kind not in ("refused", "untrusted"):
                 await self._bury(delivery, str(failed))
             else:
                 await delivery.nak(_pause_after(delivery.attempt, retries))

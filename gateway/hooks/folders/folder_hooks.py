@@ -35,7 +35,7 @@ from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.folders.stats import OFF_STATES, HookInfo, HookState, HookStatus
+from gateway.hooks.folders.stats import CLOSED_STATES, HookInfo, HookState, HookStatus
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.event_calls import describe_session
@@ -187,10 +187,10 @@ class FolderHooks:
         }
 
     @property
-    def scheduled(self) -> list[tuple[Manifest, HookState]]:
-        """Those that the clock calls, and how each is."""
-        hooks = [(hook.current.manifest, hook.process.state) for hook in self._set.hooks.values() if hook.current]
-        return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
+    def scheduled(self) -> list[tuple[Manifest, HookState, bool]]:
+        """List the hooks that the clock calls, the state of each, and if it is off."""
+        hooks = [(one, hook.process.state) for hook in self._set.hooks.values() if (one := hook.current)]
+        return [(one.manifest, state, one.is_off) for one, state in hooks if one.manifest and one.manifest.schedule]
 
     @property
     def durations(self) -> dict[str, Histogram]:
@@ -204,7 +204,7 @@ class FolderHooks:
         found = []
         for hook in self._set.hooks.values():
             manifest = hook.current.manifest if hook.current else None
-            if manifest and manifest.webhook and hook.process.state not in OFF_STATES:
+            if manifest and manifest.webhook and hook.current and not hook.current.is_off:
                 found += [manifest] if manifest.delivery == "memory" or hook.queue.is_standing else []
         return found
 
@@ -229,7 +229,7 @@ class FolderHooks:
 
     async def info(self, name: str) -> HookInfo:
         """Raises HookError when there is no such hook."""
-        hook = self._hook(name)
+        hook = _find_hook(self._set.hooks, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.hooks)
         found = _status_of(hook, await _count_owed(hook), dead, called, offered)
@@ -239,7 +239,7 @@ class FolderHooks:
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        store, ask = self._hook(name).store_name, self._services.serve_request
+        store, ask = _find_hook(self._set.hooks, name).store_name, self._services.serve_request
         return {
             key: await ask(store, "store.get", {"key": key}, "") for key in await ask(store, "store.keys", {}, "") or ()
         }
@@ -256,7 +256,7 @@ class FolderHooks:
         if name:
             name = self._known(name).name
             await self._set.refresh(name)
-            await self._hook(name).restart(afresh=True)
+            await _find_hook(self._set.hooks, name).restart(afresh=True)
         else:
             for each in dict.fromkeys([*self._set.hooks, *self._set.sources.list()]):
                 await self._set.refresh(each)
@@ -266,7 +266,7 @@ class FolderHooks:
 
         Raises HookError: no such hook.
         """
-        hook = self._hook(name)
+        hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
         if not hook.is_up and not hook.waits:
@@ -294,15 +294,27 @@ class FolderHooks:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
         digest = await to_thread.run_sync(find_trust_digest, version)
         self._set.sources.switches.trust(version.name, digest)
+        self._set.sources.kept.accept(version.name, version.digest)
         await self._set.refresh(version.name)
         if self.shared_switches:
             await self.shared_switches.write({}, {version.name: digest})
         return digest
 
+    async def forget(self, name: str) -> None:
+        """Go on without a hook that is not well: nothing that it guarded is denied, until it can be used again.
+
+        Raises HookError: no such hook, or nothing is kept of it.
+        """
+        hook = _find_hook(self._set.hooks, name)
+        if self._set.sources.kept.get(hook.name) is None or not hook.latest or hook.latest.is_ready:
+            raise HookError(f"nothing waits for {name}; to switch it off: hermes-gateway hooks disable {name}")
+        self._set.sources.kept.forget(hook.name)
+        await self._set.refresh(hook.name)
+
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""
-        hook = self._hook(name)
-        if hook.current is None or hook.current.manifest is None or hook.process.state in {*OFF_STATES, "broken"}:
+        hook = _find_hook(self._set.hooks, name)
+        if hook.current is None or hook.current.manifest is None or hook.process.state in CLOSED_STATES:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
         sample = make_event(event, fields)
         is_decision = verb_of(hook.current.manifest, event) == "intercept"
@@ -332,20 +344,20 @@ class FolderHooks:
                     self._tasks.start_soon(hook.restart, True)
         await self._set.change_sources(sources)
 
-    def _hook(self, name: str) -> FolderHook:
-        """Of two that are called so, the hook."""
-        hooks = self._set.hooks
-        if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
-            return found
-        near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)
-        raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-
     def _known(self, name: str) -> HookVersion:
         version = self._set.sources.check(name) or self._set.sources.check(PLUGIN_PREFIX + name)
         if version is None:
-            self._hook(name)
+            _find_hook(self._set.hooks, name)
             raise HookError(f"the folder of {name} is gone")
         return version
+
+
+def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
+    """Find the hook; it goes before a plugin of the same name."""
+    if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
+        return found
+    near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)
+    raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def _list_placed(hooks: Mapping[str, FolderHook]) -> Iterator[tuple[str, FolderHook]]:

@@ -1,7 +1,9 @@
 """Which hooks there are: a folder is looked at when it is touched, and what follows from that is done."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +16,17 @@ from gateway import record_subjects, records
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.engine.interface import NewRecord, append_in_parts
 from gateway.hooks.folders.durable import DurableDelivery
+from gateway.hooks.folders.folder_source import report_unreadable
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.inspection import InspectionCache
+from gateway.hooks.folders.inspection import InspectionCache, find_program_files
+from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import check_readiness
-from gateway.hooks.folders.registration_index import RegistrationIndex
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
+from gateway.yaml_source import Finding, SourceLocation
 
 MAX_READS = 3  # of a folder that changes while it is read
 MAX_STARTS = 4  # imports that run side by side while the gateway starts
@@ -37,14 +41,14 @@ class SourceSet:
         self.sources = list(sources)
         self.switches = HookSwitches(services.environment.state)
         self._cache = InspectionCache(services.environment.state)
-        self._registrations = RegistrationIndex(services.environment)
+        self.kept = KeptHooks(services.environment)
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
-        """By name, in the order of the sources and of their names."""
-        found: dict[str, HookVersion] = {}
+        """List all by name, in the order of the sources, and the kept ones that no source has."""
+        found = {name: version for name in self.kept if (version := self._find_kept(name))}
         for source in self.sources:
-            for version in source.list():
+            for version in _list_versions(source):
                 there = found.get(version.name)
                 if there and there.source.is_elsewhere and not _is_present(version):
                     continue
@@ -62,23 +66,45 @@ class SourceSet:
         return found and self._configure(found, self._find(_namesake_of(found)) is not None)
 
     def _find(self, name: str) -> HookVersion | None:
-        found = (version for source in reversed(self.sources) if (version := source.find(name)))
+        unread: list[HookVersion] = []
+        found = (version for source in reversed(self.sources) if (version := _find_version(source, name, unread)))
         last = next(found, None)
         if last and not _is_present(last):
             return next((version for version in found if version.source.is_elsewhere), last)
-        return last
+        return last or self._find_kept(name) or next(iter(unread), None)
+
+    def _find_kept(self, name: str) -> HookVersion | None:
+        """Find a hook that no place has: the place cannot be read, or a tool may have taken it."""
+        kept = self.kept.get(name)
+        if kept is None or not (what := describe_missing(kept, self.sources)):
+            return None
+        path, remedy = Path(kept.path), f"put it back; to go on without it: hermes-gateway hooks forget {name}"
+        missing = Finding(SourceLocation(name), what, remedy)
+        source, why = KeptSource(path.parent), f"{what}; {remedy}"
+        return HookVersion(name, path, source, (), (missing,), "missing", why, stored_as=kept.stored_as)
+
+    def hold_removed(self, name: str) -> None:
+        """Hold a hook that went while a tool was at work; forget one that a person took away."""
+        kept = self.kept.get(name)
+        if kept is None or self._find(name) is not None:
+            return
+        if self._is_tools_doing(_find_change_time(Path(kept.path).parent)):
+            self.kept.hold(name, GONE)
+        else:
+            log.warning("guard %s is gone; nothing is denied for it", name)
+            self.kept.forget(name)
 
     def check(self, name: str) -> HookVersion | None:
         """The hook as it is now; None when there is none."""
-        version, why = self.find(name), ""
+        version, why = self.find(name), OSError()
         for _ in range(MAX_READS):
             if version is None:
                 return None
             try:
                 return self._judge(self._cache.inspect(version))
             except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
-                version, why = self.find(name), str(error)
-        return replace(version, state="broken", reason=f"cannot be read: {why}") if version else None
+                version, why = self.find(name), error
+        return version and self._judge_unread(version, why)
 
     def check_first(self, version: HookVersion, is_whole: bool) -> HookVersion | None:
         """The first look of many: unless `is_whole`, code is not read that has not been read before."""
@@ -87,28 +113,51 @@ class SourceSet:
                 version = self._cache.inspect(version)
             else:
                 version = self._cache.get(version) or version.source.inspect_manifest(version)
-        except OSError:
+            return self._judge(version)
+        except FileNotFoundError:
             return None
-        return self._judge(version)
-
-    async def keep_registrations(self, version: HookVersion, manifest: Manifest) -> None:
-        """What this version has registered is known at its next start too."""
-        try:
-            await self._registrations.keep(version, manifest)
         except OSError as error:
-            log.warning("what %s registers cannot be kept, its next start is waited for: %s", version.name, error)
+            return self._judge_unread(version, error)
+
+    def _judge_unread(self, version: HookVersion, error: OSError) -> HookVersion:
+        unread = replace(version, state="refused", reason=f"cannot be read: {error}", manifest=None, digest="")
+        return check_readiness(unread, self._services, self.switches, self.kept.find_manifest(version.name))
+
+    def _is_tools_doing(self, at: float) -> bool:
+        tools = self._services.environment.tools
+        return tools is not None and tools.may_have_changed(at)
 
     def _judge(self, version: HookVersion) -> HookVersion:
-        """Whether it may run. What other gateways say of it counts until it is whole, and somebody lets it run here."""
+        """Judge if it may run; a guard that a tool may have changed waits for a person."""
+        checked = self._judge_here(version)
+        kept = self.kept.get(version.name)
+        if kept is None or not checked.is_ready or not checked.digest or kept.manifest is None:
+            return checked
+        if checked.digest == kept.digest:
+            if kept.held:
+                self.kept.accept(version.name, kept.digest)
+            return checked
+        if not kept.held and kept.manifest.guard and self._is_tools_doing(_latest_change(checked)):
+            self.kept.hold(version.name, CHANGED)
+        elif not kept.held:
+            return checked
+        why = (
+            f"{CHANGED} while a tool was at work; read it, then run: hermes-gateway hooks trust {checked.called}, or, "
+            f"to go on without it: hermes-gateway hooks forget {checked.called}"
+        )
+        return replace(checked, state="pending", reason=why, manifest=kept.manifest, denied=kept.manifest.guard)
+
+    def _judge_here(self, version: HookVersion) -> HookVersion:
+        """Judge it; the word of other gateways counts until it is whole, and may run here."""
         other = self._find_elsewhere(version.name)
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
-        checked = check_readiness(version, self._services, self.switches)
+        checked = check_readiness(version, self._services, self.switches, self.kept.find_manifest(version.name))
         if other and checked.denied is None and _waits_for_people(checked):
             other = replace(other, has_namesake=version.has_namesake)
             denied = check_readiness(other, self._services, self.switches).denied
             checked = replace(checked, denied=denied, is_guarded_elsewhere=denied is not None)
-        return replace(checked, registered=self._registrations.find(checked))
+        return replace(checked, registered=self.kept.find_registered(checked))
 
     def _find_elsewhere(self, name: str) -> HookVersion | None:
         """What other gateways say of a hook of this name."""
@@ -128,9 +177,41 @@ class SourceSet:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
 
 
+def _list_versions(source: Source) -> Iterator[HookVersion]:
+    """Yield nothing if its place cannot be read; the kept hooks count then."""
+    try:
+        yield from source.list()
+    except OSError as error:
+        log.warning("%s cannot be read: %s; it is looked at again", source.path, error.strerror)
+
+
+def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookVersion | None:
+    """Find it in this place; `unread` gets a version if the place cannot be read."""
+    try:
+        return source.find(name)
+    except OSError as error:
+        path = source.path / name.removeprefix(source.prefix)
+        unread.append(report_unreadable(name, path, source, error))
+        return None
+
+
+def _latest_change(version: HookVersion) -> float:
+    """Return the time of its last change."""
+    words = find_program_files(version.path, version.manifest.command) if version.manifest else []
+    return max(_find_change_time(version.path / name) for name in ("", *words, *(file.name for file in version.files)))
+
+
+def _find_change_time(path: Path) -> float:
+    """Return now if the file system cannot say it."""
+    try:
+        return path.stat().st_ctime
+    except OSError:
+        return time.time()
+
+
 def _is_present(version: HookVersion) -> bool:
     """One that was installed and is gone stands in for no guard that another gateway has."""
-    return version.state != "refused" or version.path.exists()
+    return version.state != "refused" or os.path.lexists(version.path)
 
 
 def _waits_for_people(version: HookVersion) -> bool:
@@ -172,8 +253,11 @@ class FolderSet:
                 if checked.is_ready and checked.source.is_forked and not checked.source.is_ours:
                     self._services.fork_server.begin()  # beside the rest of the start, also for one that starts later
                 await self._hook(version.name).take(checked, eager=False)
-        self._services.tasks.start_soon(self._settle)
-        self._services.tasks.start_soon(self._refresh_touched)
+        for name in self.sources.kept:
+            if name not in found:
+                self.sources.hold_removed(name)
+        for task in (self._settle, self._refresh_touched, self.sources.kept.run):
+            self._services.tasks.start_soon(task)
 
     def list_store_names(self) -> list[str]:
         """Under which names lies what they keep, and what they are owed."""
@@ -193,6 +277,9 @@ class FolderSet:
     async def refresh(self, name: str) -> None:
         """Look at this one again, now. Many that come at once may not start all at once."""
         version = self.sources.check(name)
+        if version is None:
+            self.sources.hold_removed(name)
+            version = self.sources.check(name)
         if version is None:
             if hook := self.hooks.pop(name, None):
                 log.info("%s is gone", name)
@@ -231,7 +318,7 @@ class FolderSet:
             self.touch([*self.hooks, *self.sources.list()])  # what happened while nobody watched
         # A place that is not watched may have others now, though it is the same place.
         changed = [source for source in sources if source not in before or not source.is_watched]
-        for name in {version.name for source in changed for version in source.list()}:
+        for name in {version.name for source in changed for version in _list_versions(source)}:
             if (checked := self.sources.check(name)) and not checked.source.is_elsewhere:
                 await self._hook(name).take(checked, eager=checked.source.needs_start)
         left = [source for source in before if source not in sources or not source.is_watched]
@@ -245,13 +332,12 @@ class FolderSet:
         async with anyio.create_task_group() as tasks:
             for hook in self.hooks.values():
                 tasks.start_soon(hook.end)
+        await self.sources.kept.save()
         await anyio.to_thread.run_sync(self.sources.save)
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(
-                name, self._services, self._durable, self.sources.check, self.sources.keep_registrations
-            )
+            self.hooks[name] = FolderHook(name, self._services, self._durable, self.sources.check, self.sources.kept)
         return self.hooks[name]
 
     async def _adopt_kept(self, version: HookVersion) -> None:
@@ -295,6 +381,7 @@ class FolderSet:
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources
         self.touch(name for source in sources for name in source.list_touched(folders))
+        self.touch(name for name, hook in self.hooks.items() if hook.latest and hook.latest.source.path in folders)
         known, find_places = {source.path for source in sources}, self._services.environment.find_places
         if find_places and any(self._is_place(folder) for folder in folders - known):
             self._services.tasks.start_soon(find_places)

@@ -4,6 +4,7 @@ A folder counts as its user's own word only when nobody else can have written it
 of this process (or to root), nothing of it is writable by everybody, and no file of its code leads out of it.
 """
 
+import errno
 import os
 import re
 import stat
@@ -56,6 +57,7 @@ from gateway.yaml_source.tree import to_printable
 MAX_FILES = 500
 MAX_DEPTH = 4
 START_TIMEOUT = 30.0  # seconds that an import may take
+PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.ESTALE})
 OTHER_OWNER = "it belongs to another user"
 GROUP_WRITABLE, WORLD_WRITABLE = "its group may write to it", "everybody may write to it"
 _PROGRAM_STARTS = re.compile(
@@ -89,7 +91,7 @@ class FolderSource(Source):
             with os.scandir(self.path) as entries:
                 found = sorted((entry.name, entry.is_symlink()) for entry in entries)
             own = self._own_findings()
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         for name, is_link in found:
             version = _pass_over(self, name) if is_ignored_name(name) else self._read_folder(name, is_link, own)
@@ -105,8 +107,12 @@ class FolderSource(Source):
                 return _pass_over(self, folder)
             own = self._own_findings()
             is_link = (self.path / folder).is_symlink()
-        except (OSError, ValueError):  # ValueError: a NUL in the name
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
             return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None
+            raise
         return self._read_folder(folder, is_link, own)
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
@@ -197,12 +203,10 @@ class FolderSource(Source):
             if not stat.S_ISDIR(found.st_mode):
                 return None
             files = tuple(_list_code_files(path, label, findings, self.MARKER_FILES))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None  # gone while we looked, or a link to nothing
         except OSError as error:
-            remedy = "make it a readable folder of the user that runs the gateway"
-            wrong = Finding(SourceLocation(label), f"cannot be read: {error.strerror}", remedy)
-            return HookVersion(self.prefix + name, path, self, (), (wrong,), "refused", describe_first_error((wrong,)))
+            return report_unreadable(self.prefix + name, path, self, error)
         is_meant = any(file.name in self.MARKER_FILES for file in files) or bool(
             MANIFEST_FILE in self.MARKER_FILES and find_misnamed_manifest(path)
         )
@@ -212,6 +216,14 @@ class FolderSource(Source):
         whole = (*own, *_merge_shared_findings(label, path, findings))
         reason = describe_first_error(whole)
         return HookVersion(self.prefix + name, path, self, files, whole, "refused" if reason else "registered", reason)
+
+
+def report_unreadable(name: str, path: Path, source: Source, error: OSError) -> HookVersion:
+    """A hook that the system does not let us read, for now or until its rights are others."""
+    is_passing = error.errno in PASSING_ERRORS
+    remedy = "it is looked at again" if is_passing else "make it a readable folder of the user that runs the gateway"
+    wrong = Finding(SourceLocation(label_of(path.name)), f"cannot be read: {error.strerror}", remedy)
+    return HookVersion(name, path, source, (), (wrong,), "refused", describe_first_error((wrong,)))
 
 
 def is_ignored_name(name: str) -> bool:

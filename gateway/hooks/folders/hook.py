@@ -5,35 +5,37 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import anyio
 
+from gateway.backoff import Attempts, Backoff
 from gateway.errors import HookError
 from gateway.events import Deny, Event, OnError
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.handlers import describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
+from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
 from gateway.hooks.folders.reach import ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
-from gateway.hooks.folders.services import HookRights, HookServices, WaitUntilTold
+from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import OFF_STATES, HookState
+from gateway.hooks.folders.stats import HookState
 from gateway.hooks.mailbox import Observer
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
 
 LookCall = Callable[[str], HookVersion | None]
-KeepCall = Callable[[HookVersion, Manifest], Awaitable[None]]
+
+LOOKS = Backoff(1.0, 30.0)  # seconds between two looks at what cannot be read
 
 # What runs goes on running when the version that was to follow it is one of these.
-_KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
-_FAILED = frozenset({"broken", "missing"})
+_KEEPS_RUNNING = frozenset({"broken", "missing", "pending", "refused"})
 # What a hook of another program may refuse, though its failure does not. (At tool:before that denies, or it looks on.)
 _REFUSABLE = ("message:received", "command:")
 
@@ -92,13 +94,16 @@ class FolderSubscription:
         self._current.replace(before)
         self._count_lost(before)
 
-    def guard(self, guard: Guard, reason: str, unread: str) -> None:
+    def guard(self, version: HookVersion, guard: Guard, reason: str, match: MatchPattern | None = None) -> None:
         """The hook cannot answer, and what it guards, or may guard, is denied, with the reason and what helps."""
+        manifest = version.manifest
+        unread = manifest.unread if manifest else ""
         guards = f"may guard this ({describe_unknown_guard(unread)})" if unread else "guards this"
         text = f"{self._name} {guards} and cannot answer: {reason}\n{describe_help(self._name)}"
 
-        async def deny(event: Event) -> Deny:  # noqa: ARG001 - whatever it is
-            return Deny(text)
+        async def deny(event: Event) -> Deny | None:
+            is_meant = manifest is None or await version.source.guards(manifest, event, match)
+            return Deny(text) if is_meant else None
 
         on = self._registry.on
         denied = on(guard.intercepts, deny, order=guard.order, when=guard.when, on_error="deny", key=self._name)
@@ -142,11 +147,11 @@ def _describe_meanwhile(version: HookVersion) -> str:
 class FolderHook:
     """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is.
 
-    `keep` remembers what it has registered, where its source does not show that.
+    `kept` remembers its manifest.
     """
 
     def __init__(
-        self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall, keep: KeepCall
+        self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall, kept: KeptHooks
     ) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
@@ -160,9 +165,9 @@ class FolderHook:
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look
-        self._keep = keep
+        self._kept = kept
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
-        self._is_over = False
+        self._is_over = self._is_looking = False
         self._own_changes = OwnChanges()
         self._rest = anyio.CancelScope()  # from its own changes
         self._told = ""  # the version of which was logged what it is not given
@@ -252,6 +257,8 @@ class FolderHook:
             async with self._lock:  # what follows from that may still be under way
                 return
         self.latest = version
+        if version.is_unread and not self._is_looking:
+            self._services.tasks.start_soon(self._look_again)
         self._rest.cancel()
         if not (self.current and version.is_same_code_as(self.current)):
             if rest := self._own_changes.find_rest(version):
@@ -267,6 +274,15 @@ class FolderHook:
                 self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
             else:
                 await self._change_to(version, eager)
+
+    async def _look_again(self) -> None:
+        """Look again at a folder that cannot be read, after longer each time."""
+        attempts, self._is_looking = Attempts(LOOKS), True
+        while not self._is_over and self.latest and self.latest.is_unread:
+            await anyio.sleep(attempts.pause())
+            if version := self._look(self.name):
+                await self.take(version, eager=True)
+        self._is_looking = False
 
     async def _wait_for_rest(self, scope: anyio.CancelScope, rest: float) -> None:
         with scope:
@@ -336,7 +352,7 @@ class FolderHook:
         self._use(replace(version, manifest=manifest))
         self._tell_missing_variables(version)
         if version.manifest.unread:
-            await self._keep(version, manifest)
+            self._kept.keep_registered(version, manifest)
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
@@ -353,19 +369,20 @@ class FolderHook:
     def _use(self, version: HookVersion) -> None:
         assert version.manifest
         self.current = version
+        self._kept.keep(version)
         self.calls.use(version)
         self.subscription.update(version.manifest, self.queue.follow(version.manifest, version.store_name))
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version
-        meanwhile = _describe_meanwhile(version) if state in _FAILED or version.is_guarded_elsewhere else ""
+        meanwhile = "" if version.is_off and not version.is_guarded_elsewhere else _describe_meanwhile(version)
         self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
             why = self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}")
-            self.subscription.guard(version.denied, why, version.manifest.unread if version.manifest else "")
+            self.subscription.guard(version, version.denied, why, self._services.environment.match)
         else:
             self.subscription.end()
-        if state in OFF_STATES or not self.is_here:  # where its folder is, it is owed what happens
+        if version.is_off or not self.is_here:  # where its folder is, it is owed what happens
             self.queue.end()
         else:
             if version.manifest:  # broken from the start on, it is owed what happens all the same

@@ -117,6 +117,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     overrides: tuple[str, ...] = ()  # the tools whose place it takes, where it is allowed to; `*`: it may be any
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
+    shut: tuple[str, ...] = ()  # of `intercepts`: what is denied while it may not run, though its failures deny nothing
     rewords: bool = True  # where it intercepts, it may change what somebody is about to be told
     unread: str = ""  # where it registers what its source does not show: what stands above is all that this may be
     shown: HookRegistrations = HookRegistrations()  # then: what of it the source does show
@@ -128,7 +129,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     @property
     def guard(self) -> "Guard | None":
         """What is denied while the hook cannot answer."""
-        names = self.intercepts if self.on_error == "deny" else self.guards
+        names = self.intercepts if self.on_error == "deny" else (*self.guards, *self.shut)
         return Guard(names, self.when, self.order) if names else None
 
     def denies(self, event: str) -> bool:

@@ -35,27 +35,57 @@ READS_UNKNOWN = "it reads the environment by a name that its source only puts to
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
 
 
-def check_readiness(version: HookVersion, services: HookServices, switches: HookSwitches) -> HookVersion:
+def check_readiness(
+    version: HookVersion, services: HookServices, switches: HookSwitches, kept: Manifest | None = None
+) -> HookVersion:
     """The version with what follows from settings and from what is there on this machine; it is `registered` when it
-    may be started."""
-    if not version.is_ready:
+    may be started. `kept`: its manifest when it last could be used, which counts as long as it cannot be read."""
+    if version.state == "disabled":
         return version
     written = version.manifest  # what the owner's settings add was agreed to by who wrote them
-    version = _apply_settings(version, services)
+    version = _read_with_settings(version, services, kept)
     installed, doubt = _find_installed(version, services)
     version = replace(version, stored_as=installed.stored_as if installed else version.stored_as)
     if off := why_not_enabled(version, services.settings, switches):
         return replace(version, state="disabled", reason=off, denied=None)
-    if version.manifest is None:
+    if not version.is_ready:
+        return version
+    if written is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
-    manifest = version.manifest
+    version = _add_findings(version, services)
+    return _judge_trust(version, services, switches, installed, doubt, written)
+
+
+def _read_with_settings(version: HookVersion, services: HookServices, kept: Manifest | None) -> HookVersion:
+    read = _apply_settings(version, services)
+    if version.manifest or kept is None:
+        return read
+    known = _apply_settings(replace(version, manifest=kept), services)
+    return replace(known, denied=read.denied or known.denied)  # what can still be read of it counts first
+
+
+def _add_findings(version: HookVersion, services: HookServices) -> HookVersion:
+    assert version.manifest
     own_env = services.settings_of(version.name, version.short).env
     findings = (
-        *_check_isolation(version, manifest, services),
+        *_check_isolation(version, version.manifest, services),
         *check_unknown_variables(version, services.environment.environ, own_env),
         *check_filter(version, services.environment.known_values),
     )
-    version = replace(version, findings=(*version.findings, *findings))
+    return replace(version, findings=(*version.findings, *findings))
+
+
+def _judge_trust(
+    version: HookVersion,
+    services: HookServices,
+    switches: HookSwitches,
+    installed: InstalledHook | None,
+    doubt: str,
+    written: Manifest,
+) -> HookVersion:
+    """Judge if a person let it run as it is, and if it has all that it needs."""
+    manifest = version.manifest
+    assert manifest
     if doubt:
         return replace(version, state="broken", reason=doubt)
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
@@ -67,17 +97,20 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         elif services.settings.trust == "pinned" or version.source.needs_trust:
             version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
             _adopt_trust_of_code(version, switches)
+            if not switches.find_trusted(version.name) and version.is_approved:
+                switches.trust(version.name, version.pinned)
     except HookError as error:
         return replace(version, state="broken", reason=str(error))
     is_trusted = installed is not None or not version.pinned or switches.is_trusted(version.name, version.pinned)
     state, reason = _check_needs(version, manifest, services, is_trusted)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
-    denied = version.denied if state != "pending" or switches.find_trusted(version.name) else None
-    excess = "; ".join(list_missing_grants(written, installed.grants)) if written and installed else ""
+    is_known = state != "pending" or version.source.is_named or bool(switches.find_trusted(version.name))
+    version = replace(version, denied=version.denied if is_known else None, is_unknown=not is_known)
+    excess = "; ".join(list_missing_grants(written, installed.grants)) if installed else ""
     if state == "registered" and excess:
         what = f"it says more than was agreed to when it was installed ({excess})"
         return replace(version, state="pending", reason=f"{what}; install it again to agree to that")
-    return replace(version, state=state, reason=reason, denied=denied)
+    return replace(version, state=state, reason=reason)
 
 
 def _find_installed(version: HookVersion, services: HookServices) -> tuple[InstalledHook | None, str]:
@@ -114,8 +147,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
         manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
     if on_error := settings.on_error:
-        guards = () if on_error == "skip" else manifest.guards
-        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards)
+        guards, shut = ((), ()) if on_error == "skip" else (manifest.guards, manifest.shut)
+        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut)
     options = {**version.source.options_of(version), **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
 

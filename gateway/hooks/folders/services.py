@@ -32,6 +32,7 @@ from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.logs.redaction import Redactor
 from gateway.roles import ROLES, Role, pick_low_role
+from gateway.turn_marks import ToolTimes
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
@@ -105,7 +106,7 @@ class HookEnvironment:
     `follow_call` is told of each call of a hook when it is over. `find_files` names the files of an event where they
     lie here: what a durable hook is told may have happened at another gateway.
     `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
-    that may hold hooks of its own: who knows all places then names them anew.
+    that may hold hooks of its own: who knows all places then names them anew. `tools`: when tools were at work.
     """
 
     environ: Mapping[str, str]
@@ -126,6 +127,7 @@ class HookEnvironment:
     find_places: Callable[[], Coroutine[Any, Any, None]] | None = None
     follow_call: Callable[[HookCall], None] | None = None
     find_files: FindFiles | None = None
+    tools: ToolTimes | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.

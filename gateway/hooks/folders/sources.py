@@ -4,6 +4,7 @@ A `HookVersion` is one look at one hook. Its source finds it, reads it and opens
 `check_readiness` decides whether it may run. Each step hands on the same value with more in it.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,11 +18,13 @@ from gateway.events import Event
 from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest
 from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.reach import HookReach
-from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.services import HookServices, MatchPattern
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.worker.protocol import PluginContents
 from gateway.yaml_source import Finding
+
+UNREAD_STATES = frozenset({"refused", "broken", "missing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class HookVersion:
     this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
     source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
     `stored_as`: under which name lies what it keeps, where that is another one. `is_guarded_elsewhere`: `denied` is
-    what other gateways say.
+    what other gateways say. `is_approved`: its owner has agreed to it, as it is, before it came here. `is_unknown`: no
+    person has ever let it run. If it cannot be read, the manifest is that of its last good load.
     """
 
     name: str
@@ -68,6 +72,8 @@ class HookVersion:
     packages: Path | None = None
     stored_as: str = ""
     is_guarded_elsewhere: bool = False
+    is_unknown: bool = False
+    is_approved: bool = False
     registered: HookRegistrations | None = field(default=None, compare=False)
 
     @property
@@ -108,6 +114,16 @@ class HookVersion:
     def is_ready(self) -> bool:
         return self.state == "registered"
 
+    @property
+    def is_off(self) -> bool:
+        """Tell if events are not kept for it."""
+        return self.state == "disabled" or self.is_unknown
+
+    @property
+    def is_unread(self) -> bool:
+        """Tell if it could not be read to the end, which a second look may do."""
+        return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
+
     def is_same_as(self, other: "HookVersion") -> bool:
         """Nothing that counts is different: contents, settings, and what is there on this machine."""
         return replace(self, source=other.source, files=other.files) == other
@@ -121,20 +137,46 @@ class HookVersion:
         return as_other.is_same_as(other) and with_when == other.manifest
 
 
-class Source(Protocol):
-    """A place where hooks come from. Two sources that are equal list the same hooks.
-
-    `origin` is its name for people, `path` the folder that holds the hooks, or the file that names them.
-    """
+class HookPlace(Protocol):
+    """A place of hooks. `origin` is its name for people, `path` the folder that holds them, or their file."""
 
     origin: str
     path: Path
     prefix: str = ""  # begins the names of its hooks
-    conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
+
+    def list(self) -> Iterator[HookVersion]:
+        """All hooks that are there, by `stat` alone; none if the place does not exist. OSError: it cannot be read."""
+
+    def find(self, name: str) -> HookVersion | None:
+        """The hook of this name, by `stat` alone; None if it is not there. OSError: the place cannot be read."""
+
+    @property
+    def trouble(self) -> str:
+        """Say why it may list too few hooks."""
+        try:
+            with os.scandir(self.path):
+                return ""
+        except OSError as error:
+            return f"{self.path} cannot be read: {error.strerror}"
+
+    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
+        """Whether a folder in this place is no hook, but a further place of hooks."""
+        return False
+
+    def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
+        """Its hooks to look at again where these folders were touched."""
+        return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
+
+
+class Source(HookPlace, Protocol):
+    """A place, and what can be done with its hooks. Two sources that are equal list the same hooks."""
+
+    conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
     off_at_first: str = ""  # how `why_disabled` begins where nobody has said whether it is to be on
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
+    is_named: bool = False  # the owner's own configuration names each of its hooks
     told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
     decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of
     is_forked: bool = False  # its hooks run in processes of the fork server, most of them
@@ -143,17 +185,7 @@ class Source(Protocol):
 
     @property
     def is_placed(self) -> bool:
-        """Whether the owner put its hooks there by hand: they do not come with the gateway, a skill or a package."""
-        return False
-
-    def list(self) -> Iterator[HookVersion]:
-        """All hooks that are there, by `stat` alone; none where the place does not exist."""
-
-    def find(self, name: str) -> HookVersion | None:
-        """The hook of this name, by `stat` alone; None when there is none."""
-
-    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
-        """Whether a folder in this place is no hook, but a further place of hooks."""
+        """Tell if the owner put its hooks there by hand: they do not come with the gateway, a skill or a package."""
         return False
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
@@ -173,10 +205,6 @@ class Source(Protocol):
         """Folders of packages that come with it."""
         return (str(version.packages),) if version.packages else ()
 
-    def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """Its hooks to look at again where these folders were touched."""
-        return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
-
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         """The way to it, ready to be called. HookError with the reason; nothing is left of it then."""
 
@@ -192,6 +220,10 @@ class Source(Protocol):
         """The manifest with what is known only once the hook runs."""
         return manifest
 
+    async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - likewise
+        """Tell if it may guard this, while it cannot answer."""
+        return True
+
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - for those written for others
         """Whether the hook is to be told of this event, which it has subscribed to."""
         return True
@@ -205,6 +237,16 @@ class MissingSource(Source):
     """Lists hooks that are not here, as broken: where one is not wanted it is not listed."""
 
     is_watched = False
+
+    def list(self) -> Iterator[HookVersion]:
+        return iter(())
+
+    def find(self, name: str) -> HookVersion | None:  # noqa: ARG002 - whoever has some says so
+        return None
+
+    @property
+    def trouble(self) -> str:
+        return ""
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         return version

@@ -40,8 +40,8 @@ HookState = Literal[
     "without effect",
 ]
 BreakerState = Literal["closed", "open", "half-open"]
-# Nobody wants what happens to be kept for a hook that is one of these.
-OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending"})
+# It cannot be called in these; nor when it is `missing`, which the call itself finds out.
+CLOSED_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "broken"})
 NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused", "without effect"})
 
 

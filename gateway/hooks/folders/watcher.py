@@ -19,7 +19,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.folders.sources import HookVersion, Source
 
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
@@ -31,7 +31,8 @@ TouchedFolders = frozenset[Path]
 
 
 class FolderWatcher:
-    """`run` until its `scope` is cancelled; `notify` gets the folders that were touched, or have come or gone.
+    """`run` until its `scope` is cancelled; `notify` gets the folders that were touched, or have come or gone,
+    and the sources that are not there.
 
     Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
     """
@@ -56,7 +57,7 @@ class FolderWatcher:
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
-        present = [path for path in self._paths if path.is_dir()]
+        present = [path for path in self._paths if _is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
         try:
@@ -65,10 +66,10 @@ class FolderWatcher:
                     tasks.start_soon(self._follow, present, stop)
                     await anyio.lowlevel.checkpoint()  # its first step makes the watch
                 if self.is_watching.is_set():
-                    self._tell(_folders_of(present))  # what happened while no watch stood
+                    self._tell({*_folders_of(present), *missing})  # what happened while no watch stood
                 self.is_watching.set()
                 try:
-                    while not stop.is_set() and not any(path.is_dir() for path in missing):
+                    while not stop.is_set() and not any(map(_is_folder, missing)):
                         with anyio.move_on_after(POLL_INTERVAL if missing else None):
                             await stop.wait()
                 finally:
@@ -99,7 +100,8 @@ class FolderWatcher:
         watch = partial(awatch, watch_filter=None, debounce=BURST_LIMIT, step=STEP, ignore_permission_denied=True)
         async for burst in watch(*sources, stop_event=stop):
             self._tell(self._find_touched(path for _, path in burst))
-            if any(change == Change.deleted and Path(path) in sources for change, path in burst):
+            is_deleted = any(change == Change.deleted and Path(path) in sources for change, path in burst)
+            if is_deleted or not all(map(_is_folder, sources)):
                 stop.set()  # it may be there again, and nobody watches that one
 
     def _find_touched(self, burst: Iterable[str]) -> set[Path]:
@@ -129,13 +131,20 @@ class FolderWatcher:
 def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
     """The folders, and of each what changes when it does."""
     found: dict[Path, object] = {}
-    for version in (version for source in sources for version in source.list()):
+    for version in (version for source in sources for version in _list_versions(source)):
         try:
             looks = [(entry.name, entry.stat()) for entry in version.path.iterdir() if not is_ignored_file(entry.name)]
         except OSError:
             looks = []
         found[version.path] = (version, sorted((name, look.st_mtime_ns, look.st_size) for name, look in looks))
     return found
+
+
+def _list_versions(source: Source) -> list[HookVersion]:
+    try:
+        return list(source.list())
+    except OSError:
+        return []
 
 
 def _folders_of(sources: Iterable[Path]) -> set[Path]:
@@ -146,3 +155,11 @@ def _folders_of(sources: Iterable[Path]) -> set[Path]:
         except OSError:
             continue
     return found
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell if it is a folder; one that cannot be looked at counts as none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -1,0 +1,215 @@
+"""The memory of hooks: their manifests as of the last good load, from one start to the next.
+
+A guard that cannot be read, or whose folder is gone, cannot say what it guards. Its kept manifest says it, until a
+person takes the hook away. A folder that changes or goes while a tool that may change files is at work is `held`: it
+waits for a person, however it came to that.
+
+The memory also keeps what plugins register if their source does not show it: until such a hook has run, tools wait for
+it. The registrations count as long as nothing changes on which they may depend: the whole folder, its options, the
+variables that it reads, and its own packages.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+from gateway.config.secrets import is_public_value
+from gateway.errors import HookError
+from gateway.hooks.folders.manifest import HookRegistrations, Manifest
+from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.folders.sources import HookVersion, MissingSource, Source
+from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.hooks.folders.trusted_copy import read_whole_folder
+
+REGISTRATIONS_FILE = "registrations.json"
+MAX_BYTES = 2 << 20  # of a folder that is hashed whenever it is looked at
+SAVE_PAUSE, RETRY_PAUSE = 0.1, 30.0  # seconds in which more may change, and after what could not be written
+CHANGED, GONE = "its folder was changed", "its folder went"
+
+log = logging.getLogger("gateway.hooks")
+
+
+class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One hook at its last good load: `place` is the folder or the file that named it, on this `device`.
+
+    `key`: a hash of the circumstances in which it registered this. `held`: its change while a tool was at work.
+    """
+
+    key: str = ""
+    registered: HookRegistrations = HookRegistrations()
+    manifest: Manifest | None = None
+    path: str = ""
+    place: str = ""
+    device: int = 0
+    digest: str = ""
+    stored_as: str = ""
+    held: str = ""
+
+
+class KeptHooks:
+    """The kept hooks by name, in memory and in one file of the home."""
+
+    def __init__(self, environment: HookEnvironment) -> None:
+        self._path = environment.state / REGISTRATIONS_FILE
+        self._environment = environment
+        self._kept = dict(_read_entries(self._path))
+        self._changed = anyio.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name, kept in self._kept.items() if kept.manifest])
+
+    def get(self, name: str) -> KeptHook | None:
+        """Find it; None if it guards nothing and is not durable."""
+        kept = self._kept.get(name)
+        return kept if kept and kept.manifest else None
+
+    def find_manifest(self, name: str) -> Manifest | None:
+        """Find the manifest of its last good load."""
+        kept = self._kept.get(name)
+        return kept.manifest if kept else None
+
+    def find_registered(self, version: HookVersion) -> HookRegistrations | None:
+        """Find its registrations, if they are known."""
+        kept = self._kept.get(version.name)
+        if kept is None or version.manifest is None or not version.manifest.unread:
+            return None
+        return kept.registered if kept.key and kept.key == self._key_of(version, version.manifest) else None
+
+    def keep(self, version: HookVersion) -> None:
+        """Keep this version, which is used from now on. A skill's hook counts only while its skill is loaded."""
+        manifest, before = version.manifest, self._kept.get(version.name) or KeptHook()
+        assert manifest
+        if not version.digest or version.source.conversations is not None:
+            return
+        counts = bool(manifest.guard or manifest.delivery == "durable")
+        place = version.source.path
+        self._put(
+            version.name,
+            msgspec.structs.replace(
+                before,
+                manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
+                path=str(version.path),
+                place=str(place),
+                device=_device_of(place),
+                digest=version.digest,
+                stored_as=version.stored_as,
+                held="",
+            ),
+        )
+
+    def keep_registered(self, version: HookVersion, manifest: Manifest) -> None:
+        """`manifest`: of this version, with what it has registered."""
+        registered = HookRegistrations(manifest.events, manifest.intercepts, manifest.guards)
+        if key := self._key_of(version, manifest):
+            before = self._kept.get(version.name) or KeptHook()
+            self._put(version.name, msgspec.structs.replace(before, key=key, registered=registered))
+
+    def hold(self, name: str, what: str) -> None:
+        """Have it wait for a person from now on."""
+        self._put(name, msgspec.structs.replace(self._kept[name], held=what))
+
+    def accept(self, name: str, digest: str) -> None:
+        """Go by this content from now on, as a person has said."""
+        if kept := self._kept.get(name):
+            self._put(name, msgspec.structs.replace(kept, held="", digest=digest))
+
+    def forget(self, name: str) -> None:
+        """Go on without it."""
+        if self._kept.pop(name, None):
+            self._changed.set()
+
+    def _put(self, name: str, kept: KeptHook) -> None:
+        if kept != self._kept.get(name):
+            self._kept[name] = kept
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Write down each change soon, until it is cancelled."""
+        while True:
+            await self._changed.wait()
+            await anyio.sleep(SAVE_PAUSE)
+            if not await self.save():
+                await anyio.sleep(RETRY_PAUSE)
+
+    async def save(self) -> bool:
+        """Write down the changes. Returns False if the file cannot be written."""
+        if not self._changed.is_set():
+            return True
+        self._changed = anyio.Event()
+        used = {name: kept for name, kept in self._kept.items() if kept.key or kept.manifest}
+        data = msgspec.json.format(msgspec.json.encode(used))
+        try:
+            await to_thread.run_sync(write_atomically, self._path, data)
+        except OSError as error:
+            words = "%s cannot be written: %s; what hooks guard now is not known at the next start"
+            log.warning(words, self._path, error)
+            self._changed.set()
+            return False
+        return True
+
+    def _key_of(self, version: HookVersion, manifest: Manifest) -> str:
+        """Return "" if it cannot be said; a possible secret counts only as set or not set."""
+        try:
+            code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest
+        except (HookError, OSError):
+            return ""
+        environ = self._environment.environ
+        set_ones = {name: environ[name] for name in manifest.env if environ.get(name)}
+        read = {name: value if is_public_value(value) else "..." for name, value in set_ones.items()}
+        packages = _list_packages(self._environment.packages_of(version.name))
+        around = msgspec.json.encode((version.options, read, packages), order="sorted", enc_hook=repr)
+        return hashlib.sha256(code.encode() + around).hexdigest()
+
+
+@dataclass(frozen=True)
+class KeptSource(MissingSource):
+    """The hooks that no place has now, and that no person has taken away."""
+
+    path: Path
+    origin: str = "what was here"
+
+
+def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
+    """Say why it still counts, though no place has it; "" if a person took it away, or its place out."""
+    if kept.held:
+        return f"{kept.held} while a tool was at work"
+    place = Path(kept.place)
+    around = [source for source in sources if place == source.path or source.path in place.parents]
+    if not around:
+        return ""
+    if trouble := next(filter(None, (source.trouble for source in around)), ""):
+        return trouble
+    if _device_of(place) not in (0, kept.device):
+        return f"{place} is on another file system than before; mount the one that has the hook"
+    return ""
+
+
+def _device_of(place: Path) -> int:
+    try:
+        return os.stat(place).st_dev  # noqa: PTH116 - asked for every hook
+    except OSError:
+        return 0
+
+
+def _read_entries(path: Path) -> Iterator[tuple[str, KeptHook]]:
+    """Yield the entries; one of another version that cannot be read takes none of the others with it."""
+    for name, entry in read_json(path, dict[str, msgspec.Raw], {}).items():
+        try:
+            yield name, msgspec.json.decode(entry, type=KeptHook)
+        except (msgspec.MsgspecError, ValueError):
+            log.warning("what %s guarded is not known: %s cannot be understood", name, path)
+
+
+def _list_packages(folder: Path) -> list[str]:
+    """With their versions."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if path.suffix == ".dist-info")
+    except OSError:
+        return []

@@ -1,0 +1,270 @@
+"""A guard that is not well is shut: what it guarded is denied, and what it is owed is kept, whatever became of it.
+
+Each state is tried on a hook of its own, beside all others: while the gateway runs, and through a start. The hooks
+never allow anything, so that a call which nobody denies has gone past a guard.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.config.settings import HooksSettings
+from gateway.events import Deny
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.testing.memory_engine import MemoryEngine
+from gateway.turn_marks import ToolTimes
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.hooks.wires.workshop import SETTINGS
+from tests.spine import until
+
+pytestmark = pytest.mark.process
+
+MANIFEST = """
+intercepts: [tool:before]
+events: [my:thing]
+when: {tool: "%s"}
+on_error: deny
+delivery: durable
+timeout: 3s
+"""
+HANDLER = """
+import json, os, pathlib, time
+from gateway.hooks import Deny
+def handle(event_type, context):
+    if event_type == "tool:before":
+        raise Deny("not this")
+    file = pathlib.Path(os.environ["HERMES_HOME"]) / ("told-" + context["tool"])
+    with file.open("a") as told:
+        told.write(json.dumps(context["n"]) + "\\n")
+"""
+ALLOWS = "def handle(event_type, context): pass\n"
+OTHER_USER = 12_345
+
+Spoil = Callable[[Path], object]
+
+
+def write(file: str, text: str) -> Spoil:
+    return lambda folder: (folder / file).write_text(text)
+
+
+def replace_by_folder(file: str) -> Spoil:
+    def spoil(folder: Path) -> None:
+        (folder / file).unlink()
+        (folder / file).mkdir()
+
+    return spoil
+
+
+def replace_by_link(file: str, target: str) -> Spoil:
+    def spoil(folder: Path) -> None:
+        (folder / file).unlink()
+        (folder / file).symlink_to(target)
+
+    return spoil
+
+
+def add_to_manifest(line: str) -> Spoil:
+    return lambda folder: (folder / "HOOK.yaml").write_text((folder / "HOOK.yaml").read_text() + line + "\n")
+
+
+def start_with(line: str) -> Spoil:
+    return write("handler.py", f"{line}\n{HANDLER}")
+
+
+STATES: Mapping[str, Spoil] = {
+    "everybody may write to it": lambda folder: folder.chmod(0o777),
+    "manifest cannot be parsed": write("HOOK.yaml", "intercepts: [tool:before\nwhen: {"),
+    "manifest is empty": write("HOOK.yaml", ""),
+    "handler is empty": write("handler.py", ""),
+    "handler cannot be imported": start_with("import no_such_module"),
+    "manifest is gone": lambda folder: (folder / "HOOK.yaml").unlink(),
+    "handler is gone": lambda folder: (folder / "handler.py").unlink(),
+    "a program that it needs is missing": add_to_manifest("requires: {bins: [no-such-program]}"),
+    "everybody may write to its handler": lambda folder: (folder / "handler.py").chmod(0o666),
+    "manifest is of another kind": write("HOOK.yaml", "- just\n- a list\n"),
+    "manifest says what nobody knows": add_to_manifest("intercepts: {}"),
+    "manifest is no text": lambda folder: (folder / "HOOK.yaml").write_bytes(b"\xff\xfe\0\0"),
+    "manifest is a folder": replace_by_folder("HOOK.yaml"),
+    "manifest is a circle of links": replace_by_link("HOOK.yaml", "HOOK.yaml"),
+    "manifest leads out": replace_by_link("HOOK.yaml", "/etc/hostname"),
+    "manifest is too long": lambda folder: (folder / "HOOK.yaml").write_text("# " + "x" * 100_000),
+    "handler is no Python": write("handler.py", "def handle(:\n"),
+    "handler is a folder": replace_by_folder("handler.py"),
+    "handler leads out": replace_by_link("handler.py", "/etc/hostname"),
+    "handler ends at its import": start_with("import os; os._exit(3)"),
+    "handler wants to exit": start_with("raise SystemExit(0)"),
+    "handler has nothing to call": write("handler.py", "x = 1\n"),
+    "handler takes one argument": write("handler.py", "def handle(event): pass\n"),
+    "a variable that it needs is missing": add_to_manifest("requires: {env: [NO_SUCH_VARIABLE]}"),
+    "a package that it needs is missing": add_to_manifest("requires: {python: [no-such-package]}"),
+    "a network that it needs is missing": add_to_manifest("requires: {platforms: [pigeons]}"),
+}
+if os.geteuid() == 0:
+    STATES = {**STATES, "belongs to another user": lambda folder: os.chown(folder, OTHER_USER, OTHER_USER)}
+SHORT = list(STATES)[:8]
+
+
+class Guarded:
+    """A home whose hooks guard and are owed, one for each state; `tools`: when tools were at work."""
+
+    def __init__(self, home: Home) -> None:
+        self.home, self.engine, self.tools = home, MemoryEngine(), ToolTimes()
+        self.settings = HooksSettings(eager=100)
+        self.sent = 0
+        self.names: list[str] = []
+
+    def plant(self, *names: str) -> None:
+        for name in names:
+            self.home.plant(name, MANIFEST % name, HANDLER)
+            self.names.append(name)
+
+    @asynccontextmanager
+    async def serving(self, *, settled: bool = True) -> AsyncIterator[None]:
+        around = replace(self.home.environment(), tools=self.tools)
+        async with ForkServerClient(SETTINGS) as fork_server, HookRegistry() as self.registry:
+            self.service = FolderHooks(self.registry, fork_server, self.engine, self.settings, around)
+            async with self.service.running([HermesFolderSource(self.home.hooks, "home")], self.home.grant):
+                if settled:
+                    await self.service.settled()
+                yield
+
+    async def list_open(self, names: Collection[str] = ()) -> list[str]:
+        """Those that something got past, each being owed an event more from now on."""
+        self.sent += 1
+        found = []
+        for name in names or self.names:
+            event = await self.registry.run("tool:before", tool=name, args={})
+            found += [] if isinstance(event.outcome, Deny) else [name]
+            self.registry.emit("my:thing", tool=name, n=self.sent)
+        return found
+
+    async def until_noticed(self, names: Collection[str] = ()) -> None:
+        for name in names or self.names:
+            await until(lambda name=name: hook_of(self.service, name).process.reason, f"{name} being noticed")
+
+    async def until_told(self, names: Collection[str] = ()) -> None:
+        for name in names or self.names:
+            await until(lambda name=name: self.told(name) >= {*range(1, self.sent + 1)}, f"{name} being told all")
+
+    def told(self, name: str) -> set[int]:
+        try:
+            return {json.loads(line) for line in (self.home.root / f"told-{name}").read_text().splitlines()}
+        except FileNotFoundError:
+            return set()
+
+    def mend(self, *names: str) -> None:
+        for name in names or self.names:
+            shutil.rmtree(self.home.hooks / name, ignore_errors=True)
+            self.home.plant(name, MANIFEST % name, HANDLER)
+
+
+@pytest.fixture
+def guarded(home: Home) -> Guarded:
+    return Guarded(home)
+
+
+def name_of(state: str) -> str:
+    return state.replace(" ", "-")
+
+
+async def walk(guarded: Guarded, states: Collection[str]) -> None:
+    guarded.plant(*map(name_of, states))
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        for state in states:
+            STATES[state](guarded.home.hooks / name_of(state))
+        await guarded.until_noticed()
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving(settled=False):
+        assert not await guarded.list_open(), "from the first event on"
+        await guarded.service.settled()
+        assert not await guarded.list_open(), "after a start"
+        guarded.mend()
+        await guarded.until_told()
+        assert not await guarded.list_open(), "when it is well again"
+
+
+async def test_in_each_state_of_its_files_nothing_gets_past_it(guarded: Guarded) -> None:
+    await walk(guarded, SHORT)
+
+
+@pytest.mark.thorough
+async def test_in_all_states_of_its_files_nothing_gets_past_it(guarded: Guarded) -> None:
+    await walk(guarded, STATES)
+
+
+async def test_what_changes_or_goes_while_a_tool_is_at_work_waits_for_a_person(guarded: Guarded) -> None:
+    guarded.plant("changed", "gone", "taken-back")
+    hooks = guarded.home.hooks
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        with guarded.tools.running():
+            (hooks / "changed" / "handler.py").write_text(ALLOWS)
+            (hooks / "taken-back" / "handler.py").write_text(ALLOWS)
+            shutil.move(hooks / "gone", guarded.home.root / "aside")
+        await guarded.until_noticed()
+        assert not await guarded.list_open(), "the version before runs on"
+        assert "hooks trust changed" in hook_of(guarded.service, "changed").process.reason
+    async with guarded.serving():
+        assert not await guarded.list_open(), "after a start"
+        assert (await guarded.service.info("gone")).state == "missing"
+        assert (await guarded.service.info("changed")).state == "pending"
+        guarded.mend("taken-back")
+        await guarded.until_told(["taken-back"])
+        await guarded.service.forget("gone")
+        await guarded.service.trust("changed")
+        assert sorted(await guarded.list_open()) == ["changed", "gone"]
+
+
+async def test_where_a_person_takes_it_away_nothing_is_denied_and_that_is_said_once(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.plant("first", "second")
+    said = "guard {} is gone; nothing is denied for it"
+    async with guarded.serving():
+        shutil.rmtree(guarded.home.hooks / "first")
+        await until(lambda: said.format("first") in caplog.text)
+        assert await guarded.list_open() == ["first"]
+    shutil.rmtree(guarded.home.hooks / "second")
+    async with guarded.serving():
+        assert await guarded.list_open() == ["first", "second"]
+    async with guarded.serving():
+        assert caplog.text.count(said.format("second")) == 1
+
+
+async def test_while_their_place_is_away_they_are_shut_and_they_come_back_with_it(guarded: Guarded) -> None:
+    guarded.plant("one", "two")
+    hooks, aside = guarded.home.hooks, guarded.home.root / "aside"
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        hooks.rename(aside)
+        await guarded.until_noticed()
+        assert not await guarded.list_open(), "while it runs"
+    hooks.write_text("no folder")
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        assert "hooks forget one" in (await guarded.service.info("one")).reason
+        hooks.unlink()
+        aside.rename(hooks)
+        await guarded.until_told()
+
+
+async def test_what_is_switched_off_is_neither_denied_for_nor_owed(guarded: Guarded) -> None:
+    guarded.plant("off")
+    async with guarded.serving():
+        await guarded.list_open()
+        (guarded.home.hooks / "off").chmod(0o777)
+        await guarded.until_noticed()
+        await guarded.service.switch("off", enabled=False)
+        assert await guarded.list_open() == ["off"]
+    async with guarded.serving():
+        assert await guarded.list_open() == ["off"]
