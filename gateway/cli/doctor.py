@@ -30,6 +30,7 @@ from gateway.cli.output import (
     show_progress,
 )
 from gateway.cli.server_probe import MONITOR, probe_servers
+from gateway.cli.service.hermes_units import check_hermes_units, check_own_units
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
@@ -304,6 +305,7 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "models": check_models,
         "platforms": check_platforms,
         "hooks": check_hooks,
+        "service": lambda _found: check_own_units(get_process_environment()),
         "kernel": check_kernel,
         "sandbox": check_sandbox,
     }
@@ -332,7 +334,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             with show_progress("loading what is switched on"):
                 loads = anyio.run(try_loads, home, configuration, sources)
         settings = configuration.settings.hooks if configuration else HooksSettings()
-        rows = check_hermes_home(schema, home, environ, settings, loads)
+        rows = [*check_hermes_home(schema, home, environ, settings, loads), *check_hermes_units(environ)]
         if args.json:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:

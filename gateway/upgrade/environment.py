@@ -48,7 +48,7 @@ def check_place(installation: Installation) -> None:
         raise UpgradeError(
             f"the program is the clone {prefix.parent}, where only you know what is to be kept of your changes\n"
             f"in {prefix.parent} run: ./x backup create && ./x stop && git pull && ./x run\n"
-            "where a service runs it, not the last one: systemctl --user start hermes-gateway"
+            "where a service runs it, not the last one: systemctl --user start chat-gateway"
         )
     if installation.way == "system":
         raise UpgradeError(

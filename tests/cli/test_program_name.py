@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 def test_only_a_command_is_renamed() -> None:
     hints = [HINT.sub("./x", f"run: hermes-gateway {name}") for name in COMMANDS]
     assert hints == [f"run: ./x {name}" for name in COMMANDS]
-    plain = "hermes-gateway is up; see systemd/system/hermes-gateway.service and hermes-gateway/config.yaml"
+    plain = "hermes-gateway is up; see systemd/system/chat-gateway.service and hermes-gateway/config.yaml"
     assert HINT.sub("./x", plain) == plain
 
 

@@ -124,7 +124,7 @@ def with_plugin(gateway: GatewayProcess) -> None:
 def with_unit(text: str) -> Break:
     def break_it(gateway: GatewayProcess) -> dict[str, Any]:
         know_token(gateway)
-        unit = gateway.home.root.parent / "system" / "hermes-gateway.service"
+        unit = gateway.home.root.parent / "system" / "chat-gateway.service"
         unit.parent.mkdir()
         unit.write_text(text)
         return {"units": (unit,)}

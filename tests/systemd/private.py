@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.service.units import UNIT
 from gateway.errors import GatewayError
 from gateway.testing.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "hermes-gateway"
-UNIT = "hermes-gateway.service"
 INIT = Path("/lib/systemd/systemd")
 HOST_RUNS_SYSTEMD = Path("/run/systemd/system").is_dir()
 NAMESPACES = ("--pid", "--mount", "--uts", "--ipc", "--cgroup")

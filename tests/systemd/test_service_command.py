@@ -13,6 +13,7 @@ import pytest
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import check_reach, find_program
 from gateway.cli.service.systemd import SystemdService
+from gateway.cli.service.units import OLD_UNIT, ServiceError, is_own_unit
 from gateway.config.home import Home
 from gateway.daemon.home_lock import reserve_home
 from gateway.errors import ConfigError
@@ -182,6 +183,63 @@ def test_a_start_that_fails_says_so_and_where_to_look(system: System, person: di
     assert service(system, "status", **person).returncode == 3
 
 
+HERMES_UNIT = """[Unit]
+Description=Hermes Agent Gateway - Messaging Platform Integration
+DefaultDependencies=no
+[Service]
+ExecStart=/bin/sh -c "exec sleep 1000" -m hermes_cli.main gateway run
+[Install]
+WantedBy=default.target
+"""
+
+
+@pytest.mark.parametrize("of_machine", [True, False], ids=["machine", "person"])
+def test_hermes_own_unit_is_neither_written_over_nor_removed(
+    system: System, person: dict[str, str], of_machine: bool
+) -> None:
+    folder, words = ("/etc/systemd/system", ["--system"]) if of_machine else (f"{PERSON}/.config/systemd/user", [])
+    manager = ["systemctl", *([] if of_machine else ["--user"])]
+    theirs, ours = system.path(f"{folder}/{OLD_UNIT}"), system.path(f"{folder}/{UNIT}")
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_text(HERMES_UNIT)
+    inside(system, *manager, "daemon-reload", **person)
+    inside(system, *manager, "start", OLD_UNIT, **person)
+    made = service(system, "install", *words, **person)
+    assert (made.returncode, is_own_unit(ours)) == (0, True), made.stderr + made.stdout
+    told = inside(system, str(PROGRAM), "doctor", "--hermes", **person)
+    assert "it runs; where both have the token of one bot" in told.stdout, told.stderr
+    assert f"disable --now {OLD_UNIT.removesuffix('.service')}" in told.stdout
+    assert service(system, "uninstall", *words, **person).returncode == 0
+    assert service(system, "uninstall", *words, **person).returncode == 1, "the other one is not ours"
+    assert (theirs.read_text(), ours.exists()) == (HERMES_UNIT, False)
+    assert inside(system, *manager, "is-active", OLD_UNIT, **person).stdout.strip() == "active"
+    ours.write_text(HERMES_UNIT)
+    refused = service(system, "install", *words, **person)
+    assert (refused.returncode, "was not written by hermes-gateway" in refused.stderr) == (1, True)
+    assert ours.read_text() == HERMES_UNIT
+
+
+def test_a_unit_of_ours_under_the_older_name_is_moved_with_what_was_changed_of_it(
+    system: System, person: dict[str, str]
+) -> None:
+    assert service(system, "install", **person).returncode == 0
+    folder = system.path(f"{PERSON}/.config/systemd/user")
+    inside(system, "systemctl", "--user", "disable", "--now", UNIT, **person)
+    (folder / UNIT).rename(folder / OLD_UNIT)
+    (folder / f"{OLD_UNIT}.d").mkdir()
+    (folder / f"{OLD_UNIT}.d" / "override.conf").write_text("[Service]\nEnvironment=KEPT=1\n")
+    inside(system, "systemctl", "--user", "daemon-reload", **person)
+    inside(system, "systemctl", "--user", "enable", "--now", OLD_UNIT, **person)
+    seen = service(system, "status", **person)
+    assert (seen.returncode, "service install" in seen.stdout) == (0, True), "it is served still, and says what helps"
+    moved = service(system, "install", **person)
+    assert (moved.returncode, "a name that Hermes uses too" in moved.stdout) == (0, True), moved.stderr
+    assert not any((folder / name).exists() for name in (OLD_UNIT, f"{OLD_UNIT}.d"))
+    assert not (folder / "default.target.wants" / OLD_UNIT).is_symlink()
+    assert inside(system, "systemctl", "--user", "show", UNIT, "-p", "Environment", **person).stdout.count("KEPT=1")
+    assert "active (running)" in service(system, "status", **person).stdout
+
+
 def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
     """A gateway that runs is in nobody's way, and need not be stopped."""
     other = "does not answer" if HOST_RUNS_SYSTEMD else "was not started by systemd"
@@ -258,8 +316,24 @@ def test_the_agent_for_macos_starts_the_same_home_and_stays_down_when_it_was_sto
     assert said["ProgramArguments"] == ["/opt/bin/hermes-gateway", "--home", str(tmp_path / "home"), "run"]
     assert (said["RunAtLoad"], said["KeepAlive"], said["Umask"]) == (True, {"SuccessfulExit": False}, 0o077)
     assert said["EnvironmentVariables"] == {"PATH": "/opt/bin:/bin"}
-    assert service.unit == Path("/Users/ann/Library/LaunchAgents/hermes-gateway.plist")
+    assert service.unit == Path("/Users/ann/Library/LaunchAgents/chat-gateway.plist")
     assert service.describe()["service"].startswith("not installed")
+
+
+def test_an_agent_of_another_program_stays_and_ours_is_known_under_both_names(tmp_path: Path) -> None:
+    service = LaunchdService(Home(tmp_path / "home"), {"HOME": str(tmp_path)})
+    service.unit.parent.mkdir(parents=True)
+    older = service.unit.with_name("hermes-gateway.plist")
+    older.write_bytes(service.render(Path("/opt/bin/hermes-gateway")).replace(b"chat-gateway", b"hermes-gateway"))
+    assert (service.unit, service.is_installed_for_home()) == (older, True)
+    older.write_bytes(plistlib.dumps({"Label": "hermes-gateway", "ProgramArguments": ["hermes", "gateway", "run"]}))
+    assert not service.unit.exists()
+    theirs = service.unit
+    theirs.write_bytes(older.read_bytes())
+    for change in (service.install(Path("/opt/bin/hermes-gateway")), service.uninstall()):
+        with pytest.raises(ServiceError, match="was not written by hermes-gateway"):
+            list(change)
+    assert theirs.read_bytes() == older.read_bytes()
 
 
 def test_the_units_of_the_package_are_those_of_the_folder() -> None:

@@ -34,7 +34,7 @@ def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
 
 def _find_root(target: AuditTarget) -> Iterator[AuditFault]:
     if what := describe_readers(target.uid):
-        remedy = "run it as a user of its own: see systemd/system/hermes-gateway.service"
+        remedy = "run it as a user of its own: see systemd/system/chat-gateway.service"
         yield AuditFault(SourceLocation("the user of the gateway"), what, remedy)
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gateway import record_subjects, records
 from gateway.cli.doctor import DoctorTarget, read_target
+from gateway.cli.service.units import OLD_UNIT, SYSTEM_UNITS, UNIT, find_own_unit, find_user_units
 from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.daemon.hooks import list_sources
@@ -20,8 +21,6 @@ from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source import Finding, SourceLocation
-
-UNIT = "hermes-gateway.service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,8 @@ def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
     """Everything there is to look at, with or without a gateway that runs; nothing of a hook is run."""
     doctor = read_target(home, environ)
     person = Path(environ.get("HOME") or Path.home())
-    units = (Path("/etc/systemd/system") / UNIT, person / ".config/systemd/user" / UNIT)
+    folders = (SYSTEM_UNITS, find_user_units(environ))
+    units = (find_own_unit(folder / UNIT, folder / OLD_UNIT) for folder in folders)
     return AuditTarget(
         doctor=doctor,
         person=person,

@@ -4,12 +4,11 @@ import os
 import plistlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from xml.parsers.expat import ExpatError
 
-from gateway.cli.service.systemd import ServiceError, call_program, make_tail_command, run_program
+from gateway.cli.service.systemd import call_program, make_tail_command, run_program
+from gateway.cli.service.units import LABEL, OLD_LABEL, ServiceError, check_owner, find_own_unit, is_own_unit
 from gateway.config.home import Home
 
-LABEL = "hermes-gateway"
 NOT_RUN = "on macOS this is expected to work, and was not yet run; tell us how it went"
 
 
@@ -20,8 +19,17 @@ class LaunchdService:
         self.home = home
         self._path = environ.get("PATH", "/usr/bin:/bin")
         person = environ.get("HOME") or str(Path.home())
-        self.unit = Path(person, "Library", "LaunchAgents", f"{LABEL}.plist")
+        self._agents = Path(person, "Library", "LaunchAgents")
         self._log = home.logs / "launchd.log"
+
+    @property
+    def unit(self) -> Path:
+        """Its file; under its older name until `install` moves it."""
+        return find_own_unit(*(self._agents / f"{label}.plist" for label in (LABEL, OLD_LABEL)))
+
+    @property
+    def is_installed(self) -> bool:
+        return is_own_unit(self.unit)
 
     @property
     def secrets(self) -> Path:
@@ -50,11 +58,14 @@ class LaunchdService:
         run_program(["launchctl", "version"])
 
     def install(self, program: Path) -> Iterator[str]:
-        """ServiceError: launchd refused."""
+        """ServiceError: launchd refused, or another program's agent has this name."""
+        check_owner(self.unit)
         self.unit.parent.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.is_running():
             self.stop()
+        if self.unit.stem == OLD_LABEL:
+            self.unit.unlink()
         self.unit.write_bytes(self.render(program))
         yield f"written: {self.unit}"
         self.start()
@@ -65,9 +76,11 @@ class LaunchdService:
         """ServiceError: it is not installed."""
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
+        check_owner(self.unit)
+        unit = self.unit
         self.stop()
-        self.unit.unlink()
-        yield f"it has ended, and {self.unit} is gone"
+        unit.unlink()
+        yield f"it has ended, and {unit} is gone"
 
     def start(self) -> None:
         """ServiceError: launchd refused."""
@@ -77,7 +90,7 @@ class LaunchdService:
         call_program(["launchctl", "bootout", self._target])
 
     def is_running(self) -> bool:
-        return self.unit.exists() and call_program(["launchctl", "print", self._target]).returncode == 0
+        return self.is_installed and call_program(["launchctl", "print", self._target]).returncode == 0
 
     def describe(self) -> dict[str, str]:
         if not self.unit.exists():
@@ -86,10 +99,7 @@ class LaunchdService:
 
     def is_installed_for_home(self) -> bool:
         """Whether the agent that is installed serves this home."""
-        try:
-            return str(self.home.root) in plistlib.loads(self.unit.read_bytes())["ProgramArguments"]
-        except (ValueError, KeyError, TypeError, ExpatError):
-            return False
+        return self.is_installed and str(self.home.root) in plistlib.loads(self.unit.read_bytes())["ProgramArguments"]
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
         """ServiceError: it has written nothing yet."""
@@ -103,4 +113,4 @@ class LaunchdService:
 
     @property
     def _target(self) -> str:
-        return f"{self._domain}/{LABEL}"
+        return f"{self._domain}/{self.unit.stem}"

@@ -6,19 +6,26 @@ import pwd
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
 from gateway.cli.service.program import check_reach
+from gateway.cli.service.units import (
+    OLD_UNIT,
+    SYSTEM_UNITS,
+    UNIT,
+    ServiceError,
+    check_owner,
+    find_own_unit,
+    find_user_units,
+    is_own_unit,
+)
 from gateway.config.home import Home
-from gateway.errors import ConfigError, GatewayError
+from gateway.errors import ConfigError
 from gateway.file_folders import write_file
 from gateway.logs.text import to_one_line
 
-UNIT = "hermes-gateway.service"
-SYSTEM_UNITS = Path("/etc/systemd/system")
 SYSTEM_HOME = Path("/var/lib/hermes-gateway")
 SYSTEM_USER = "hermes-gateway"
 CREDENTIALS = Path("/etc/credstore")
@@ -30,10 +37,6 @@ LONGEST_CHANGE = (
 STARTED = Path("/run/systemd/system")  # is there where systemd has started the machine
 REMEDY = "have whatever starts programs here run: hermes-gateway run"
 NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
-
-
-class ServiceError(GatewayError):
-    """The manager of services refused, or is not there."""
 
 
 class SystemdService:
@@ -49,11 +52,15 @@ class SystemdService:
         """Where its secrets belong."""
         return CREDENTIALS if self._is_system else self.home.env
 
-    @cached_property
+    @property
     def unit(self) -> Path:
-        if self._is_system:
-            return SYSTEM_UNITS / UNIT
-        return Path(self._environ.get("XDG_CONFIG_HOME") or f"{self._person}/.config") / "systemd" / "user" / UNIT
+        """Its file; under its older name until `install` moves it."""
+        folder = SYSTEM_UNITS if self._is_system else find_user_units(self._environ)
+        return find_own_unit(folder / UNIT, folder / OLD_UNIT)
+
+    @property
+    def is_installed(self) -> bool:
+        return is_own_unit(self.unit)
 
     @property
     def is_beyond_us(self) -> bool:
@@ -62,7 +69,7 @@ class SystemdService:
 
     def list_changes(self) -> list[Path]:
         """What somebody wrote by `systemctl edit`: it counts over the unit, and is theirs."""
-        return sorted(self.unit.with_name(f"{UNIT}.d").glob("*.conf"))
+        return sorted(self.unit.with_name(f"{self.unit.name}.d").glob("*.conf"))
 
     def find_home(self) -> Path:
         """The one that the unit serves, with what was changed of it."""
@@ -78,11 +85,13 @@ class SystemdService:
 
         Raises:
             ConfigError: it takes root, or its user cannot reach the program.
-            ServiceError: systemd is not there, or the gateway did not start.
+            ServiceError: systemd is missing, another program's unit has this name, or the gateway did not start.
         """
         self.check_presence()
+        check_owner(self.unit)
         if self._is_system:
             yield from self._prepare_machine(program)
+        yield from _leave_old_name(self.unit.with_name(OLD_UNIT), self._control)
         self.unit.parent.mkdir(parents=True, exist_ok=True)
         write_file(self.unit, self.render(program).encode())
         if self._is_system:
@@ -108,16 +117,18 @@ class SystemdService:
         self.check_presence()
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
-        self._control("disable", "--now", UNIT)
-        self.unit.unlink()
+        check_owner(self.unit)
+        unit, changes = self.unit, self.list_changes()
+        self._control("disable", "--now", unit.name)
+        unit.unlink()
         self._control("daemon-reload")
-        yield f"it has ended, and {self.unit} is gone"
-        if changes := self.list_changes():
+        yield f"it has ended, and {unit} is gone"
+        if changes:
             yield f"what you changed of it stays, and counts again when it is installed: {', '.join(map(str, changes))}"
 
     def start(self) -> None:
         """ServiceError: it did not get ready, or systemd is not there."""
-        self._control("start", UNIT)
+        self._control("start", self.unit.name)
 
     def stop(self) -> None:
         """Until it is started again, or the machine is; whoever waits for its end looks at the lock of the home.
@@ -125,10 +136,11 @@ class SystemdService:
         Raises:
             ServiceError: systemd refused.
         """
-        self._control("stop", "--no-block", UNIT)
+        self._control("stop", "--no-block", self.unit.name)
 
     def is_running(self) -> bool:
-        return self.unit.exists() and not find_problem() and self._call(["is-active", "--quiet", UNIT]).returncode == 0
+        asked = ["is-active", "--quiet", self.unit.name]
+        return self.is_installed and not find_problem() and self._call(asked).returncode == 0
 
     def describe(self) -> dict[str, str]:
         """What systemd says of it."""
@@ -136,14 +148,19 @@ class SystemdService:
             return {"service": f"none: {why}; {REMEDY}", "unit": str(self.unit)}
         if not self.unit.exists():
             return {"service": f"not installed; {self._name_command('install')} does it", "unit": str(self.unit)}
-        told = self._call(["show", UNIT, "-p", ",".join(FACTS)]).stdout.splitlines()
+        if not self.is_installed:
+            return {"service": "another program's: the gateway did not write this unit", "unit": str(self.unit)}
+        told = self._call(["show", self.unit.name, "-p", ",".join(FACTS)]).stdout.splitlines()
         known = dict(line.split("=", 1) for line in told if "=" in line)
         state = f"{known.get('ActiveState', 'unknown')} ({known.get('SubState', '')}), pid {known.get('MainPID', '0')}"
         said = {"service": state, "says": known.get("StatusText", ""), "restarts": known.get("NRestarts", "0")}
         at_boot = known.get("UnitFileState", "") == "enabled" and (self._is_system or _is_lingering())
         boot = "yes" if at_boot else "no: it starts when you log in" if not self._is_system else "no"
         changes = {"changed by": ", ".join(map(str, self.list_changes()))} if self.list_changes() else {}
-        return {**said, "last end": known.get("Result", ""), "starts at boot": boot, "unit": str(self.unit), **changes}
+        mind = {"mind": f"Hermes uses this name too: run {self._name_command('install')}"}
+        older = mind if self.unit.name == OLD_UNIT else {}
+        end = known.get("Result", "")
+        return {**said, "last end": end, "starts at boot": boot, "unit": str(self.unit), **changes, **older}
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
         """From the journal of systemd; where that has nothing of it, from the gateway's own log.
@@ -151,7 +168,7 @@ class SystemdService:
         Raises:
             ServiceError: there is neither.
         """
-        journal = ["journalctl", "--unit" if self._is_system else "--user-unit", UNIT, "--no-pager"]
+        journal = ["journalctl", "--unit" if self._is_system else "--user-unit", self.unit.name, "--no-pager"]
         with suppress(ServiceError):
             if call_program([*journal, "--quiet", "--lines=1"]).stdout.strip():
                 return [*journal, f"--lines={max(lines, 0)}", *(["--follow"] if follow else [])]
@@ -205,6 +222,18 @@ class SystemdService:
 
     def _name_command(self, verb: str) -> str:
         return f"hermes-gateway service {verb}{' --system' if self._is_system else ''}"
+
+
+def _leave_old_name(old: Path, control: Callable[..., None]) -> Iterator[str]:
+    """End the unit of ours that has it, and take along the changes to that unit; Hermes's unit stays."""
+    if not is_own_unit(old):
+        return
+    control("disable", "--now", OLD_UNIT)
+    changes, place = old.with_name(f"{OLD_UNIT}.d"), old.with_name(f"{UNIT}.d")
+    if changes.is_dir() and not place.exists():
+        changes.rename(place)
+    old.unlink()
+    yield f"its unit was {old}, a name that Hermes uses too; that file is gone"
 
 
 def find_problem() -> str:

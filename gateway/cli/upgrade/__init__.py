@@ -28,7 +28,8 @@ from gateway.backup.contents import ENV
 from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
 from gateway.cli.output import ask_person, print_note, print_text, show_fields, show_progress
 from gateway.cli.program import PROGRAM
-from gateway.cli.service.systemd import ServiceError, SystemdService
+from gateway.cli.service.systemd import SystemdService
+from gateway.cli.service.units import ServiceError
 from gateway.cli.upgrade.ending_signals import EndingSignals, keep_signals, say
 from gateway.cli.upgrade.running_gateway import RunningGateway, ServedFacts
 from gateway.config.home import Home, get_process_environment
@@ -153,8 +154,8 @@ def describe_steps(home: Home, installation: Installation, owner: str) -> str:
     """What those type who may do it: the owner of the home, root, and whoever installed the program."""
     ours = f"sudo -u {owner} HERMES_HOME={shlex.quote(str(home.root))} {installation.prefix / 'bin' / PROGRAM}"
     machine = SystemdService(home, {}, is_system=True)
-    is_service = machine.unit.exists() and machine.find_home() == home.root
-    stop, start = ("systemctl stop hermes-gateway", "systemctl start hermes-gateway") if is_service else ("", "")
+    is_service = machine.is_installed and machine.find_home() == home.root
+    stop, start = (f"systemctl {verb} {machine.unit.stem}" if is_service else "" for verb in ("stop", "start"))
     return (
         f"copy it: {ours} backup create\n"
         f"stop it: {f'sudo {stop}' if stop else f'{ours} stop'}\n"

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.service.launchd import LaunchdService
-from gateway.cli.service.systemd import ServiceError, SystemdService
+from gateway.cli.service.systemd import SystemdService
+from gateway.cli.service.units import ServiceError
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of, reserve_home
@@ -175,10 +176,10 @@ def find_service(home: Home, environ: Mapping[str, str], pid: int) -> LaunchdSer
     """The one that runs the process `pid` on this home; where there is none (0), the one that is installed for it."""
     if sys.platform == "darwin":
         launchd = LaunchdService(home, environ)
-        return launchd if launchd.unit.exists() and launchd.is_installed_for_home() else None
+        return launchd if launchd.is_installed_for_home() else None
     for is_system in (False, True):
         service = SystemdService(home, environ, is_system=is_system)
-        if not service.unit.exists() or service.find_home() != home.root:
+        if not service.is_installed or service.find_home() != home.root:
             continue
         with suppress(ServiceError):
             found = HOLDER.search(service.describe()["service"])
