@@ -6,7 +6,8 @@ The kernel's sandbox grants folders, and cannot leave a file out of one that is 
 workspace can write `AGENTS.md` there, make it a link to a secret, or remove it. So what counts is not what the file
 says, but what it said when the last command began. Before a command runs, a copy of each file is kept beside the
 journal, with a mark that commands run; as long as they do, turns get the copy. A file that is another one when the
-command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. When the file is changed
+command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. So is a link that a command
+made, whatever it leads to by then: that may appear later, or change. When the file is changed
 again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
 
 A gateway that was killed while a command ran finds the mark at its next start, and holds what is not as its copy.
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_FILE = 32_000  # bytes of a context file
 RUNNING = "commands-run"
-HELD = "{path} was changed by a command, and is not read as it is now; if it may be, then: touch {path}"
 
 FileState: TypeAlias = tuple[int, ...]
 """By which a file is known to be untouched since; of one that is not there it is empty."""
@@ -45,6 +45,7 @@ class StoredFile(msgspec.Struct):
     path: str
     data: bytes = b""
     held: FileState | None = None
+    link: str = ""  # where it led as a link
 
 
 @dataclass(slots=True)
@@ -119,29 +120,32 @@ class ContextFiles:
         return read_context_file(path)
 
     def _is_held(self, path: Path, kept: StoredFile) -> bool:
-        return kept.held is not None and kept.held == _find_state(path)
+        return kept.held is not None and kept.held == _find_state(path, kept.link)
 
     def _keep(self, path: Path, data: bytes) -> None:
-        kept = self._files.get(path)
-        if kept is None or kept.data != data or (kept.held and not self._is_held(path, kept)):
-            self._files[path] = StoredFile(str(path), data)
+        kept, link = self._files.get(path), _read_link(path)
+        if kept is not None and self._is_held(path, kept):
+            return
+        if kept is None or kept.held is not None or (kept.data, kept.link) != (data, link):
+            self._files[path] = StoredFile(str(path), data, link=link)
             self._save(self._files[path])
 
     def _hold_if_changed(self, path: Path) -> bool:
         kept = self._files.get(path)
         if kept is None:  # it became a context file while the command ran
             return False
-        state = _find_state(path) if read_context_file(path) != kept.data else None
+        is_another = _is_new_link(path, kept.link) or read_context_file(path) != kept.data
+        state = _find_state(path, kept.link) if is_another else None
         if state == kept.held:
             return False
-        self._files[path] = StoredFile(str(path), kept.data, state)
+        self._files[path] = StoredFile(str(path), kept.data, state, kept.link)
         try:
             self._save(self._files[path])
         except OSError as error:  # in this life it is held; the mark that stays lets the next one find it
             self._is_saved = False
             log.warning("%s cannot be written: %s", self._folder, error.strerror)
         if state is not None:
-            log.warning("%s", HELD.format(path=path))
+            log.warning("%s", describe_held(path))
         return state is not None
 
     def _save(self, kept: StoredFile) -> None:
@@ -183,9 +187,26 @@ def _show_file(path: Path, data: bytes) -> str:
     return f"# {path.name}\n\n{text}{cut}" if text else ""
 
 
-def _find_state(path: Path) -> FileState:
+def describe_held(path: Path) -> str:
+    """For people: why it is held, and what has it read again."""
+    touch = "touch -h" if path.is_symlink() else "touch"
+    return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {touch} {path}"
+
+
+def _read_link(path: Path) -> str:
+    with suppress(OSError):
+        return os.readlink(path)  # noqa: PTH115 - its very text
+    return ""
+
+
+def _is_new_link(path: Path, link: str) -> bool:
+    return _read_link(path) not in ("", link)
+
+
+def _find_state(path: Path, link: str) -> FileState:
+    """A new link has a state of its own: nothing behind it counts."""
     try:
-        known = path.stat()
+        known = path.lstat() if _is_new_link(path, link) else path.stat()
     except OSError:
         return ()
     return (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)

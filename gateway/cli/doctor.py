@@ -60,6 +60,7 @@ from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.logs.text import to_one_line
+from gateway.worker import mounts
 from gateway.worker.kernel import KernelSupport, find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source import Finding, SourceLocation
@@ -93,6 +94,7 @@ class DoctorTarget:
     trouble: str = ""  # why a gateway that runs gives no answer
     support: SandboxSupport = field(default_factory=find_support)
     kernel: KernelSupport = field(default_factory=find_kernel_support)
+    has_mounts: bool = field(default_factory=mounts.can_restrict)
 
     def place_of(self, setting: str) -> SourceLocation:
         """Where a setting was set; else the file, in which it would stand."""
@@ -264,6 +266,11 @@ def check_sandbox(found: DoctorTarget) -> Iterator[Finding]:
     for what in found.support.missing:
         remedy = "run it on a newer kernel; until then restricted hooks and tools reach more than they say"
         yield Finding(SourceLocation("this kernel"), what, remedy, "warning")
+    tools = found.configuration.settings.tools if found.configuration else None
+    if tools and tools.shell != "off" and tools.sandbox.mode == "auto" and not found.has_mounts:
+        what = "commands of the agent can change modes, owners and times of files elsewhere: no user namespaces here"
+        remedy = "allow them for this user, or in the container; else let commands ask: tools: {shell: ask}"
+        yield Finding(found.place_of("tools.shell"), what, remedy, "warning")
 
 
 def check_kernel(found: DoctorTarget) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from gateway.worker import kernel
-from gateway.worker.command import OWN_FOLDER
+from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.process_marks import kill_marked, mark_of
 from gateway.worker.process_tree import find_descendants, find_ended_children, kill_tree
 from gateway.yaml_source.units import format_count
@@ -46,8 +46,8 @@ def read_memory_kb() -> int:
 
 def remove_unused_folders(temporary: Path) -> None:
     """The temporary folders of commands whose keepers were killed and could not remove them; empty ones alone."""
-    for folder in temporary.glob(f"{OWN_FOLDER}*-*"):
-        keeper = folder.name.removeprefix(OWN_FOLDER).partition("-")[0]
+    for folder in temporary.glob(f"{TEMPORARY_OF_ALL}-{os.geteuid()}/*-*"):
+        keeper = folder.name.partition("-")[0]
         if keeper.isdigit() and not kernel.is_live(int(keeper)):
             with suppress(OSError):
                 folder.rmdir()

@@ -31,7 +31,7 @@ from gateway.worker.sandbox import Sandbox, restrict
 
 DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
 DEFAULT_TEMPORARY = "/tmp"  # noqa: S108 - the folder in it is our own
-OWN_FOLDER = "hermes-gateway-"  # begins its name, which goes on with its keeper
+TEMPORARY_OF_ALL = "hermes-gateway-tmp"  # begins its name; what lies in it is hidden from every command but its own
 GRACE = 2.0  # seconds between the request to end and the end
 AGAIN = 0.1  # seconds between two looks at who is still there after that
 
@@ -77,7 +77,7 @@ class _Keeper:
     def run(self, spec: CommandSpec) -> int:
         """The program's exit code, or minus the signal that ended it."""
         try:
-            own = _make_own_folder(spec) if spec.sandbox else ""
+            own = _make_own_folder(spec) if spec.sandbox else None
         except OSError as error:
             os.write(2, f"there is no room for what is temporary: {error}\n".encode())
             return NOT_FOUND
@@ -130,26 +130,31 @@ def _fork(child: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _make_own_folder(spec: CommandSpec) -> str:
+def _make_own_folder(spec: CommandSpec) -> Path:
     """Where a command in a sandbox may leave what is temporary; it goes with the command."""
-    own = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"{OWN_FOLDER}{os.getpid()}-{os.urandom(8).hex()}"
+    top = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"{TEMPORARY_OF_ALL}-{os.geteuid()}"
+    with suppress(FileExistsError):
+        top.mkdir(0o700)
+    if top.is_symlink() or top.stat().st_uid != os.geteuid():
+        raise OSError(f"{top} belongs to another user")
+    own = top / f"{os.getpid()}-{os.urandom(8).hex()}"
     own.mkdir(0o700)
-    return str(own)
+    return own
 
 
-def _enter_sandbox(wanted: CommandSandbox | None, own: str) -> None:
-    if wanted is None:
+def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:
+    if wanted is None or own is None:
         return
-    hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER))
+    hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER, str(own.parent)))
     read = (*list_pieces("/", hidden), *wanted.read)
-    write = (own, *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
-    restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets))
+    write = (str(own), *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
+    restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets, modes=True))
 
 
-def _become(spec: CommandSpec, own: str) -> NoReturn:
+def _become(spec: CommandSpec, own: Path | None) -> NoReturn:
     """Be the program, in a session of its own."""
     os.setsid()
-    env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), own) if own else {})
+    env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(own)) if own else {})
     run_as_program(spec.program, spec.folder, env, partial(_enter_sandbox, spec.sandbox, own))
 
 

@@ -44,7 +44,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.worker import command, kernel, worker
+from gateway.worker import command, kernel, mounts, worker
 from gateway.worker.calls import HandlerCalls
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.command import CommandDescriptors
@@ -372,6 +372,7 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     reset_signals()
     log_to_stderr()
     settings = msgspec.convert(start["settings"], ForkServerSettings)
+    mounts.can_restrict()  # what is forked from here knows it then
     fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
     for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
         importlib.import_module(name)

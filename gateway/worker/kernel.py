@@ -22,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 PR_SET_NO_NEW_PRIVS = 38
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
 LARGE = 128 << 10  # bytes; what is larger lies by itself
 ARENAS = 2  # pools of what is smaller
@@ -152,14 +152,16 @@ def die_with_parent(number: signal.Signals) -> None:
 
 
 def isolate_network() -> None:
-    """This process, and what it starts, has no network from now on. OSError where the kernel does not do that.
+    """This process, and what it starts, has no network from now on. OSError where the kernel does not do that."""
+    isolate(CLONE_NEWNET)
 
-    An empty network namespace; who is not root gets it within a namespace of users, as the user that it was.
-    """
+
+def isolate(kind: int) -> None:
+    """Be in a new namespace of this kind; who is not root gets it within one of users, as the user that it was."""
     user, group = os.geteuid(), os.getegid()
-    if user == 0 and _answers("unshare", CLONE_NEWNET):
+    if user == 0 and _answers("unshare", kind):
         return
-    call_kernel("unshare", CLONE_NEWUSER | CLONE_NEWNET)
+    call_kernel("unshare", CLONE_NEWUSER | kind)
     write_proc_file("setgroups", "deny")
     write_proc_file("uid_map", f"{user} {user} 1")
     write_proc_file("gid_map", f"{group} {group} 1")

@@ -13,11 +13,24 @@ from pathlib import Path
 
 
 def find_withheld(paths: Iterable[str]) -> frozenset[str]:
-    """Where these really are, as far as they are there now and this user could read them.
+    """Where these really are, as far as they are there now, whether or not this user can read them at this moment.
 
-    A place that is a link is hidden where it leads to: the link itself is granted to nobody.
+    A place that is a link is hidden where it leads to: the link itself is granted to nobody. One in a closed folder is
+    hidden with that folder, which a command of the same user could open.
     """
-    return frozenset(os.path.realpath(one) for one in paths if os.access(one, os.R_OK))
+    found = map(_find_reached, paths)
+    return frozenset(os.path.realpath(one) for one in found if one)
+
+
+def _find_reached(path: str) -> str:
+    """The path, or the closed folder in front of it; empty if neither is there."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return _find_reached(str(Path(path).parent))
+    except OSError:
+        return ""
+    return path
 
 
 def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 Theory of operation
 
-Two means of the kernel, which need no rights. Landlock holds what has a path or a TCP port (`landlock.py`); a filter of
-system calls holds what Landlock leaves open (`seccomp.py`). Either binds the calling thread alone, and what it starts
-from then on: so a process is restricted right after its fork, before it has a second thread. What is open by then stays
-open. Where a kernel has less, less is held, and `find_support` says what is missing.
+Three means of the kernel, which need no rights. Landlock holds what has a path or a TCP port (`landlock.py`). Mounts
+of one's own hold modes, owners and times, which Landlock does not ask about (`mounts.py`). A filter of system calls
+holds what both leave open (`seccomp.py`). Each binds the calling thread alone, and what it starts from then on: so a
+process is restricted right after its fork, before it has a second thread. What is open by then stays open. Where a
+kernel has less, less is held, and `find_support` says what is missing.
 
-What is not held: `stat`, `chmod`, `chown` and `utime` of what lies elsewhere, and `chdir` to it, for they ask for no
-right of a path. The rights of the user decide there, as they did before.
+It does not hold `stat` of files elsewhere, nor `chdir` to a folder there. Without mounts of one's own (in a container,
+say), a command still changes modes, owners and times as its user may, while a hook gets the answer that such a change
+was made, everywhere, and it is not.
 
 Root inside a sandbox is less than root: whatever would lead around it (modules of the kernel, raw devices, other
 processes' memory) is laid down.
@@ -18,17 +20,21 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.worker import kernel, landlock, seccomp
+from gateway.worker import kernel, landlock, mounts, seccomp
 
 # Every program opens one of these, and none of them holds anything.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives")
-CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf")
+# Not the folders above them, where private keys lie too.
+CERTIFICATES = (
+    "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/openssl.cnf", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/ca-certificates.conf",
+)  # fmt: skip
 # What the resolver, and those who ask for a user's name or the time of day, read.
 RESOLVER = (
     "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
@@ -45,7 +51,7 @@ LEADING_OUT = (
     32, 33, 34,  # to change the kernel's own rules, to read its log
     38, 39, 40,  # to watch, to load programs into the kernel, to restore processes
 )  # fmt: skip
-CAPABILITIES_VERSION = 0x20080522
+CAPABILITIES_VERSION, MOST_CAPABILITIES = 0x20080522, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +60,14 @@ class Sandbox:
 
     `read` is to read and to run, `write` is all that can be done to files. `net` is no network, all of it, or
     connections to these TCP ports alone. `sockets` are those that have a path or an abstract name: whoever reaches them
-    may be served by a process outside.
+    may be served by a process outside. `modes`: where no mounts hold them, those of files elsewhere may still change.
     """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     net: bool | tuple[int, ...] = False
     sockets: bool = False
+    modes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,13 @@ def restrict(sandbox: Sandbox) -> None:
     """From now on this thread, and all that it starts, reaches only that. OSError where the kernel fails at it."""
     support = find_support()
     kernel.refuse_new_rights()
-    if os.geteuid() == 0:
-        _lay_down_capabilities()
+    if has_mounts := mounts.can_restrict():
+        mounts.restrict(sandbox.write)
+    _lay_down_capabilities(LEADING_OUT if os.geteuid() == 0 else range(MOST_CAPABILITIES))
     if support.landlock:
         landlock.restrict(sandbox.read, sandbox.write, DEVICES, sandbox.net, support.landlock)
     if support.has_filter:
-        seccomp.restrict(sandbox.net, sandbox.sockets)
+        seccomp.restrict(sandbox.net, sandbox.sockets, has_mounts or sandbox.modes)
 
 
 def find_needed_paths() -> tuple[str, ...]:
@@ -119,13 +127,13 @@ class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-def _lay_down_capabilities() -> None:
-    """Root's own, of this thread; what it starts gets none of them back, since it may gain no new rights."""
+def _lay_down_capabilities(numbers: Iterable[int]) -> None:
+    """Drop those of this thread; what it starts gets none of them back, since it may gain no new rights."""
     with suppress(OSError):
         header, data = _CapabilityHeader(CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
         kernel.call_kernel("capget", header, data)
         sets = list(struct.unpack("=6I", data.raw))  # effective, permitted, inheritable; the first 32, then the others
-        for number in LEADING_OUT:
+        for number in numbers:
             for kind in range(3):
                 sets[number // 32 * 3 + kind] &= ~(1 << number % 32)
         kernel.call_kernel("capset", header, struct.pack("=6I", *sets))

@@ -1,7 +1,11 @@
 """A filter of system calls, for what Landlock leaves open.
 
 That is UDP, MPTCP, a first packet of TCP that connects, sockets with a path, and io_uring, which asks no filter.
-Landlock holds paths and TCP ports, and does not ask which calls make sockets.
+Landlock holds paths and TCP ports, and does not ask which calls make sockets. Nor does it hold what has no path: the
+kernel's keyring, and memory that outlives a process. Namespaces are refused since rights come with them.
+
+If no mounts hold them, changes of modes, owners and times get the answer "done" and are not made: a program that copies
+a file or unpacks an archive goes on, and an error would end it.
 
 The filter is a small program that the kernel runs before each call: it sees the call's number and its arguments as
 numbers, never what they point to. It answers whether the call is made, or with which error it fails. A call of
@@ -41,13 +45,32 @@ class Machine(NamedTuple):
     pair: int
     listen: int
     sends: tuple[tuple[int, int], ...]  # each with the place of its flags among its arguments
+    spaces: tuple[int, int]  # clone and unshare, whose first argument says which namespaces are new
+    lasting: tuple[int, ...]  # to enter a namespace, the keyring, memory of System V
+    modes: tuple[int, ...]  # to change a mode, an owner or a time
+    attributes: tuple[int, ...]  # to change further attributes, among which are lists of who may
+    times: int  # utimensat, which changes an open file where it is given no path
 
 
 MACHINES = {
-    "x86_64": Machine(0xC000003E, 41, 53, 50, ((44, 3), (46, 2), (307, 3))),
-    "aarch64": Machine(0xC00000B7, 198, 199, 201, ((206, 3), (211, 2), (269, 3))),
+    "x86_64": Machine(
+        *(0xC000003E, 41, 53, 50, ((44, 3), (46, 2), (307, 3)), (56, 272)),
+        lasting=(308, 248, 249, 250, 29, 30),
+        modes=(90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 452),
+        attributes=(188, 189, 190, 197, 198, 199, 463, 466, 469),
+        times=280,
+    ),
+    "aarch64": Machine(
+        *(0xC00000B7, 198, 199, 201, ((206, 3), (211, 2), (269, 3)), (220, 97)),
+        lasting=(268, 217, 218, 219, 194, 196),
+        modes=(52, 53, 54, 55, 452),
+        attributes=(5, 6, 7, 14, 15, 16, 463, 466, 469),
+        times=88,
+    ),
 }
-IO_URING = 425
+IO_URING, NEW_CLONE = 425, 435
+NAMESPACES = 0x7E020000  # the flags that ask for new ones
+NEW_CLOCK = 0x80  # one more, which in `clone` is part of a signal's number
 
 Program = list[tuple[int, int, int, int]]  # code, how far to go on if so, how far if not, value
 
@@ -67,9 +90,9 @@ def can_filter() -> bool:
     return False
 
 
-def restrict(net: bool | tuple[int, ...], sockets: bool) -> None:
+def restrict(net: bool | tuple[int, ...], sockets: bool, modes: bool) -> None:
     """OSError when the kernel refuses. The thread must have laid down new rights before."""
-    apply_filter(build_filter(MACHINES[os.uname().machine], net, sockets))
+    apply_filter(build_filter(MACHINES[os.uname().machine], net, sockets, modes))
 
 
 def apply_filter(program: Program) -> None:
@@ -77,12 +100,18 @@ def apply_filter(program: Program) -> None:
     kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, _FilterProgram(len(program), instructions), 0, 0)
 
 
-def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool) -> Program:
+def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool, modes: bool) -> Program:
+    """`modes`: the kernel decides about changes of modes, owners and times."""
     own = _refuse(errno.EPERM)
     program = [(LOAD_WORD, 0, 0, MACHINE_AT), (IF_EQUAL, 1, 0, machine.mark), own, (LOAD_WORD, 0, 0, NUMBER_AT)]
     if machine is MACHINES["x86_64"]:
         program += [(IF_ANY_BIT, 0, 1, X32), own]
     program += _when(IO_URING, [own])
+    program += _check_namespaces(machine)
+    for number in machine.lasting:
+        program += _when(number, [own])
+    if not modes:
+        program += _check_modes(machine)
     program += _when(machine.socket, _check_socket(net, sockets))
     if not sockets:
         program += _when(machine.pair, _check_pair())
@@ -91,6 +120,26 @@ def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool) -
         for number, place in machine.sends:
             program += _when(number, [_load(place), (IF_ANY_BIT, 0, 1, FAST_OPEN), _refuse(), _allow()])
     return [*program, _allow()]
+
+
+def _check_namespaces(machine: Machine) -> Program:
+    """`clone3` keeps its flags where no filter sees them; programs that miss it use `clone`."""
+    program = _when(NEW_CLONE, [_refuse(errno.ENOSYS)])
+    for number, flags in zip(machine.spaces, (NAMESPACES, NAMESPACES | NEW_CLOCK), strict=True):
+        program += _when(number, [_load(0), (IF_ANY_BIT, 0, 1, flags), _refuse(errno.EPERM), _allow()])
+    return program
+
+
+def _check_modes(machine: Machine) -> Program:
+    done = _refuse(0)
+    program: Program = []
+    for number in machine.modes:
+        program += _when(number, [done])
+    for number in machine.attributes:
+        program += _when(number, [_refuse(errno.ENOTSUP)])
+    # A pointer has two halves, and each is seen alone.
+    path: Program = [_load(1), (IF_EQUAL, 0, 2, 0), _load(1, half=4), (IF_EQUAL, 1, 0, 0), done, _allow()]
+    return [*program, *_when(machine.times, path)]
 
 
 def _check_socket(net: bool | tuple[int, ...], sockets: bool) -> Program:
@@ -121,8 +170,8 @@ def _when(number: int, checks: Program) -> Program:
     return [(IF_EQUAL, 0, len(checks), number), *checks]
 
 
-def _load(argument: int) -> tuple[int, int, int, int]:
-    return LOAD_WORD, 0, 0, FIRST_ARGUMENT_AT + 8 * argument
+def _load(argument: int, half: int = 0) -> tuple[int, int, int, int]:
+    return LOAD_WORD, 0, 0, FIRST_ARGUMENT_AT + 8 * argument + half
 
 
 def _allow() -> tuple[int, int, int, int]:

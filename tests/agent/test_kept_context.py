@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from gateway.agent.context_files import RUNNING, ContextFiles, join_context_files
+from gateway.agent.context_files import RUNNING, ContextFiles, describe_held, join_context_files
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ ATTACKS = {
     "emptied": ": > AGENTS.md",
     "a link to a secret": "ln -sf ../secret AGENTS.md",
     "a hard link": "ln -f ../secret AGENTS.md",
+    "a link to what is not there yet": "ln -s ../appears LATER.md",
+    "a link to the same text": "cp AGENTS.md same; ln -sf same AGENTS.md",
     "a pipe": "rm AGENTS.md; mkfifo AGENTS.md",
     "a folder": "rm AGENTS.md; mkdir AGENTS.md",
     "another below another folder": "mv below old; mkdir below; echo evil > below/MORE.md",
@@ -56,7 +58,24 @@ async def test_what_a_command_makes_of_them_is_not_read(place, paths, attack):
     for again in (files, ContextFiles(place / "kept")):
         assert texts(again, paths) == WAS
         assert again.list_held() == list(command.changed)
+        for later in ("appears", "work/same"):  # a pull, or an upload, brings what a link leads to
+            (place / later).write_text("evil")
+        assert texts(again, paths) == WAS
         assert "evil" not in join_context_files(paths, again)
+
+
+async def test_a_link_that_a_command_made_is_read_once_the_link_itself_is_touched(place, paths):
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths):
+        paths[2].symlink_to(place / "mine")
+    (place / "mine").write_text("mine")
+    assert "touch -h" in describe_held(paths[2])
+    os.utime(paths[2], (1, 1), follow_symlinks=False)
+    assert files.read(paths[2]) == b"mine"
+    async with files.watch(paths):
+        assert files.read(paths[2]) == b"mine"
+    (place / "mine").write_text("newer")
+    assert files.read(paths[2]) == b"newer", "it is an ordinary link now"
 
 
 async def test_a_gateway_that_was_killed_meanwhile_finds_what_was_changed(place, paths):

@@ -351,7 +351,7 @@ def tcp():
 def test_the_numbers_of_another_machine_are_refused() -> None:
     """Run by hand: each filter is asked for an answer as the kernel would."""
     for name, machine in seccomp.MACHINES.items():
-        program = seccomp.build_filter(machine, net=False, sockets=False)
+        program = seccomp.build_filter(machine, net=False, sockets=False, modes=False)
         other = seccomp.MACHINES["aarch64" if name == "x86_64" else "x86_64"]
         assert answer(program, other.mark, 0) == seccomp.REFUSE | errno.EPERM
         assert answer(program, machine.mark, 0) == seccomp.ALLOW
@@ -361,10 +361,13 @@ def test_the_numbers_of_another_machine_are_refused() -> None:
             arguments = [0] * place + [seccomp.FAST_OPEN | 0x4000]
             assert answer(program, machine.mark, number, *arguments) == seccomp.REFUSE | errno.EACCES
             assert answer(program, machine.mark, number) == seccomp.ALLOW
+        assert answer(program, machine.mark, machine.times, 3, 0) == seccomp.ALLOW
+        for path in (0x1000, 1 << 40):
+            assert answer(program, machine.mark, machine.times, 3, path) == seccomp.REFUSE
     x86 = seccomp.MACHINES["x86_64"]
-    program = seccomp.build_filter(x86, net=True, sockets=True)
+    program = seccomp.build_filter(x86, net=True, sockets=True, modes=True)
     assert answer(program, x86.mark, seccomp.X32 | x86.socket, 2, 1) == seccomp.REFUSE | errno.EPERM
-    ports = seccomp.build_filter(x86, net=(80,), sockets=False)
+    ports = seccomp.build_filter(x86, net=(80,), sockets=False, modes=True)
     kinds = {(2, 1, 0), (2, 1, 6), (10, 1 | 0x80800, 0), (2, 2, 0), (10, 1, 262), (1, 1, 0), (2, 3, 1)}
     allowed = {kind for kind in kinds if answer(ports, x86.mark, x86.socket, *kind) == seccomp.ALLOW}
     assert allowed == {(2, 1, 0), (2, 1, 6), (10, 1 | 0x80800, 0)}
@@ -373,7 +376,9 @@ def test_the_numbers_of_another_machine_are_refused() -> None:
 def answer(program: seccomp.Program, machine: int, number: int, *arguments: int) -> int:
     """What the filter says to this call."""
     facts = {seccomp.MACHINE_AT: machine, seccomp.NUMBER_AT: number}
-    facts |= {seccomp.FIRST_ARGUMENT_AT + 8 * at: value for at, value in enumerate(arguments)}
+    for at, value in enumerate(arguments):
+        place = seccomp.FIRST_ARGUMENT_AT + 8 * at
+        facts |= {place: value & 0xFFFFFFFF, place + 4: value >> 32}
     held = at = 0
     while True:
         code, if_so, if_not, value = program[at]

@@ -17,7 +17,8 @@ HOOK_PREFIX = "hook:"  # begins the ids of those who speak for a hook
 # What programs say when something was out of their reach; other reasons have the same words.
 OUT_OF_REACH = re.compile(
     r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
-    r"|could not resolve|name resolution|network is unreachable|cannot connect to the docker|authentication agent"
+    r"|read-only file system|EROFS|could not resolve|name resolution|network is unreachable"
+    r"|cannot connect to the docker|authentication agent"
     r"|could not connect|failed to (?:connect|establish)|unable to (?:connect|access|create)|cannot open display"
     r"|host key verification failed|could not create directory",
     re.IGNORECASE,

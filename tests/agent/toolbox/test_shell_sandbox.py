@@ -1,11 +1,13 @@
 """The sandbox of the shell tool: what commands reach, what they do not, and what is asked when that is too little."""
 
 import os
+import re
 import socket
 import sys
 from dataclasses import replace
 from functools import partial
 
+import anyio
 import pytest
 
 from gateway.agent.context_files import ContextFiles
@@ -15,6 +17,7 @@ from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.config.settings import SandboxSettings, ToolSettings
 from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.testing.live_gateway import until
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.sandbox import SandboxSupport, find_support
 
@@ -24,6 +27,7 @@ pytestmark = [
 ]
 
 OWNER = {"role": "owner", "user_id": "1001"}
+REFUSED = re.compile("denied|Read-only file system")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,7 @@ async def test_it_writes_the_roots_and_a_folder_that_goes_with_it(shell_in, tmp_
     assert not os.access(text, os.F_OK)
     assert (shell.find_places({}).folder / "below/two").read_text() == "one\n"
     for place in (tmp_path / "new", tmp_path / "user/notes.txt", "/tmp/new-of-the-shell-test", "../../skills/SKILL.md"):
-        assert "denied" in await text_of(shell, f"echo x >> {place}"), place
+        assert REFUSED.search(await text_of(shell, f"echo x >> {place}")), place
     assert "what stands" in (tmp_path / "user/notes.txt").read_text()
     assert "denied" not in await text_of(shell, "echo x > /dev/null")
 
@@ -88,7 +92,7 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     places = ShellPlaces(whole, (whole,), (whole / ".hermes", whole / ".ssh"), "")
     shell = replace(shell_in(), find_places=lambda _facts: places, env={})
     assert "denied" in await text_of(shell, "cat .ssh/id_rsa")
-    assert "denied" in await text_of(shell, "echo x >> .ssh/id_rsa")
+    assert REFUSED.search(await text_of(shell, "echo x >> .ssh/id_rsa"))
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
 
 
@@ -104,6 +108,18 @@ async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp
 async def test_a_temporary_folder_that_cannot_be_made_is_said(shell_in):
     shell = replace(shell_in(), env={"TMPDIR": "/nowhere"})
     assert "no room for what is temporary" in await text_of(shell, "true")
+
+
+async def test_a_command_reads_nothing_temporary_of_another_one(shell_in, tmp_path):
+    shell, said = shell_in(), tmp_path / "user/.hermes/hermes-gateway/workspace/told"
+    async with anyio.create_task_group() as group:
+        keeps = 'echo secret > "$TMPDIR/kept"; echo "$TMPDIR" > new; mv new told'
+        group.start_soon(text_of, shell, f"{keeps}; while [ -e told ]; do :; done")
+        await until(said.exists)
+        own = said.read_text().strip()
+        for command in (f"cat {own}/kept", f"ls {own}", f"ls {own}/..", f"echo x > {own}/new"):
+            assert "[exit code" in await text_of(shell, command), command
+        said.unlink()
 
 
 async def test_what_is_set_is_added(shell_in, tmp_path):
