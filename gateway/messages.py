@@ -115,6 +115,7 @@ class Message:
     is_overheard: bool = False  # it was said to others in a quiet chat: remembered for a while, and not answered
     has_heard: bool = False  # what was said to others before it stands beside it in the journal
     heard: tuple[HeardWords, ...] = ()  # that; set when it is answered
+    due: float = 0.0  # not answered before, by the journal's clock: its sender writes more than one person may
 
     @property
     def payer(self) -> str:
@@ -199,7 +200,7 @@ class Receipt:
 
     - `stranger`: its sender may not speak here; nothing of it was kept.
     - `forbidden`: it answers a question that was put to somebody else, and does nothing.
-    - `too_fast`: its sender writes more than one person may; it was not accepted.
+    - `too_fast`: its sender writes more than one person may, and what may wait of that does; it was not accepted.
     - `settled`: it was dealt with at once; `settled` is what was said to it.
     - `queued`: it is in the journal, as `seq`, or was there already (0).
 

@@ -135,6 +135,28 @@ def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_
     assert not access.is_too_fast(person, "user")
 
 
+def test_a_message_counts_when_it_was_sent_and_what_is_more_than_a_minutes_is_due_later() -> None:
+    access = control(AccessRules("ignore", 2, users=RULES.users), lambda: 1000.0)
+    person = message("net", "2")
+    hours = [access.find_pause(person, "user", age=60.0 * minutes) for minutes in range(600, 0, -1)]
+    assert hours == [0.0] * 600
+    again = [access.find_pause(person, "user", age=60.0 * minutes) for minutes in (600, 599, 1)]
+    assert again == [0.0] * 3, "another chat of theirs, read afterwards"
+    now = [access.find_pause(person, "user", waiting=3) for _ in range(7)]
+    assert now == [0.0, 0.0, 60.0, 60.0, 120.0, None, None]
+    assert access.find_pause(person, "user", age=-50.0, waiting=4) == 120.0, "none is sent after it was read"
+
+
+def test_what_waits_is_within_the_pace_of_the_minute_in_which_it_is_due() -> None:
+    now = [0.0]
+    access = control(AccessRules("ignore", 2, users=RULES.users), lambda: now[0])
+    person = message("net", "2")
+    assert [access.find_pause(person, "user") for _ in range(3)] == [0.0, 0.0, 60.0]
+    now[0] = 61.0
+    assert [access.find_pause(person, "user") for _ in range(2)] == [0.0, 59.0]
+    assert access.is_too_fast(person, "user")
+
+
 def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
     now = [0.0]
     access = control(RULES, lambda: now[0])

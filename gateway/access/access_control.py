@@ -21,6 +21,7 @@ from gateway.roles import Role, is_admin, rank_of
 log = logging.getLogger(__name__)
 
 NOBODY: frozenset[str] = frozenset()
+MOST_WAITING = 200  # messages of one person that are beyond their pace, and are answered later
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 WEB = "web"  # the platform of the page; who came by a link that a network was given is `NETWORK:ID` there
 API = "api"  # the platform of programs: who speaks there is `KEY` or `KEY:USER`, and may what the key may, no more
@@ -104,14 +105,21 @@ class AccessControl:
         )
 
     def is_too_fast(self, message: Message, role: Role) -> bool:
-        """Returns True when this person has used up the messages of the last minute; each call counts as one.
+        """Returns True when this person has used up the messages of the last minute; else this counts as one."""
+        return self.find_pause(message, role, waiting=0) is None
 
-        Owners may write as much as they like, unless the configuration says otherwise.
+    def find_pause(
+        self, message: Message, role: Role, *, age: float = 0.0, waiting: int = MOST_WAITING
+    ) -> float | None:
+        """Count a message, sent `age` seconds ago; returns the seconds until it may be answered.
+
+        None: so many of this person's are `waiting` that it is not taken. Owners may write as much as they like, unless
+        the configuration says otherwise.
         """
         if role == "owner" and role not in self.rules.rates:
-            return False
+            return 0.0
         most = self.rules.find_rate(f"{message.address.platform}:{message.user_id}", role)
-        return not self.message_rate.take(message, most)
+        return self.message_rate.take(message, most, age=age, waiting=waiting)
 
     async def invite(self, message: Message) -> str:
         """A pairing code for a stranger; empty where there is none."""

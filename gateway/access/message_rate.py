@@ -1,7 +1,11 @@
-"""How many messages a person may send a minute, whoever they are and wherever they write."""
+"""How many messages a person may send a minute, whoever they are and wherever they write.
+
+A message counts when it was sent, if its network says when that was: hours of messages are no flood when they are read
+at once. A message beyond the pace may wait until the minute before it has room.
+"""
 
 import math
-from collections import deque
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,35 +17,39 @@ MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been sile
 
 @dataclass(slots=True)
 class Pace:
-    """When somebody's messages of the last minute came, and when they were last told that there were too many."""
+    """When a person's messages of the last minute were or will be due, and when they last read that it was too much."""
 
-    came: deque[float] = field(default_factory=deque)
+    due: list[float] = field(default_factory=list)
     warned: float = -math.inf
 
     @property
     def last(self) -> float:
-        return max(self.warned, self.came[-1] if self.came else -math.inf)
+        return max(self.warned, self.due[-1] if self.due else -math.inf)
 
 
 class MessageRate:
-    """Counts the messages of each person in the last minute, by a steady clock."""
+    """Counts the messages of each person in each minute, by a steady clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._paces: dict[tuple[str, str], Pace] = {}
 
-    def take(self, message: Message, most: int) -> bool:
-        """Counts this message; returns False, and counts nothing, when its sender has used up their minute."""
+    def take(self, message: Message, most: int, *, age: float = 0.0, waiting: int = 0) -> float | None:
+        """Count this message, sent `age` seconds ago; returns the seconds until it is due.
+
+        None: it is not counted, since it is beyond its sender's pace and so many of theirs wait already.
+        """
         now = self._clock()
         if len(self._paces) > MOST_PEOPLE:
             self._paces = {person: pace for person, pace in self._paces.items() if pace.last > now - MINUTE}
-        came = self._pace_of(message).came
-        while came and came[0] <= now - MINUTE:
-            came.popleft()
-        if len(came) >= most:
-            return False
-        came.append(now)
-        return True
+        due, at = self._pace_of(message).due, now - max(0.0, age)
+        del due[: bisect_right(due, at - MINUTE)]
+        if bisect_right(due, at) >= most:
+            at = due[-most] + MINUTE if most else math.inf
+        if at > now and len(due) - bisect_right(due, now) >= waiting:
+            return None
+        insort(due, at)
+        return max(0.0, at - now)
 
     def is_warning_due(self, message: Message) -> bool:
         """Returns True when somebody who is too fast should be told so: once a minute."""

@@ -85,6 +85,11 @@ class ChatRules:
         bot = self._bots.get(address.served_as)
         return bot is not None and issubclass(kind, type(bot.settings).NATIVE_PARTS)
 
+    def is_stamped(self, address: Address) -> bool:
+        """Does the network there say itself when a message was sent, so that no person can choose?"""
+        bot = self._bots.get(address.served_as)
+        return bot is not None and type(bot.settings).IS_STAMPED
+
     def is_answered(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
         """Whether what was said there is for us; `is_called`: it mentions us, or replies to us.
 

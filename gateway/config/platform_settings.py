@@ -39,10 +39,12 @@ class DisplaySettings(Struct, frozen=True, kw_only=True):
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):
     """What all networks have. What is `SHARED` the bots of a network have from its section alone; `NATIVE_PARTS` are
-    what the network shows as what it is, of all that is neither text nor file, and not in words."""
+    what the network shows as what it is, of all that is neither text nor file, and not in words. `IS_STAMPED`: the
+    network itself says when a message was sent, and no person can choose that."""
 
     SHARED: ClassVar[tuple[str, ...]] = ()
     NATIVE_PARTS: ClassVar[tuple[type[MessagePart], ...]] = ()
+    IS_STAMPED: ClassVar[bool] = False
 
     enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
     home_channel: Annotated[

@@ -83,7 +83,7 @@ class Dispatcher:
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
-        self._ingress = Ingress(context, self.lanes, self.approvals)
+        self._ingress = Ingress(context, self.lanes, self.approvals, tasks)
         self.receive = self._ingress.receive
 
     def list_waiting(self) -> list[Message]:

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TypeAlias
 
 import anyio
+import anyio.abc
 
 from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
@@ -26,6 +27,7 @@ from gateway.dispatcher.chat_commands import (
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
+from gateway.dispatcher.message_pace import WAITS, MessagePace
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import Engine, NewRecord
@@ -40,7 +42,6 @@ from gateway.sessions import Session, session_key_of
 
 log = logging.getLogger(__name__)
 
-TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
 LOOK_SECONDS = 1.0
 NOT_NOW = "this cannot be answered now: {}"
 NOT_YOURS = "That question is for somebody else to decide."
@@ -54,11 +55,14 @@ CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequen
 class Ingress:
     """Takes messages. What must act at once acts here; all else waits in its session's lane."""
 
-    def __init__(self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests) -> None:
+    def __init__(
+        self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests, tasks: anyio.abc.TaskGroup
+    ) -> None:
         self.arriving: dict[int, Message] = {}  # of those who may speak, and wait from now on
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
+        self._pace = MessagePace(context, tasks, self._say)
 
     async def receive(
         self,
@@ -135,8 +139,10 @@ class Ingress:
             theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.keys)
             message = dataclasses.replace(message, session=theirs)
         key = session_key_of(message, self._context.keys)
-        if self._context.access.is_too_fast(message, role):
-            return await self._slow_down(key, message)
+        paced = self._pace.apply(message, role)
+        if paced is None:
+            return await self._pace.refuse(key, message)
+        message = paced
         if message.kind == "reaction":
             self._emit_reactions(message, role)
             await self._context.registry.recorders.settled()  # the network is told that we have it
@@ -205,13 +211,15 @@ class Ingress:
         if request and command is None:  # nothing but an answer goes into the session of somebody else
             await self._say(key, message, NOT_YOURS)
             return Receipt(key, settled=NOT_YOURS, decision="forbidden")
-        if typed and command and command.urgent:
+        if typed and command and command.urgent and (command.answers or not message.due):
             call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)
         heard = self._list_heard(message, session)
         message = dataclasses.replace(message, has_heard=bool(heard))
         told = [make_heard_put(one, key, message) for one in heard]
         seq = await self._lanes.accept(message, key, *extra, bot=bot, told=told)
+        if seq and message.due:
+            await self._pace.warn(key, message, WAITS)
         return Receipt(key, seq or 0)
 
     def _list_heard(self, message: Message, session: Session) -> list[Message]:
@@ -258,12 +266,6 @@ class Ingress:
         if text:
             reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id, buttons=buttons)
             await self._context.outbox.post(reply, key)
-
-    async def _slow_down(self, key: str, message: Message) -> Receipt:
-        """More than a person may send: not accepted, and told so once in a while."""
-        if message.kind != "reaction" and self._context.access.message_rate.is_warning_due(message):
-            await self._say(key, message, TOO_FAST)
-        return Receipt(key, settled=TOO_FAST, decision="too_fast")
 
     def _emit_reactions(self, message: Message, role: Role) -> None:
         """`reaction:added` and `reaction:removed`, for the message that this one replies to."""

@@ -48,9 +48,9 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 def interrupt_on_text(message: Message) -> bool:
     """Returns True for texts: they end the running turn; edits, if they are of what it answers.
 
-    Commands wait for it; urgent ones never come here.
+    Commands wait for it; urgent ones never come here. A message that has to wait itself ends none.
     """
-    return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS)
+    return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ whether a turn is open. So `find_next_job` can tell from the journal alone what 
 ever goes by; a wakeup only says "look again", and one too many does no harm:
 
 - no turn is open: the messages behind `upto` wait; the first of them, and those that go on with it, become a turn.
+  If their sender writes more than one person may, the lane waits until the first of them is due.
 - a turn is open and its node is alive elsewhere: nothing to do but to look again later. That node reads what came, too,
   before its own lane ends; only of what wants the turn to end it is told.
 - a turn is open, and what it answers has been edited by somebody whose words interrupt: it ends without an answer, and
@@ -116,12 +117,15 @@ def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
     return job.attempt - job.failures >= max(2, context.settings.attempts)
 
 
-async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | None:
+async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | float | None:
     """The first messages that wait, as many as one turn may answer, as their authors have left them."""
     waiting = await read_pending(context.engine, session)
     if not waiting:
         return None
-    folded = fold_edits(waiting)[: context.settings.folded]
+    folded, now = fold_edits(waiting), context.clock()
+    if (left := folded[0].message.due - now) > 0:
+        return min(left, LONGEST_WAIT)
+    folded = [*itertools.takewhile(lambda one: one.message.due <= now, folded)][: context.settings.folded]
     said = [(one.seq, put_words_before(session, one.message)) for one in folded]
     found = await put_heard_words(context.engine, session, said)
     if any(message.has_audio for _, message in found):
@@ -153,7 +157,9 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     return replace(job, audio=tuple(audio), is_stopped=is_stopped)
 
 
-async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
+async def _find_open(
+    context: LaneContext, session: Session, turn: OpenTurn
+) -> tuple[Session, TurnJob | float | None]:
     """The open turn once more, with the very messages that it was begun with."""
     found = await read_open_words(context.engine, session, turn)
     if found:

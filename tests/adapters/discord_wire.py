@@ -79,6 +79,7 @@ class DiscordWire:
     on_identify: Callable[[], object] = lambda: None  # before it is told that it is ready
     resumed: int = 0
     token: str = TOKEN
+    ago: float = 0.0  # seconds by which what happens now happened before
     given_token: str = TOKEN  # what the gateway is told; one that was revoked is not `token` any more
     bot: dict[str, Any] = field(default_factory=lambda: BOT)
     beside: list["DiscordWire"] = field(default_factory=list)
@@ -275,7 +276,7 @@ class DiscordWire:
 
     def number(self) -> str:
         """An id as Discord makes them: its time, and a number."""
-        return str((int(time.time() * 1000) - 1_420_070_400_000 << 22) + next(self._numbers))
+        return str((int((time.time() - self.ago) * 1000) - 1_420_070_400_000 << 22) + next(self._numbers))
 
     def place(self, chat: str, inside: str = "") -> str:
         """The channel of a chat, or the thread in it."""

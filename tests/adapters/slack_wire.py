@@ -33,6 +33,7 @@ class SlackWire:
     network: str = "slack"
     settings: str = ""
     limit: int = 11_000
+    ago: float = 0.0  # seconds by which what happens now happened before
     shown: list[Shown] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     whispers: list[str] = field(default_factory=list)
@@ -245,7 +246,7 @@ class SlackWire:
 
     def stamp(self) -> str:
         """A time stamp as Slack makes them: of one channel no two are the same."""
-        self._stamp = max(self._stamp + 1, int(time.time() * 1_000_000))
+        self._stamp = max(self._stamp + 1, int((time.time() - self.ago) * 1_000_000))
         return f"{self._stamp // 1_000_000}.{self._stamp % 1_000_000:06d}"
 
     def message(self, by: str, where: str, text: str, thread: str = "", **more: Any) -> dict[str, Any]:

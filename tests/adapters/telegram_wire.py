@@ -63,6 +63,7 @@ class TelegramWire:
     overlaps: int = 0  # polls that began while another one was waiting
     _polls: set[asyncio.Transport] = field(default_factory=set)
     polls: int = 0
+    ago: float = 0.0  # seconds by which what happens now happened before
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -196,7 +197,8 @@ class TelegramWire:
 
     def message(self, by: str, chat: str, **more: Any) -> dict[str, Any]:
         number = next(self._numbers)
-        about = {"message_id": number, "date": int(time.time()), "from": user(by), "chat": chat_of(chat), **more}
+        date = int(time.time() - self.ago)
+        about = {"message_id": number, "date": date, "from": user(by), "chat": chat_of(chat), **more}
         self._texts[str(number)] = about
         if str(about.get("text", "")).startswith("/"):
             length = len(about["text"].split()[0])

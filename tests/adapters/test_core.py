@@ -76,14 +76,15 @@ async def test_an_edit_of_what_waits_changes_it(wire: Wire, tmp_path: Path) -> N
 
 
 @pytest.mark.row("T34")
-async def test_who_writes_too_fast_is_slowed_down(wire: Wire, tmp_path: Path) -> None:
+async def test_what_somebody_writes_beyond_their_pace_waits_and_they_are_told(wire: Wire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings="access: {rate: 2}\n") as house:
         for count in (1, 2):
             await wire.write("what is it?")
             await house.shows("It is 42.", count)
         for _ in range(3):
             await wire.write("what is it?")
-        await house.shows("more than I can take")
+        await house.shows("more than I can take from one person in a minute: what you wrote last waits")
+        assert await count_inbound(house) == 5
         await wire.write("what is it?", by=BEN)
         await house.shows("It is 42.", 3)
         assert len(house.told("message:received")) == 3

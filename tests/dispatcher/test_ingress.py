@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from gateway import record_subjects, records
+from gateway.access.access_control import MOST_WAITING
 from gateway.engine import NewRecord
 from gateway.messages import Address, Message
 from gateway.steps import VERSION
@@ -111,3 +112,28 @@ async def test_a_reaction_is_told_to_hooks_within_the_pace_and_answered_by_nobod
         assert (added["message_id"], added["reaction"], added["user_id"]) == ("5", "+1", "7")
         assert room.net.sent == []
         assert (await room.house.sessions.open(KEY)).entries == ()
+
+
+async def test_of_more_than_may_wait_one_sentence_says_how_much_was_not_taken_and_from_when() -> None:
+    async with chat(*["well"] * 9) as room:
+        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        decided = [(await room.write("go")).decision for _ in range(MOST_WAITING + 4)]
+        assert decided == ["queued"] * (MOST_WAITING + 1) + ["too_fast"] * 3
+        await until(lambda: len(room.net.sent) == 3, "the answer, that the next waits, and the sentence")
+        (said,) = [one.text for one in room.net.sent if "I did not take 3 messages, the first of 20" in one.text]
+        assert f"{MOST_WAITING} of yours wait" in said
+        assert len([one for one in room.net.sent if "what you wrote last waits" in one.text]) == 1
+
+
+async def test_what_acts_at_once_does_so_within_the_pace_and_an_answer_also_beyond_it() -> None:
+    async with chat("done", "more") as room:
+        room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
+        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        await room.write("go")
+        await until(room.is_asked)
+        assert (await room.write("/status")).decision == "queued", "it waits, and is answered later"
+        press = await room.write("/approve", kind="button")
+        assert press.decision == "too_fast"
+        assert (await room.write("/approve")).decision == "settled"
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        assert "all is well" not in [reply.text for reply in room.net.sent]

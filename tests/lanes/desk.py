@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -65,7 +66,7 @@ class Desk:
     work: Watched
     tasks: anyio.abc.TaskGroup
 
-    async def say(self, text: str, chat: str = "1", **more: str) -> int | None:
+    async def say(self, text: str, chat: str = "1", **more: Any) -> int | None:
         return await self.lanes.accept(message(text, chat, **more), key(chat))
 
     async def session(self, chat: str = "1") -> Session:

@@ -39,6 +39,22 @@ async def test_messages_of_a_session_are_answered_in_the_order_of_the_journal(en
     assert await replies(engine) == [f"re {number}" for number in range(20)]
 
 
+async def test_a_message_waits_until_it_is_due_and_so_does_what_is_behind_it(engine: Engine) -> None:
+    clock = SetClock(1000.0)
+    async with served(engine, clock=clock) as desk:
+        await desk.answered(await desk.say("at once"))
+        await desk.say("later", due=1060.0)
+        await desk.answered(await desk.say("elsewhere", "2"), "2")
+        behind = await desk.say("behind it")
+        clock.now = 1059.0
+        await desk.answered(await desk.say("elsewhere again", "2"), "2")
+        assert await replies(engine) == ["re at once"]
+        clock.now = 1060.0
+        await desk.say("much later", due=2000.0)
+        await desk.answered(behind)
+        assert await replies(engine) == ["re at once", "re later + behind it"]
+
+
 async def test_what_waits_when_a_node_starts_is_answered(engine: Engine) -> None:
     async with served(engine) as desk:
         pass

@@ -15,6 +15,7 @@ class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
 
     SHARED = ("api_url", "gateway_url")
     NATIVE_PARTS = (Poll,)
+    IS_STAMPED = True
 
     token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
     allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()

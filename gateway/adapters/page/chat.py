@@ -24,7 +24,8 @@ from gateway.adapters.shared.incoming import STRANGER, remember
 from gateway.commands import Command, parse_command
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.chat_commands import find_command
-from gateway.dispatcher.ingress import TOO_FAST, receive_until_failure
+from gateway.dispatcher.ingress import receive_until_failure
+from gateway.dispatcher.message_pace import TOO_FAST
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, Duplicate
 from gateway.file_folders import RECEIVED_NAME

@@ -10,6 +10,8 @@ from gateway.logs.redaction import TokenShape
 class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
     """Slack, by Socket Mode, or by its calls to the port."""
 
+    IS_STAMPED = True
+
     bot_token: Annotated[Secret, describe("the bot's token, `xoxb-...`")] = Secret()
     app_token: Annotated[Secret, describe("the app's token for Socket Mode, `xapp-...`")] = Secret()
     mode: Annotated[

@@ -12,6 +12,7 @@ class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
     """Telegram, by long polling, or by its calls to the port."""
 
     NATIVE_PARTS = (Poll, Location)
+    IS_STAMPED = True
 
     token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
     mode: Annotated[

@@ -1,0 +1,85 @@
+"""The pace of each person: messages beyond it wait, and one sentence says how many were too many to wait."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+import anyio.abc
+
+from gateway.access import API
+from gateway.access.access_control import MOST_WAITING
+from gateway.dispatcher.context import DispatcherContext
+from gateway.errors import EngineError
+from gateway.message_pieces import SAID_KINDS
+from gateway.messages import Message, Receipt
+from gateway.roles import Role
+from gateway.yaml_source.units import format_count
+
+log = logging.getLogger(__name__)
+
+CALM = 3.0  # seconds without a further message that is not taken
+LONGEST = 60.0
+TOO_FAST = "That is more than I can take from one person in a minute; what you did last was not accepted."
+WAITS = "That is more than I can take from one person in a minute: what you wrote last waits, and is answered later."
+UNTAKEN = (
+    "I did not take {count}, the first of {at}: {most} of yours wait for an answer already. Send them again later."
+)
+
+
+class MessagePace:
+    """Says which messages wait, and for how long. `say` answers a message with a text that belongs to no turn."""
+
+    def __init__(
+        self,
+        context: DispatcherContext,
+        tasks: anyio.abc.TaskGroup,
+        say: Callable[[str, Message, str], Awaitable[None]],
+    ) -> None:
+        self._context = context
+        self._tasks = tasks
+        self._say = say
+        self._untaken: dict[str, int] = {}  # by sender
+
+    def apply(self, message: Message, role: Role) -> Message | None:
+        """The message, with the time at which it is due if it has to wait.
+
+        None: a message of this kind cannot wait, or too many wait already.
+        """
+        access, now = self._context.access, self._context.engine.clock.latest()
+        if message.kind not in SAID_KINDS or message.address.platform == API:
+            return None if access.is_too_fast(message, role) else message
+        is_stamped = message.sent_at and self._context.chats.is_stamped(message.address)
+        pause = access.find_pause(message, role, age=now - message.sent_at if is_stamped else 0.0)
+        return replace(message, due=now + pause) if pause else None if pause is None else message
+
+    async def refuse(self, key: str, message: Message) -> Receipt:
+        """Take no message; once no more come, their sender learns how many were not taken."""
+        if message.kind not in SAID_KINDS:
+            if message.kind != "reaction":
+                await self.warn(key, message, TOO_FAST)
+        elif message.sender in self._untaken:
+            self._untaken[message.sender] += 1
+        else:
+            self._untaken[message.sender] = 1
+            self._tasks.start_soon(self._say_untaken, key, message)
+        return Receipt(key, settled=TOO_FAST, decision="too_fast")
+
+    async def warn(self, key: str, message: Message, text: str) -> None:
+        """Say it once in a while."""
+        if self._context.access.message_rate.is_warning_due(message):
+            await self._say(key, message, text)
+
+    async def _say_untaken(self, key: str, first: Message) -> None:
+        with anyio.move_on_after(LONGEST):
+            seen = 0
+            while seen != self._untaken[first.sender]:
+                seen = self._untaken[first.sender]
+                await anyio.sleep(CALM)
+        count = format_count(self._untaken.pop(first.sender), "message")
+        at = datetime.fromtimestamp(first.sent_at or self._context.engine.clock.latest()).astimezone()
+        try:
+            await self._say(key, first, UNTAKEN.format(count=count, at=f"{at:%Y-%m-%d %H:%M %Z}", most=MOST_WAITING))
+        except EngineError as error:
+            log.warning("%s of %s were not taken, and they are not told: %s", count, first.sender, error)
