@@ -20,7 +20,6 @@ from gateway.hooks.folders.folder_source import report_unreadable
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
-from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
