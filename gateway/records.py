@@ -517,7 +517,10 @@ async def read_in_time(
     engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
 ) -> list[Record]:
     """As the engine reads, from a position; those first that came first by their time, over all shards."""
-    ranges = position.list_ranges()
+    ranges = list(position.list_ranges())
+    if len(ranges) == 1:
+        [(after, upto)] = ranges
+        return await engine.read(pattern, after, limit, upto=upto, fresh=fresh)
     pages = await asyncio.gather(
         *(engine.read(pattern, after, limit, upto=upto, fresh=fresh) for after, upto in ranges)
     )

@@ -35,6 +35,7 @@ from gateway.worker.command import DEFAULT_TEMPORARY
 
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
 
+COLLECTED_AFTER = (20_000, 20, 50)  # a message makes thousands of objects, and nearly all go by themselves
 RELOADABLE = {
     "model",
     "models",
@@ -168,6 +169,7 @@ async def run_daemon(
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             write_waiting(home.lock, "")
             await announce(gateway)
+            gc.set_threshold(*COLLECTED_AFTER)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
             await shutdown.wait()

@@ -54,6 +54,9 @@ class Plugins:
 
     def extend_agent(self, agent: Agent) -> Agent:
         """The agent with their tools and skills. A name that is taken keeps its meaning, if nobody wanted otherwise."""
+        has_offers = any(offers.tools or offers.skills for _, offers in self._offering.all())
+        if not has_offers and not any(self._offering.missing()):
+            return agent
         agent = self._override_tools(agent)
         own, skills = {tool.name: tool for tool in agent.tools}, list(agent.skills)
         brought: dict[str, Tool] = {}

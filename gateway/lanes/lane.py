@@ -157,9 +157,7 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     return replace(job, audio=tuple(audio), is_stopped=is_stopped)
 
 
-async def _find_open(
-    context: LaneContext, session: Session, turn: OpenTurn
-) -> tuple[Session, TurnJob | float | None]:
+async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | float | None]:
     """The open turn once more, with the very messages that it was begun with."""
     found = await read_open_words(context.engine, session, turn)
     if found:
