@@ -32,6 +32,7 @@ class CommandResult:
     then: str | None = None
     activity: records.ActivityRecord | None = None
     buttons: tuple[Button, ...] = ()  # of an urgent one
+    codes: tuple[str, ...] = ()  # those in the text that authorize somebody; hooks get it without them
 
 
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
@@ -82,6 +83,9 @@ class Command:
     `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane. Those with
     `answers` answer an open question, so they are for whoever is asked, and for admins.
 
+    A hook may put those `by_hooks` in place of a person's words: none that approves, pairs, opens the page, or steers
+    the gateway.
+
     `usage` says what may follow the command in a text; `options` are the same for networks that ask for each by itself.
     """
 
@@ -94,6 +98,7 @@ class Command:
     urgent: bool = False
     hidden: bool = False
     answers: bool = False
+    by_hooks: bool = False
     options: tuple[CommandOption, ...] = ()
 
     def write_args(self, given: Mapping[str, object]) -> str:

@@ -7,6 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from gateway.authors import JOB, PROGRAM
 from gateway.file_folders import find_file_folder
 from gateway.message_parts import MessagePart
 from gateway.roles import Role
@@ -109,6 +110,7 @@ class Message:
     cause: tuple[str, int] | None = None  # the event for which a hook said it, and how many came before that one
     role: Role | Literal[""] = ""  # of what a hook or a webhook said: with whose rights
     agent: str = ""  # who answers, where the configuration says so of what brought it
+    is_job: bool = False  # a tool made it for this time: no person has typed it
     person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
     parts: tuple[MessagePart, ...] = ()  # what is neither text nor file; the text has words for it
     text_before: str = ""  # what was said before an edit, where that is known; set when it is answered
@@ -116,6 +118,14 @@ class Message:
     has_heard: bool = False  # what was said to others before it stands beside it in the journal
     heard: tuple[HeardWords, ...] = ()  # that; set when it is answered
     due: float = 0.0  # not answered before, by the journal's clock: its sender writes more than one person may
+
+    @property
+    def author(self) -> str:
+        """The author of the text, as in `gateway.authors`; empty: a person."""
+        if self.is_job or self.kind == "internal":
+            return JOB if self.is_job else self.user_id
+        program = f"{self.address.platform}:"
+        return f"{program}{self.user_id.partition(':')[0]}" if program == PROGRAM else ""
 
     @property
     def payer(self) -> str:
@@ -183,6 +193,7 @@ class Reply:
     parts: tuple[MessagePart, ...] = ()  # the text ends with words for them, in place of which a network may show them
     is_streamed: bool = False  # its text stood in the chat while it was written
     role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
+    codes: tuple[str, ...] = ()  # those in its text that authorize somebody; hooks get it without them
     is_spoken: bool = False  # once it has arrived it is read aloud too
 
     @property

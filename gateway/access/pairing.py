@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from gateway.access.invitations import Invitations
 from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
+from gateway.access.withheld_codes import PAIRING_LENGTH, find_codes
 from gateway.engine import Engine
 from gateway.errors import AccessError, EngineError
 from gateway.messages import Message
@@ -26,7 +27,6 @@ from gateway.roles import Role
 
 CODE_PAUSE = 600.0  # before the same person gets another code
 MOST_ASKING = 20  # on one network
-CODE_LENGTH = 8
 
 
 class Pairings:
@@ -68,7 +68,7 @@ class Pairings:
                 before is None and len(there) >= MOST_ASKING
             ):
                 return ""
-            code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
+            code = "".join(secrets.choice(ALPHABET) for _ in range(PAIRING_LENGTH))
             name = message.user_name[:LONGEST_NAME]
             number = (before and before.number) or kept.numbered + 1
             numbered, mark = max(number, kept.numbered), mark_of(code)
@@ -103,6 +103,10 @@ class Pairings:
                     f"nobody asks under the number {number}: see `hermes-gateway pairing list` for who does"
                 )
             return await self._let_in(guest, role, kept.wrong)
+
+    def find_codes(self, text: str) -> tuple[str, ...]:
+        """Return the codes in a text that are good now, of pairing requests and of invitations."""
+        return find_codes(text, {one.mark for one in self.asking} | {one.mark for one in self.invitations.open})
 
     def find_person(self, name: str) -> PairingUser | None:
         """Who was let in and is called so, as `telegram:1002`."""

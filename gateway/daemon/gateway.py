@@ -76,7 +76,7 @@ from gateway.dispatcher import (
     HookRequests,
     ReplyHooks,
 )
-from gateway.dispatcher.attachments import ReplyFiles
+from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine
 from gateway.engine.journal_clock import JournalClock
@@ -87,6 +87,7 @@ from gateway.hermes.state_follower import StateFollower
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.lanes import (
@@ -383,6 +384,7 @@ class Gateway:
             usage=self.usage,
             chats=self.chats,
             heard=self.heard,
+            find_limits=lambda hook: self.folder_hooks.find_limits(hook),  # noqa: PLW0108 - none runs yet
             transcriber=build_transcriber(self),
             speaker=build_speaker(self),
         )
@@ -471,7 +473,7 @@ def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
     """What is asked before a reply goes out; the dispatcher, which knows, is built after the outbox."""
     return ReplyHooks(
         gateway.registry,
-        ReplyFiles(gateway.shared_files, partial(find_reply_workspace, gateway)),
+        ReplyFiles(gateway.shared_files, partial(find_hook_files, gateway)),
         lambda reply: gateway.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
         partial(write_decisions, gateway.engine, gateway.sessions),
         gateway.configuration.redactor.clean,
@@ -480,14 +482,16 @@ def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
     )
 
 
-async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspace:
-    """The files that hooks may put beside this reply: those of the roots, and of the conversation that it goes to."""
-    reply, facts = outbound.reply, {"role": "owner" if outbound.reply.role == "owner" else "admin"}
-    if not outbound.session_key:
-        return gateway.agents.reach.find_workspace(facts)
-    session = await gateway.sessions.open(outbound.session_key)
-    folder = reply.address.find_folder(gateway.home.files, session.user_id)
-    return gateway.agents.reach.find_workspace({**facts, FOLDER: folder})
+async def find_hook_files(gateway: Gateway, outbound: OwedReply, hook: str) -> HookFiles:
+    """The files that this hook may put beside this reply; without a turn, those of the conversation."""
+    reply, facts = outbound.reply, dict[str, Any]()
+    if outbound.session_key:
+        session = await gateway.sessions.open(outbound.session_key)
+        facts[FOLDER] = reply.address.find_folder(gateway.home.files, session.user_id)
+    if outbound.turn_id:
+        facts["role"] = reply.role or "guest"
+    limits = gateway.folder_hooks.find_limits(hook) or HookLimits()
+    return HookFiles(gateway.agents.reach.find_workspace(facts), Workspace(limits.own), limits.reads)
 
 
 def find_shared_folders(gateway: Gateway, facts: Mapping[str, Any]) -> list[SharedFolder]:

@@ -90,7 +90,7 @@ def _find_giver() -> tuple[str, Role]:
 
 
 async def _invite(gateway: Gateway, asked: InvitationParams) -> Any:
-    made, ways = await pairing_commands.make_invitation(gateway.context, asked.role, asked.lifetime, *_find_giver())
+    _, made, ways = await pairing_commands.make_invitation(gateway.context, asked.role, asked.lifetime, *_find_giver())
     facts = pairing_commands.describe_invitation(gateway.context, made)
     return {**facts, "ways": [{"platform": name, "text": text} for name, text in ways]}
 

@@ -1,23 +1,27 @@
 """The files beside a reply that hooks put there, or an answer names: taken from the folders that are open to the agent,
 and from nowhere else.
 
-A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling.
+A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling,
+and by which hook of the chain put it there.
 What is allowed goes on under its real path, and is read there following no link. A file that is not allowed is left
 out, and the reply says so: its text is not to blame.
 """
 
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import anyio.to_thread
+import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
+from gateway.hooks.field_watcher import FieldChange
 from gateway.messages import Attachment, Reply, attachment_from
 from gateway.records import OwedReply
 from gateway.shared_files import SharedFiles
@@ -29,8 +33,31 @@ LONGEST_NAME = 200
 MOST_NAMED = 10  # files, by one answer
 NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
-FindWorkspace: TypeAlias = Callable[[OwedReply], Awaitable[Workspace]]
-"""What may go out with a reply. Asked at each: the configuration may have changed."""
+
+@dataclass(frozen=True, slots=True)
+class HookFiles:
+    """The files that a hook may put beside a reply: those that the turn's `person` may read, and its `own`.
+
+    A restricted hook sends only those of the person's files that are `within` its own reach.
+    """
+
+    person: Workspace
+    own: Workspace
+    within: tuple[Path, ...] | None = None
+
+    def resolve(self, path: str) -> Path:
+        """Return the real place of a file. Raises AgentError: it may not be sent."""
+        with suppress(AgentError):
+            place = self.person.resolve(path)
+            if self.within is None or any(place.is_relative_to(one.resolve()) for one in self.within):
+                return place
+        return self.own.resolve(path)
+
+
+FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]
+"""Returns the files that a hook may put beside a reply. Asked at each: the configuration may have changed."""
+FindPlace: TypeAlias = Callable[[str], Path]
+"""Returns the real place of a file of this name. Raises AgentError: it may not be taken from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +65,24 @@ class ReplyFiles:
     """Where the files of replies lie here, and those that hooks may put beside one."""
 
     shared: SharedFiles
-    find_workspace: FindWorkspace
+    find_files: FindHookFiles
 
 
-async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: Workspace) -> Reply:
+def find_hooks_by_file(before: Sequence[Attachment], changes: Iterable[FieldChange]) -> dict[Attachment, str]:
+    """Return for each file beside a reply that was not there `before` the hook that put it there."""
+    placed: dict[Attachment, str] = {}
+    there = {*before}
+    for change in changes:
+        with suppress(msgspec.ValidationError):  # a later hook has replaced it, or the reply is not sent
+            now = {*msgspec.convert(change.value, tuple[Attachment, ...])}
+            placed |= dict.fromkeys(now - there, change.hook)
+            there = now
+    return placed
+
+
+async def attach_allowed(
+    reply: Reply, wanted: Sequence[Attachment], find_place: Callable[[Attachment], FindPlace]
+) -> Reply:
     """Returns the reply with those files of `wanted` that may go out; what it had before is not judged again."""
     kept: list[Attachment] = []
     left_out: list[str] = []
@@ -50,7 +91,7 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
             kept.append(one)
             continue
         try:
-            place = await anyio.to_thread.run_sync(workspace.resolve, path_from(one.path))
+            place = await anyio.to_thread.run_sync(find_place(one), path_from(one.path))
             kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
         except AgentError as error:
             log.warning("a file that was to go with %s is not sent: %s", reply.id, error)
@@ -65,7 +106,7 @@ async def attach_files(reply: Reply, names: Sequence[str], workspace: Workspace 
     if workspace is None:
         return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
-    named = await attach_allowed(reply, wanted, workspace)
+    named = await attach_allowed(reply, wanted, lambda _one: workspace.resolve)
     files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
     if (more := len(names) - MOST_NAMED) > 0:
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()

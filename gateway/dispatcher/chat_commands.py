@@ -9,10 +9,13 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec import structs
 
 from gateway import record_subjects
+from gateway.access.withheld_codes import cut_codes
+from gateway.authors import can_command, describe_hook
 from gateway.chats import CHANGEABLE
 from gateway.commands import Command, CommandChoice, CommandOption, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import command_names, pairing_commands
@@ -48,6 +51,9 @@ NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a d
 NOT_FOR_USERS = "The page is for those who look after the gateway."
 LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
 NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
+NOT_BY_HOOKS = (
+    "/{command} is not for hooks, and {hook} put it in place of what you wrote. To have it done, type /{command}."
+)
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 
 
@@ -61,6 +67,7 @@ class CommandCall:
     session: Session
     context: DispatcherContext
     lanes: Lanes
+    by: str = ""  # the hook that put it in place of what the person wrote
 
     @property
     def args(self) -> str:
@@ -135,46 +142,67 @@ def describe_unknown_command(context: DispatcherContext, word: str) -> str:
     return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
 
 
+def parse_own_command(message: Message) -> ParsedCommand | None:
+    """Return the command in a text whose author may command; None: there is none."""
+    return parse_command(message.text) if can_command(message.author) else None
+
+
 async def run_command(call: CommandCall, command: Command, view: HookScope) -> CommandResult:
     """Run a command as its hooks let it be; one that they put in its place fires none again, but must be allowed."""
-    event = await view.run(
+    if call.by and not command.by_hooks:
+        return await refuse_hook(call, command)
+    codes = call.context.access.pairings.find_codes(call.args)
+    args = cut_codes(call.args, codes)
+    event, changes = await view.run_watched(
         f"command:{command.name}",
+        ("command", "args"),
         command=command.name,
         raw_command=call.typed.word,
-        args=call.args,
-        raw_args=call.args,
+        args=args,
+        raw_args=args,
     )
     if isinstance(event.outcome, Deny):
         return CommandResult(event.outcome.text or f"/{command.name} was refused by a hook.")
     if event.get("result") is not None:
         return CommandResult(str(event["result"]))
-    if (event["command"], event["args"]) != (command.name, call.args):
+    if (event["command"], event["args"]) != (command.name, args):
         typed = parse_command(f"/{event['command']} {event['args']}")
         other = find_command(call.context, typed.word, call.role) if typed else None
         if typed is None or other is None:
             return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")
-        call, command = dataclasses.replace(call, typed=typed), other
+        call, command = dataclasses.replace(call, typed=typed, by=changes[-1].hook), other
+        if not command.by_hooks:
+            return await refuse_hook(call, command)
     try:
         ran = await command.run(call)
     except SessionError as error:
         return CommandResult(str(error))
-    if ran.activity:
-        await write_activity(call.context, call.message, ran.activity)
+    done = ran.activity or (ActivityRecord(what=f"/{command.name}") if call.by else None)
+    if done:
+        await write_activity(call.context, call.message, done, call.by)
     return ran
 
 
-async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord) -> None:
-    """It is recorded as done by whoever wrote this."""
+async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
+    """Say that a hook put a command there that only people may type."""
+    await write_activity(
+        call.context, call.message, ActivityRecord(what=f"/{command.name}", outcome="refused"), call.by
+    )
+    return CommandResult(NOT_BY_HOOKS.format(hook=describe_hook(call.by), command=command.name))
+
+
+async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord, by: str = "") -> None:
+    """Record it as done by the person who wrote this, or by the hook that brought it about."""
     at = message.address
     who, place = f"{at.platform}:{message.user_id}", f"{at.served_as}:{at.chat_id}"
-    await context.activity.write(structs.replace(done, who=who, place=place))
+    await context.activity.write(structs.replace(done, who=describe_hook(by) if by else who, place=place))
 
 
-async def write_refusal(context: DispatcherContext, message: Message, word: str) -> None:
+async def write_refusal(context: DispatcherContext, message: Message, word: str, by: str = "") -> None:
     """Whoever wrote this has typed a command that is not for them; of what users do not have it is recorded."""
     command = context.commands.get(word)
     if command and not command.is_for("user"):
-        await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"))
+        await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"), by)
 
 
 async def begin_session(call: CommandCall) -> CommandResult:
@@ -286,9 +314,10 @@ async def show_help(call: CommandCall) -> CommandResult:
 
 async def say_hello(call: CommandCall) -> CommandResult:
     """Who follows an invitation says so with it."""
-    said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
-    if said:
-        return CommandResult(said)
+    if not call.by:
+        said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
+        if said:
+            return CommandResult(said)
     return CommandResult("Hello. Write what you want to know or have done; /help lists the commands.")
 
 
@@ -390,7 +419,8 @@ async def open_page(call: CommandCall) -> CommandResult:
         link = await call.context.reports.open_page(call.role, person)
     except AccessError as error:
         return CommandResult(f"There is no link: {error}.")
-    return CommandResult(LINK.format(link=link, role=call.role), activity=ActivityRecord(what="/open"))
+    told = LINK.format(link=link, role=call.role)
+    return CommandResult(told, activity=ActivityRecord(what="/open"), codes=(link.rpartition("=")[2],))
 
 
 async def approve_question(call: CommandCall) -> CommandResult:
@@ -464,30 +494,31 @@ RULE = (
     CommandOption("name", "what is to be changed", choices=CHANGEABLE),
     CommandOption("value", "what it is to be", list_names=command_names.list_rule_values),
 )
+for_hooks = partial(Command, by_hooks=True)  # what a hook may put in place of something else
 BUILT_IN = (
-    Command("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
-    Command("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
-    Command("status", "what the gateway and this session are doing", show_status, urgent=True),
-    Command("whoami", "who you are here, and what you may do", show_person, rights="everyone", urgent=True),
-    Command("stop", "stop what is running in this session", stop_turn, urgent=True),
-    Command("new", "begin a new session", begin_session, aliases=("reset",)),
-    Command("retry", "answer the last message again", retry_turn),
-    Command("undo", "forget the last turns", undo_turns, usage="[N]", options=(TURNS,)),
-    Command("title", "show the session's title, or set it", set_title, usage="[TEXT]", options=(TITLE,)),
-    Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]", options=(MODEL,)),
-    Command(
+    for_hooks("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
+    for_hooks("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
+    for_hooks("status", "what the gateway and this session are doing", show_status, urgent=True),
+    for_hooks("whoami", "who you are here, and what you may do", show_person, rights="everyone", urgent=True),
+    for_hooks("stop", "stop what is running in this session", stop_turn, urgent=True),
+    for_hooks("new", "begin a new session", begin_session, aliases=("reset",)),
+    for_hooks("retry", "answer the last message again", retry_turn),
+    for_hooks("undo", "forget the last turns", undo_turns, usage="[N]", options=(TURNS,)),
+    for_hooks("title", "show the session's title, or set it", set_title, usage="[TEXT]", options=(TITLE,)),
+    for_hooks("model", "show the session's model, or choose one", set_model, usage="[NAME|default]", options=(MODEL,)),
+    for_hooks(
         "voice",
         "whether you hear answers, and see what was understood",
         set_voice,
         usage="[on|off] [quote on|quote off]",
         options=VOICES,
     ),
-    Command("sessions", "list the sessions of this chat", list_sessions),
-    Command("resume", "go back to an earlier session", resume_session, usage="ID", options=(SESSION,)),
-    Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",), options=(TITLE,)),
-    Command("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
-    Command("queue", "messages that wait in this session", show_queue, urgent=True),
-    Command("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
+    for_hooks("sessions", "list the sessions of this chat", list_sessions),
+    for_hooks("resume", "go back to an earlier session", resume_session, usage="ID", options=(SESSION,)),
+    for_hooks("branch", "go on in a copy of this session", branch_session, aliases=("fork",), options=(TITLE,)),
+    for_hooks("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
+    for_hooks("queue", "messages that wait in this session", show_queue, urgent=True),
+    for_hooks("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
     Command(
         "letters",
         "what hooks could not be told",

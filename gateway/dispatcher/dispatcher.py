@@ -18,8 +18,8 @@ from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
-from gateway.agent.toolbox.file_reach import FOLDER
-from gateway.commands import parse_command
+from gateway.agent.toolbox.file_reach import FOLDER, READABLE
+from gateway.authors import find_hook
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.attachments import attach_files
@@ -28,6 +28,7 @@ from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
 from gateway.dispatcher.chat_commands import (
     CommandCall,
     describe_unknown_command,
+    parse_own_command,
     question_token_of,
     run_command,
     wait_for_command,
@@ -81,6 +82,7 @@ class Dispatcher:
         self.voice_answers = VoiceAnswers(context)
         self.signs = TurnSigns(context.engine)
         self._context = context
+        self._find_codes = context.access.pairings.find_codes
         self._tasks = tasks
         self._announced: set[str] = set()
         self._ingress = Ingress(context, self.lanes, self.approvals, tasks)
@@ -115,7 +117,7 @@ class Dispatcher:
             fields = message_events.build_turn_fields(claimed, message, role, agent.name)
             view = self._context.registry.scope(fields, owed=claimed.owed)
             if claimed.error:
-                if not parse_command(message.text):
+                if not parse_own_command(message):
                     model, redact = agent.model.name, self._context.redact
                     view.emit("agent:end", **message_events.build_failed_fields(claimed, message, model, redact))
                     sign = TurnSign(claimed.turn_id, message.address, message.id, "failed", claimed.resumed)
@@ -125,7 +127,7 @@ class Dispatcher:
                 fire_session_switch(claimed.session, view.note)
             if not any(hook.intercepts for hook in self._context.registry.at("message:received")):
                 for one in claimed.messages:
-                    view.note("message:received", **message_events.build_received_fields(one))
+                    view.note("message:received", **message_events.build_received_fields(one, self._find_codes))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
         """A chat did not take this. Of a question, or a part of one, the answer is no; a pairing code was not told."""
@@ -177,14 +179,15 @@ class Dispatcher:
         return dataclasses.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
     async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
-        hooked = await message_events.run_received_hooks(turn, view)
+        hooked = await message_events.run_received_hooks(turn, view, self._find_codes)
         if not hooked.left:
             return LaneResult(replies=hooked.replies, status=hooked.status)
         message = message_events.join_messages(hooked.left)
         if turn.session.settings.get(QUOTES) and (quote := quote_words(hooked.left)):
             await turn.say(Reply(f"{turn.turn_id}:heard", message.address, quote, reply_to=message.id, silent=True))
-        if len(hooked.left) == 1 and (typed := parse_command(message.text)):
-            call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
+        if len(hooked.left) == 1 and (typed := parse_own_command(message)):
+            by = hooked.changed_by.get(message.id, "")
+            call = CommandCall(typed, message, role, turn.session, self._context, self.lanes, by)
             return hooked.prepend_to(await self._run_command(turn, call, view))
         asked = await make_entry(message, self._context)
         result = await self._run_agent(turn, turn.session, message, asked, role, view)
@@ -194,7 +197,7 @@ class Dispatcher:
         message, session, word = call.message, call.session, call.typed.word
         command = await wait_for_command(self._context, word, call.role)
         if command is None:
-            await write_refusal(self._context, message, word)
+            await write_refusal(self._context, message, word, call.by)
             unknown = describe_unknown_command(self._context, word)
             return make_text_result(turn, message, unknown, status="command")
         ran = await run_command(call, command, view)
@@ -203,7 +206,8 @@ class Dispatcher:
             if isinstance(change, records.SessionOpened):
                 fire_session_switch(session, view.emit)
         if ran.then is None:
-            return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
+            said = make_text_result(turn, message, ran.text, ran.codes, status="command")
+            return dataclasses.replace(said, changes=ran.changes)
         again = dataclasses.replace(message, text=ran.then)
         asked = await make_entry(again, self._context)
         result = await self._run_agent(turn, session, again, asked, call.role, view)
@@ -218,7 +222,8 @@ class Dispatcher:
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, session)
-        facts = {**view.fields, FOLDER: folder}
+        limits = self._context.find_limits(find_hook(message.author))
+        facts = {**view.fields, FOLDER: folder, READABLE: (limits.reads if limits else None) or ()}
         approvals = approvals_of(self._context.engine, message, session)
         known = await approvals.known() if self._context.access.can_approve_own(message) else None
         allowed = dict(known or {})
@@ -355,9 +360,11 @@ def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Repl
     return Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, **more)
 
 
-def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) -> LaneResult:
+def make_text_result(
+    turn: LaneTurn, message: Message, text: str, codes: tuple[str, ...] = (), **how: Any
+) -> LaneResult:
     """A text that no model wrote ends the turn; an empty one ends it in silence."""
-    return LaneResult(replies=(make_reply(turn, message, text),) if text else (), **how)
+    return LaneResult(replies=(make_reply(turn, message, text, codes=codes),) if text else (), **how)
 
 
 def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:

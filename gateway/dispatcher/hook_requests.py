@@ -8,6 +8,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.access import INTERNAL
+from gateway.authors import HOOK
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
@@ -17,6 +18,7 @@ from gateway.hooks.cause import RIGHTS, find_person
 from gateway.lanes import Lanes
 from gateway.message_parts import Location, Poll, add_words, check_part
 from gateway.messages import Address, Message, Reply
+from gateway.roles import pick_low_role
 
 TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000
@@ -115,17 +117,18 @@ class HookRequests:
             address, _ = await self._find_place(asked.deliver)
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
+        limits, role = self._context.find_limits(hook), RIGHTS.get()
         message = Message(
             uuid.uuid4().hex,
             address,
-            f"hook:{hook}",
+            f"{HOOK}{hook}",
             asked.text,
             kind="internal",
             session=key,
             sent_at=self._context.engine.clock.latest(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
-            role=RIGHTS.get(),
+            role=pick_low_role(role, "user") if limits and limits.is_restricted else role,
             person=find_person(hook),
         )
         if asked.wait:

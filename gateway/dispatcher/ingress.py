@@ -237,11 +237,12 @@ class Ingress:
             session_bag=dict(call.session.bag),
             answers=None,
         )
-        event = await view.run("message:received", **build_received_fields(call.message))
+        find_codes = self._context.access.pairings.find_codes
+        event = await view.run("message:received", **build_received_fields(call.message, find_codes))
         if isinstance(event.outcome, Deny | End):
             return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
         ran = await run_command(call, command, view)
-        await self._say(call.session.key, call.message, ran.text, ran.buttons)
+        await self._say(call.session.key, call.message, ran.text, ran.buttons, ran.codes)
         await self._context.registry.recorders.settled()
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
@@ -261,10 +262,12 @@ class Ingress:
             await write_activity(self._context, message, describe_answer(session, name, answer))
         return Receipt(session.key, session.turn.on)
 
-    async def _say(self, key: str, message: Message, text: str, buttons: tuple[Button, ...] = ()) -> None:
+    async def _say(
+        self, key: str, message: Message, text: str, buttons: tuple[Button, ...] = (), codes: tuple[str, ...] = ()
+    ) -> None:
         """Post a text that belongs to no turn."""
         if text:
-            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id, buttons=buttons)
+            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id, buttons=buttons, codes=codes)
             await self._context.outbox.post(reply, key)
 
     def _emit_reactions(self, message: Message, role: Role) -> None:

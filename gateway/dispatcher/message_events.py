@@ -10,15 +10,17 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway import records
+from gateway.access.withheld_codes import cut_codes, restore_codes
 from gateway.agent.operation import error_as_fields
-from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
-from gateway.dispatcher.attachments import ReplyFiles, attach_allowed
+from gateway.authors import find_hook
+from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
 from gateway.engine import NewRecord
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Event
 from gateway.events.fields import SHORT_LENGTH
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
+from gateway.hooks.field_watcher import FieldChange
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn, TurnStart
@@ -36,6 +38,8 @@ from gateway.transcript import Usage
 log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
+FindCodes: TypeAlias = Callable[[str], Sequence[str]]
+"""Returns the codes in a text that are good now."""
 WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
 """What hooks made of a reply is written down: in the conversation of this key, for the turn of this id."""
 
@@ -68,7 +72,7 @@ def build_failed_fields(
 
 def find_files(files: Path, message: Message, session: Session) -> Path:
     """Where the files of a conversation lie. What a hook says in a session belongs to the session's person."""
-    is_hook = message.user_id.startswith(HOOK_PREFIX) and session.user_id
+    is_hook = find_hook(message.user_id) and session.user_id
     return message.address.find_folder(files, session.user_id if is_hook else message.user_id)
 
 
@@ -93,20 +97,24 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
     }
 
 
-def build_received_fields(message: Message) -> dict[str, Any]:
-    """The fields of `message:received`, beside those of every event of the turn."""
+def build_received_fields(message: Message, find_codes: FindCodes) -> dict[str, Any]:
+    """The fields of `message:received`, beside those of every event of the turn; codes are cut."""
+
+    def cut(text: str) -> str:
+        return str(cut_codes(text, find_codes(text)))
+
     return {
         "user_name": message.user_name,
         "message_id": message.id,
-        "text": message.text,
-        "text_before": message.text_before,
+        "text": cut(message.text),
+        "text_before": cut(message.text_before),
         "attachments": [dataclasses.asdict(one) for one in message.attachments],
         "parts": list(msgspec.to_builtins(message.parts)),
         "reply_to": message.reply_to,
         "sent_at": message.sent_at,
-        "extra": message.extra,
+        "extra": cut_codes(message.extra, find_codes(message.text)),
         "heard": [
-            {"message_id": one.id, "user_id": one.user_id, "user_name": one.user_name, "text": one.text}
+            {"message_id": one.id, "user_id": one.user_id, "user_name": one.user_name, "text": cut(one.text)}
             for one in message.heard
         ],
     }
@@ -168,7 +176,7 @@ def outcome_text_of(event: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HookedMessages:
-    """The messages that one turn answers, as the hooks left them.
+    """The messages that one turn answers, as the hooks left them: `changed_by` has the last hook that changed a text.
 
     What a hook answers itself or refuses drops out, and is answered by `replies`; the others are `left`, and are
     answered together, as if it had not been said. `status` is the turn's when nothing is left.
@@ -177,13 +185,14 @@ class HookedMessages:
     left: tuple[Message, ...]
     replies: tuple[Reply, ...]
     status: TurnStatus
+    changed_by: Mapping[str, str]
 
     def prepend_to(self, result: LaneResult) -> LaneResult:
         """Returns the end of a turn that answered what is left. One that waits is no end: its hooks are asked again."""
         return result if result.questions else dataclasses.replace(result, replies=(*self.replies, *result.replies))
 
 
-async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
+async def run_received_hooks(turn: LaneTurn, view: HookScope, find_codes: FindCodes) -> HookedMessages:
     """Fire `message:received` for each message by itself, in their order, before the turn.
 
     Raises:
@@ -192,8 +201,10 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
     left: list[Message] = []
     replies: list[Reply] = []
     status: TurnStatus = "denied"
+    changed_by: dict[str, str] = {}
     for message in turn.messages:
-        event = await view.run("message:received", **build_received_fields(message))
+        fields = build_received_fields(message, find_codes)
+        event, changes = await view.run_watched("message:received", ("text",), **fields)
         match event.outcome:
             case End(reply=text):
                 status = "ended"
@@ -201,11 +212,14 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
                 text = text or REFUSED
             case _:
                 heard = keep_heard(message, event["heard"])
-                left.append(dataclasses.replace(message, text=event["text"], heard=heard))
+                said = restore_codes(event["text"], message.text, find_codes(message.text))
+                if said != message.text:
+                    changed_by[message.id] = changes[-1].hook
+                left.append(dataclasses.replace(message, text=said, heard=heard))
                 continue
         if text:
             replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))
-    return HookedMessages(tuple(left), tuple(replies), status)
+    return HookedMessages(tuple(left), tuple(replies), status, changed_by)
 
 
 class ReplyHooks(DeliveryCallbacks):
@@ -244,31 +258,35 @@ class ReplyHooks(DeliveryCallbacks):
         outbound = msgspec.structs.replace(outbound, reply=await find_reply_files(self._files.shared, outbound.reply))
         if outbound.reply.is_empty or not self._registry.wants(SENDING):
             return outbound.reply
-        event = await self._ask(outbound)
+        event, changes = await self._ask(outbound)
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
-        if outbound.reply.literals and event["text"] != outbound.reply.text:
+        text = restore_codes(str(event["text"]), outbound.reply.text, outbound.reply.codes)
+        if outbound.reply.literals and text != outbound.reply.text:
             log.warning("a hook at message:sending changed a question; it is shown as it was put")
-            event["text"] = outbound.reply.text
+            text = outbound.reply.text
         wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
-        reply = dataclasses.replace(outbound.reply, text=str(event["text"]))
+        reply = dataclasses.replace(outbound.reply, text=text)
         if wanted == reply.attachments:
             return reply
-        return await attach_allowed(reply, wanted, await self._files.find_workspace(outbound))
+        placed = find_hooks_by_file(reply.attachments, changes)
+        files = {hook: await self._files.find_files(outbound, hook) for hook in set(placed.values())}
+        return await attach_allowed(reply, wanted, lambda one: files[placed[one]].resolve)
 
-    async def _ask(self, outbound: records.OwedReply) -> Event:
+    async def _ask(self, outbound: records.OwedReply) -> tuple[Event, Sequence[FieldChange]]:
         """The event, once it is written down who is owed it and what was decided: the network is asked after that."""
-        fields = build_reply_fields(outbound, outbound.reply)
-        if not (outbound.session_key and outbound.turn_id):
-            with use_cause(outbound.cause):
-                event = await self._registry.run(SENDING, **fields)
-            await self._registry.recorders.settled()
-            return event
-        owed, fields["id"] = OwedEvents(), f"{outbound.reply.id}/{SENDING}"
+        fields, is_of_turn = build_reply_fields(outbound, outbound.reply), outbound.session_key and outbound.turn_id
+        owed = OwedEvents() if is_of_turn else None
+        if is_of_turn:
+            fields["id"] = f"{outbound.reply.id}/{SENDING}"
         with use_cause(outbound.cause):
-            event = await self._registry.scope({}, answers={}, owed=owed).run(SENDING, **fields)
-        await self._write_decisions(outbound.session_key, outbound.turn_id, owed)
-        return event
+            view = self._registry.scope({}, answers={}, owed=owed)
+            event, changes = await view.run_watched(SENDING, ("attachments",), **fields)
+        if owed:
+            await self._write_decisions(outbound.session_key, outbound.turn_id, owed)
+        else:
+            await self._registry.recorders.settled()
+        return event, changes
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()
@@ -316,7 +334,7 @@ def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, A
         "session_id": "",
         "session_key": outbound.session_key,
         "turn_id": outbound.turn_id,
-        "text": reply.text,
+        "text": cut_codes(reply.text, reply.codes),
         "attachments": [dataclasses.asdict(one) for one in reply.attachments],
         "role": reply.role or "guest",
     }

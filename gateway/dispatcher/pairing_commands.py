@@ -45,7 +45,8 @@ async def refuse_stranger(context: DispatcherContext, message: Message, first: s
     if not code:
         return "no rule names this person"
     text = "\n\n".join(filter(None, [first, UNKNOWN.format(code=code)]))
-    reply = Reply(f"{CODE_REPLY}{uuid.uuid4().hex}", message.address, text, reply_to=message.id)
+    name = f"{CODE_REPLY}{uuid.uuid4().hex}"
+    reply = Reply(name, message.address, text, reply_to=message.id, codes=(code,))
     await context.outbox.post(reply)
     return "no rule names this person, who was given a pairing code"
 
@@ -90,8 +91,8 @@ async def remove_pairing(context: DispatcherContext, platform: str, user_id: str
 
 async def make_invitation(
     context: DispatcherContext, role: Role, lifetime: float, by: str, giver: Role
-) -> tuple[PairingInvitation, list[tuple[str, str]]]:
-    """An invitation, and for each network what is passed on, with the code in it.
+) -> tuple[str, PairingInvitation, list[tuple[str, str]]]:
+    """The code of an invitation, the invitation, and for each network what is passed on, with the code in it.
 
     Raises:
         AccessError: the role is not theirs to give, or the invitation cannot be made.
@@ -100,7 +101,7 @@ async def make_invitation(
     code, made = await context.access.pairings.invitations.make(role, lifetime, by)
     is_served = any(one.served for one in context.reports.about().networks)
     ways = context.reports.ways_in() or [("", ANYWHERE if is_served else NOWHERE)]
-    return made, [(name, text.format(code=code)) for name, text in ways]
+    return code, made, [(name, text.format(code=code)) for name, text in ways]
 
 
 def check_role(role: Role, by: str, giver: Role) -> None:
@@ -212,11 +213,11 @@ async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giv
     lifetime = parse_duration(asked["lifetime"]) if asked["lifetime"] else LIFETIME
     if lifetime is None:
         raise AccessError(f"{asked['lifetime'][:20]!r} is no duration: write 30m, 2h or 1d")
-    made, ways = await make_invitation(context, _find_role(asked["role"]), lifetime, by, giver)
+    code, made, ways = await make_invitation(context, _find_role(asked["role"]), lifetime, by, giver)
     told = INVITATION.format(number=made.number, role=made.role, lifetime=format_duration(lifetime))
     rows = [f"{name}: {text}" if name else text for name, text in ways]
     done = ActivityRecord(what="pairing.invite", on=f"#{made.number} {made.role}")
-    return CommandResult("\n".join([told, *rows]), activity=done)
+    return CommandResult("\n".join([told, *rows]), activity=done, codes=(code,))
 
 
 def _find_role(name: str | None) -> Role:

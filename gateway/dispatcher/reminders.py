@@ -3,10 +3,10 @@ reminder for later.
 
 A reminder is a record of the journal, and becomes a message to the agent when it is due.
 
-It comes as a message of the person for whom it was set, with their rights at that time, or, set by what a hook had the
-agent do, with the rights of that. It has an id of its own, so that it comes once, also when the gateway ends between
-its coming and its removal; what became due while the gateway was down comes at the start. Whoever sets the wall clock
-makes none come sooner or later: they are due by the journal's clock.
+It comes for the person for whom it was set, with their rights at that time, or, set by what a hook had the agent do,
+with the rights of that. Its author is `job`. It has an id of its own, so that it comes once, also when
+the gateway ends between its coming and its removal; what became due while the gateway was down comes at the start.
+Whoever sets the wall clock makes none come sooner or later: they are due by the journal's clock.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
+from gateway.authors import can_send, find_hook
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
@@ -108,7 +109,7 @@ class Reminders:
             kind: MessageKind = "internal" if one.role else "text"
             name, key = f"reminder-{one.id}", one.session_key
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
-            message = dataclasses.replace(message, person=one.person)
+            message = dataclasses.replace(message, person=one.person, is_job=True)
             await self._accept(message, one.session_key)
             await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
@@ -135,8 +136,13 @@ class TurnChat:
         """Say it here, or there.
 
         Raises:
-            AgentError: there is no such place.
+            AgentError: there is no such place, or the author of the turn may not send there.
         """
+        author = self._message.author
+        limits = self._context.find_limits(find_hook(author))
+        if to and not can_send(author, limits.uses if limits else ()):
+            helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
+            raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
         try:
             address = self._context.resolve_destination(to) if to else self._message.address
         except AdapterError as error:

@@ -208,7 +208,7 @@ GATEWAY_EVENTS = (
             PLATFORM,
             USER,
             make_writable_field(
-                "command", "string", "the command's own name; another one runs instead, if the person may use it"
+                "command", "string", "the command's own name; a harmless one runs instead, if the person may use it"
             ),
             EventField("raw_command", "string", "as typed, aliases included"),
             make_writable_field("args", "string", "what stands behind the command"),

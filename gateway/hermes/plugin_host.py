@@ -105,17 +105,19 @@ class Plugins:
     def commands(self) -> Iterable[Command]:
         for hook, offers in self._offering.all():
             for one in offers.commands:
-                yield Command(one.name, one.summary, self._runner(hook.name, one.name), one.usage)
+                yield Command(one.name, one.summary, self._runner(hook.name, one.name), one.usage, by_hooks=True)
         for hook in self._offering.missing():
             for name in hook.latest.manifest.commands if hook.latest and hook.latest.manifest else ():
-                yield Command(name, f"of {hook.called}", self._late_runner(hook, name), hidden=True)
+                run = self._late_runner(hook, name)
+                yield Command(name, f"of {hook.called}", run, hidden=True, by_hooks=True)
 
     async def wait_for_command(self, word: str) -> Command | None:
         """What no source of a plugin names may come with one that is being started; if not, the answer says that."""
         with anyio.move_on_after(START_PATIENCE):
             await self._offering.settled()
         slow = [hook for hook in self._offering.missing() if hook.process.state == "starting"]
-        return Command(word, "", self._late_runner(slow[0], word, 0), hidden=True) if slow else None
+        run = self._late_runner(slow[0], word, 0) if slow else None
+        return Command(word, "", run, hidden=True, by_hooks=True) if run else None
 
     def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:

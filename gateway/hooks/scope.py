@@ -1,6 +1,6 @@
 """The hooks as one turn has them: with the turn's fields in every event, its bags, and the person's answers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from time import time
 from typing import Any
 
@@ -9,6 +9,7 @@ from gateway.events.asked_calls import APPROVAL_EVENTS
 from gateway.hooks.call_watcher import CallWatcher
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
+from gateway.hooks.field_watcher import FieldChange, FieldWatcher
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
 
@@ -97,6 +98,24 @@ class HookScope:
             if operation:
                 self._counts[operation] -= 1
             raise
+
+    async def run_watched(
+        self, name: str, watched: Collection[str], /, **fields: Any
+    ) -> tuple[Event, Sequence[FieldChange]]:
+        """As `run`, and which hook changed the `watched` fields."""
+        plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
+        if not plan.calls:
+            return await self.run(name, **fields), ()
+        fields = {**self.fields, **fields}
+        operation = self._identify(name, fields)
+        watcher = FieldWatcher(plan, fields, watched)
+        try:
+            event = await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
+        except Pause:
+            if operation:
+                self._counts[operation] -= 1
+            raise
+        return event, watcher.look()
 
     async def _run_watched(self, plan: EventPlan, name: str, fields: dict[str, Any]) -> Event:
         watcher = CallWatcher(plan, name, fields, self.changed_by)

@@ -12,11 +12,10 @@ from functools import partial
 import msgspec.structs
 
 from gateway import record_subjects, records
+from gateway.authors import find_hook
 from gateway.engine.interface import Engine, NewRecord, append_new, append_until_written
 from gateway.messages import Message
 from gateway.transcript import Usage
-
-HOOK_PREFIX = "hook:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,7 @@ class UsageOrigin:
 
 def origin_of(message: Message, session_id: str) -> UsageOrigin:
     """A person's message is their doing; a hook's is that of whoever the event was about for which it was said."""
-    is_hook = message.kind == "internal" and message.user_id.startswith(HOOK_PREFIX)
-    return UsageOrigin(message.payer, session_id, message.user_id.removeprefix(HOOK_PREFIX) if is_hook else "")
+    return UsageOrigin(message.payer, session_id, find_hook(message.user_id) if message.kind == "internal" else "")
 
 
 class TurnUsage:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import anyio
 
 from gateway import record_subjects, records
-from gateway.agent.toolbox.shell_sandbox import HOOK_PREFIX
+from gateway.authors import HOOK
 from gateway.engine import Engine
 from gateway.errors import AccessError, Conflict
 from gateway.journal_follower import LastRecord
@@ -64,7 +64,7 @@ class ProgramKeys:
         Raises:
             AccessError: there is one of that name, or it is no name.
         """
-        if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK_PREFIX):
+        if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK):
             raise AccessError(f"{name!r} is no name for a key\nit takes small letters, digits, - and _, 60 at the most")
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         async with self._lock:

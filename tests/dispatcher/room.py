@@ -21,7 +21,7 @@ from gateway.chats import ChatJournal, ChatRules, HeardMessages
 from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
-from gateway.dispatcher.attachments import ReplyFiles
+from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
@@ -201,13 +201,13 @@ async def chat(
 
     agent = Agent("main", script(*turns), tools=tools)
 
-    async def find_workspace(_outbound: OwedReply) -> Workspace:
-        return workspace
+    async def find_files(_outbound: OwedReply, _hook: str) -> HookFiles:
+        return HookFiles(workspace, NO_FILES)
 
     shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
     deliveries = ReplyHooks(
         hooks,
-        ReplyFiles(shared_files, find_workspace),
+        ReplyFiles(shared_files, find_files),
         is_withdrawn,
         partial(write_decisions, engine, sessions),
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below

@@ -15,6 +15,7 @@ from gateway.agent.toolbox.workspace import Workspace, make_workspace
 from gateway.roles import is_admin
 
 FOLDER = "folder"  # among the facts of a turn: where the conversation's own files lie
+READABLE = "readable"  # among them, too: what a restricted hook reads that began the turn
 
 FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
 """The files that may be touched in a turn, by its facts: who asks, and where."""
@@ -43,4 +44,6 @@ class FileReach:
         opened = (*own, self.unclaimed) if role == "owner" and self.unclaimed.is_dir() else own
         ordered = (*roots, *opened) if is_alone else (*own, *roots, *opened[len(own) :])
         inner = self.inner if is_admin(role) else ()
-        return make_workspace(ordered, (*self.forbidden, self.files), self.instructions, (*opened, *inner))
+        return make_workspace(
+            ordered, (*self.forbidden, self.files), self.instructions, (*opened, *inner), facts.get(READABLE, ())
+        )

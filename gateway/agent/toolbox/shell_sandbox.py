@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
+from gateway.authors import HOOK
 from gateway.config.settings import SandboxSettings
 from gateway.errors import AgentError
 from gateway.worker.protocol import CommandSandbox
 from gateway.worker.sandbox import SandboxSupport
 
 TRUSTED_ROLES = ("owner", "admin")
-HOOK_PREFIX = "hook:"  # begins the ids of those who speak for a hook
 # What programs say when something was out of their reach; other reasons have the same words.
 OUT_OF_REACH = re.compile(
     r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
@@ -77,7 +77,7 @@ class ShellSandbox:
 
 def is_trusted(facts: Mapping[str, Any]) -> bool:
     """Did an owner or an admin themself cause this turn, and no hook for them?"""
-    return facts.get("role") in TRUSTED_ROLES and not str(facts.get("user_id", "")).startswith(HOOK_PREFIX)
+    return facts.get("role") in TRUSTED_ROLES and not str(facts.get("user_id", "")).startswith(HOOK)
 
 
 def is_refused(output: str) -> bool:

@@ -41,13 +41,15 @@ class Workspace:
 
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
     are open though they lie in what is forbidden, but for what is forbidden in them; what is in one of them is also
-    found beside it, where it once lay, and by the path that it has at another gateway.
+    found beside it, where it once lay, and by the path that it has at another gateway. Files in `readable` are read
+    and not written.
     """
 
     roots: tuple[Path, ...]
     forbidden: tuple[Path, ...] = ()
     instructions: tuple[Path, ...] = ()
     opened: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
@@ -111,7 +113,7 @@ class Workspace:
         is_opened = _find_depth(real, self.opened) > forbidden
         if forbidden and not is_opened:
             raise AgentError(f"{path} is not open to the agent")
-        for root in self.opened if is_opened else self.roots:
+        for root in self.opened if is_opened else (*self.roots, *self.readable):
             base = Path(os.path.realpath(root))
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
@@ -167,6 +169,8 @@ class Workspace:
     def _check_may_write(self, path: str) -> None:
         """By the names on the real way there; a hard link to instructions is known by its inode, later."""
         root, parts = self._find_root(path)
+        if any(root == one.resolve() for one in self.readable):
+            raise AgentError(f"{path} can be read here, and not written")
         names = [part.lower() for part in parts]
         real = root.joinpath(*parts)
         listed = {os.path.realpath(one) for one in self.instructions}
@@ -258,9 +262,13 @@ def _find_in_folder(path: Path, folder: Path) -> Path | None:
 
 
 def make_workspace(
-    roots: Sequence[Path], forbidden: Sequence[Path], instructions: Sequence[Path] = (), opened: Sequence[Path] = ()
+    roots: Sequence[Path],
+    forbidden: Sequence[Path],
+    instructions: Sequence[Path] = (),
+    opened: Sequence[Path] = (),
+    readable: Sequence[Path] = (),
 ) -> Workspace:
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions), tuple(opened))
+    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions), tuple(opened), tuple(readable))

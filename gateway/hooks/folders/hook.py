@@ -7,6 +7,7 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,7 +22,7 @@ from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
-from gateway.hooks.folders.reach import ReachFacts, describe_reach
+from gateway.hooks.folders.reach import HookLimits, ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
@@ -212,6 +213,16 @@ class FolderHook:
         data, missing = services.environment.data_of(version.store_name), services.support.missing
         url = version.manifest.url if version.manifest else ""
         return describe_reach(version.reach, version.path, data, missing, url)
+
+    @property
+    def limits(self) -> HookLimits:
+        """The limits of the version that runs, or is to run."""
+        version = self.current or self.latest
+        if version is None:
+            return HookLimits()
+        uses, reach = version.manifest.uses if version.manifest else (), version.reach
+        own = (version.path, self._services.environment.data_of(version.store_name))
+        return HookLimits(uses, own, tuple(map(Path, (*reach.reads, *reach.writes))) if reach else None)
 
     @property
     def needs_start(self) -> bool:

@@ -5,7 +5,7 @@ A hook that was placed by hand and says nothing of `reads`, `writes` and `net` i
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +50,18 @@ class ReachFacts(NamedTuple):
     writes: tuple[str, ...] = ()
     net: str = ""
     unheld: tuple[str, ...] = ()
+
+
+class HookLimits(NamedTuple):
+    """The limits of work that others do for a hook: its `uses`, its `own` folders, and `reads` if it is restricted."""
+
+    uses: Collection[str] = ()
+    own: tuple[Path, ...] = ()
+    reads: tuple[Path, ...] | None = None
+
+    @property
+    def is_restricted(self) -> bool:
+        return self.reads is not None
 
 
 def describe_reach(
