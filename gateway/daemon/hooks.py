@@ -20,6 +20,7 @@ from gateway.errors import HookError
 from gateway.hermes.installed_hooks import BUILT_IN_FOLDER, make_installed_source
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
+from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
@@ -67,7 +68,9 @@ def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
         "role": ROLES,
         "scope": ("all", *ROLES),
         "agent": (MAIN, *configuration.settings.agents),
-        "tool": tuple(dict.fromkeys((*USER_TOOLS, *GUEST_TOOLS, "shell"))),
+        "tool": tuple(
+            dict.fromkeys((*USER_TOOLS, *GUEST_TOOLS, *OUR_TOOLS_ALONE, *(row.ours for row in HERMES_TOOLS.rows)))
+        ),
     }
 
 

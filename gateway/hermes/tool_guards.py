@@ -14,7 +14,7 @@ from gateway.hermes.written_for import parse_first_files
 from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import Finding, SourceLocation
 
-TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE
+TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE.keys()
 GUARD, TOOL_ARGUMENT = "pre_tool_call", "tool_name"
 MCP_SAMPLES = ("mcp__server__tool",)
 REGEX = ("match", "fullmatch", "search")

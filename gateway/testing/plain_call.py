@@ -190,7 +190,7 @@ async def _open_wire(version: HookVersion, requests: PlainRequests, place: Path)
         log=place / LOG_FILE,
         env={**get_process_environment(), "HOOK_DATA": str(place)},
         options=version.options,
-        is_guard=manifest.on_error == "deny",
+        is_guard=manifest.is_guard,
         memory=None,
     )
     async with anyio.create_task_group() as tasks:

@@ -225,7 +225,7 @@ BROKEN: dict[str, Break] = {
     "mcp.trust-all": saying("mcp_servers: {wiki: {command: wiki, trust: all}}\n"),
     "mcp.plain-http": saying("mcp_servers: {wiki: {url: 'http://wiki.example/mcp'}}\n"),
     "models.plain-http": saying("models: {far: {provider: openai, name: m, base_url: 'http://m.example/v1'}}\n"),
-    "hooks.fail-open": with_hook("intercepts: [tool:before]\n"),
+    "hooks.fail-open": with_hook("intercepts: [tool:before]\non_error: skip\n"),
     "plugins.fail-open": with_plugin,
     "hooks.in-process": with_hook("events: [agent:end]\n", configuration="hooks: {guard: {isolation: none}}\n"),
     "hooks.plain-http": with_hook("events: [agent:end]\nurl: http://hooks.example/\nsecret_env: KEY\n"),

@@ -22,7 +22,10 @@ def handle(event_type, context):
         return {"decision": "deny", "message": "The guard says no."}
 """,
 }
-LENIENT = {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": "def handle(event_type, context): pass\n"}
+LENIENT = {
+    "HOOK.yaml": "intercepts: [tool:before]\non_error: skip\n",
+    "handler.py": "def handle(event_type, context): pass\n",
+}
 PLUGIN = {
     "plugin.yaml": "name: plugged\n",
     "__init__.py": """

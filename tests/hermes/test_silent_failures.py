@@ -96,15 +96,19 @@ def test_what_it_did_not_decide_is_told_until_somebody_has_seen_it(gateway: Gate
     assert not any("stumbles" in one for one in gateway.call("status")["attention"])
 
 
-def test_what_an_earlier_version_did_not_decide_is_over(gateway: GatewayProcess) -> None:
+def test_what_it_did_not_decide_stands_also_after_an_edit_and_a_restart(gateway: GatewayProcess) -> None:
     handler = gateway.home.hooks / "stumbles" / "handler.py"
-    for text in ("# edited\n", "# mended\n"):
-        before = list_hooks(gateway)["stumbles"]["digest"]
-        handler.write_text(handler.read_text() + text)
-        gateway.until(lambda before=before: list_hooks(gateway)["stumbles"]["digest"] not in ("", before))  # type: ignore[misc]
-        assert not list_hooks(gateway)["stumbles"]["reason"]
-        gateway.say("/status")
-        assert "did not decide once" in list_hooks(gateway)["stumbles"]["reason"]
+    before = list_hooks(gateway)["stumbles"]["digest"]
+    handler.write_text(handler.read_text() + "# edited\n")
+    gateway.until(lambda: list_hooks(gateway)["stumbles"]["digest"] not in ("", before))
+    gateway.say("/status")
+    assert "did not decide once" in list_hooks(gateway)["stumbles"]["reason"]
+    handler.write_text(handler.read_text() + "# mended\n")
+    gateway.stop()
+    gateway.start()
+    assert any("stumbles" in one for one in gateway.call("status")["attention"])
+    gateway.cli("hooks", "reset", "stumbles")
+    assert not any("stumbles" in one for one in gateway.call("status")["attention"])
 
 
 def test_deciders_together_have_five_seconds(gateway: GatewayProcess) -> None:

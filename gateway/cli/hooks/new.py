@@ -23,7 +23,10 @@ from gateway.events.catalogue import (
     suggest_event,
 )
 from gateway.events.fields import COMMON_FIELDS, EventSpec
+from gateway.hooks.folders.manifest import BEFORE_TOOLS
 from gateway.hooks.folders.manifest_schema import SCHEMA_FILE, build_manifest_schema
+from gateway.hooks.folders.own_guards import BEFORE_WORK
+from gateway.hooks.patterns import EventSelector
 
 MOST_CONTEXTS = 4  # classes that are named one by one
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
@@ -210,8 +213,16 @@ def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str],
     observed = [each for each in events if each not in called]
     lines += [f"events: [{format_names(observed)}]"] if observed else []
     lines += [line for each, line in called.items() if each in events]
-    lines += [f"intercepts: [{format_names(intercepts)}]"] if intercepts else []
+    lines += [f"intercepts: [{format_names(intercepts)}]", *describe_failure(intercepts)] if intercepts else []
     return "\n".join([*lines, *STARTED_BY[lang]]) + "\n"
+
+
+def describe_failure(intercepts: Sequence[str]) -> list[str]:
+    """The line that says what its failure means, where that is not the same everywhere."""
+    selector = EventSelector(intercepts)
+    if any(name in selector for name in BEFORE_TOOLS):
+        return ["on_error: deny  # when it fails, what it guards does not happen"]
+    return ["on_error: skip  # deny: when it fails, nothing happens"] if {*BEFORE_WORK} & {*intercepts} else []
 
 
 def list_field_types(heard: Sequence[str]) -> Iterator[str]:

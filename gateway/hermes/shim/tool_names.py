@@ -1,11 +1,15 @@
 """Which tools of Hermes's do what ours do: one table, for all that was written for Hermes."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gateway.worker.tool_names import ToolNames, make_tool_name
 
 HERMES_TOOLS = ToolNames(
     (
         make_tool_name("shell", "terminal"),
         make_tool_name("read_file", "read_file", "offset=first_line limit=lines"),
+        make_tool_name("send_file", "read_file"),  # a guard of paths knows no other way of a file to a person
         make_tool_name("write_file", "write_file"),
         make_tool_name("edit_file", "patch", "old_string=old new_string=new replace_all=every", mode="replace"),
         make_tool_name("list_files", "search_files", target="files", pattern="*"),
@@ -20,5 +24,18 @@ HERMES_TOOLS = ToolNames(
     ),
     has_hyphens=False,
 )
-# Tools of ours that have no counterpart there; they keep their names.
-OUR_TOOLS_ALONE = frozenset({"calculate", "recall", "time", "transfer", "unload_skill"})
+# Tools of ours that have no counterpart there, and so keep their names, and why no guard needs to know them.
+OUR_TOOLS_ALONE: Mapping[str, str] = MappingProxyType(
+    {
+        "calculate": "it computes",
+        "count_slowly": "it counts",
+        "fail_on_purpose": "it fails",
+        "list_hooks": "it shows the names and states of hooks",
+        "recall": "it reads what the same person had it remember",
+        "send_place": "it says in this chat what the answer could say in words",
+        "send_poll": "it says in this chat what the answer could say in words",
+        "time": "it says what time it is",
+        "transfer": "the other agent's tools come to the same guards",
+        "unload_skill": "it takes instructions away",
+    }
+)

@@ -105,7 +105,7 @@ class ShownResult:
 def show_result(tool: str, args: Any, text: str, ending: Ending = "done") -> ShownResult:
     """What this tool of ours gave, or with another ending why it gave nothing; `args` as Hermes calls them."""
     row = TOOL_RESULTS.get(tool)
-    if row is None and (tool in OUR_TOOLS_ALONE or tool.startswith("mcp_")):
+    if row is None and (tool in OUR_TOOLS_ALONE or tool == "send_file" or tool.startswith("mcp_")):
         row = PLAIN_RESULTS
     if ending == "blocked" or (row is None and ending != "done"):
         return ShownResult(text, _FAILED, args)

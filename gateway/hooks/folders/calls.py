@@ -63,10 +63,11 @@ class HookCalls:
         process: HookProcess,
         rights: HookRights,
         wait_until_told: WaitUntilTold,
+        undecided: DecisionFailures,
     ) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
-        self.undecided = DecisionFailures()
+        self.undecided = undecided
         self.remarks = HookRemarks(name, services)
         self._name = name
         self._services = services
@@ -74,16 +75,12 @@ class HookCalls:
         self._rights = rights
         self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
-        self._digest = ""  # of the version that is called
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
     def use(self, version: HookVersion) -> None:
         """From now on this version is called."""
         assert version.manifest
-        if self._digest and version.digest != self._digest:
-            self.undecided.forget()
-        self._digest = version.digest or self._digest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
         if version.manifest.decide_together:
@@ -161,9 +158,8 @@ class HookCalls:
             shown = "it could not look at what this gave" if event.name.endswith(":after") else said
             text = f"{shown}\n{describe_help(called)}"
             return HookFailed(text, kind=failure.kind, traceback=failure.traceback)
-        if self._manifest.hermes:
-            remedy = f"hooks.{called}.on_error: deny in config.yaml would refuse it"
-            self.undecided.add(f"{event.name} went on without its decision ({said}); {remedy}")
+        remedy = f"hooks.{called}.on_error: deny in config.yaml would refuse it"
+        self.undecided.add(f"{event.name} went on without its decision ({said}); {remedy}")
         return failure
 
     async def observe(self, name: str, event: Event) -> None:

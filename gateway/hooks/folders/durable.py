@@ -17,6 +17,7 @@ that is not loaded or a disk that is not mounted costs nothing that could still 
 
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 import anyio
@@ -43,6 +44,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
+from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.mailbox import QueuedEvent
 from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.hooks.subscriptions import Subscription
@@ -208,6 +210,7 @@ class DurableConsumer:
         self.scope = anyio.CancelScope()
         self._spec = ConsumerSpec(token, build_filters(token, manifest.events), HELD_SECONDS, new_only=True)
         self._at_once = manifest.max
+        self._repeats = RepeatFilter()
         self._shared = shared
         self._breaker = breaker
         self._call_hook = deliver
@@ -290,6 +293,8 @@ class DurableConsumer:
             with use_cause((str(event.get("id", "")), depth)):
                 await self._call_hook(name, event)
         except HookFailed as failed:
+            if self._repeats.is_news(str(failed), time.monotonic()):
+                log.warning("%s failed at %s: %s", self.hook, name, failed, extra={"hook": self.hook})
             retries = self._shared.services.environment.retries
             if delivery.attempt > len(retries) and failed.kind not in ("refused", "untrusted"):
                 await self._bury(delivery, str(failed))

@@ -463,6 +463,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Seque
         breaker=breaker.state,
         breaker_opens_in=round(breaker.remaining, 1),
         last_error=record.last_error,
+        undecided=hook.calls.undecided.describe(hook.called),
         traces=tuple(record.traces),
         pid=pid,
         hangs=hangs,

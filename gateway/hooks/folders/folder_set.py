@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from gateway.hooks.folders.folder_source import report_unreadable
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.own_guards import NEVER_DENIES, describe_new_guards
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -168,6 +170,11 @@ class SourceSet:
         version = replace(version, has_namesake=has_namesake)
         return replace(version, written_for=self._services.settings_of(version.name, version.short).written_for)
 
+    @property
+    def is_of_before(self) -> bool:
+        """Tell if an earlier version has worked with these hooks."""
+        return self._cache.is_of_before
+
     def save(self) -> None:
         """What was read need not be read again at the next start."""
         try:
@@ -306,6 +313,10 @@ class FolderSet:
                 log.info("%s is new: %s; %s", hook.called, hook.process.state, ", ".join(now.manifest.subscriptions))
             elif before.digest != now.digest:
                 log.info("%s has changed: %s", hook.called, hook.process.state)
+            else:
+                return
+            for finding in (one for one in now.findings if one.what == NEVER_DENIES):
+                log.warning("%s", finding, extra={"hook": hook.name})
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
         """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
@@ -367,6 +378,8 @@ class FolderSet:
                     await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
         await anyio.to_thread.run_sync(self.sources.save)
+        if self.sources.is_of_before and (new := describe_new_guards(_list_manifests(self.hooks))):
+            log.warning("%s", new)
         self.settled.set()
 
     async def _watch(self) -> None:
@@ -398,6 +411,11 @@ class FolderSet:
             for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
                 self._services.tasks.start_soon(self.refresh, name)
                 await anyio.lowlevel.checkpoint()
+
+
+def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
+    """List those that are used, by name."""
+    return {name: one.current.manifest for name, one in hooks.items() if one.current and one.current.manifest}
 
 
 async def _start(hook: FolderHook, limiter: anyio.CapacityLimiter) -> None:

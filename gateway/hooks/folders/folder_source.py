@@ -34,6 +34,7 @@ from gateway.hooks.folders.manifest import (
     label_of,
     read_manifest,
 )
+from gateway.hooks.folders.own_guards import add_own_guards, check_guard
 from gateway.hooks.folders.reach import (
     build_sandbox,
     list_certificates,
@@ -123,6 +124,7 @@ class FolderSource(Source):
         manifest = parsed.manifest
         if manifest and version.written_for:
             manifest = msgspec.structs.replace(manifest, written_for=version.written_for)
+        manifest = manifest and add_own_guards(manifest, {})
         return replace(version, manifest=manifest, denied=parsed.guard, findings=findings)
 
     def inspect(self, version: HookVersion) -> HookVersion:
@@ -132,12 +134,14 @@ class FolderSource(Source):
         code = read_code(version, version.manifest.command if version.manifest else ())
         if version.manifest is None:
             return replace(version, digest=code.digest, denied=version.denied or self.infer_guard(version, code.files))
-        manifest = self.infer(version.manifest, code.files)
+        manifest = self.infer(msgspec.structs.replace(version.manifest, guards=()), code.files)
+        manifest = add_own_guards(manifest, _select_code(code.files))
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
         findings = version.findings
         if not self.is_ours:  # else it was looked at before it came with us, and need not be at each start
             findings += (*check_code(version, manifest, code), *self.check_files(version, manifest, code.files))
+            findings += tuple(check_guard(manifest, _select_code(code.files)))
         return replace(version, manifest=manifest, findings=findings, digest=code.digest)
 
     def read_manifest(self, folder: Path) -> ParsedManifest:
@@ -216,6 +220,10 @@ class FolderSource(Source):
         whole = (*own, *_merge_shared_findings(label, path, findings))
         reason = describe_first_error(whole)
         return HookVersion(self.prefix + name, path, self, files, whole, "refused" if reason else "registered", reason)
+
+
+def _select_code(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return {name: data for name, data in files.items() if name != MANIFEST_FILE}
 
 
 def report_unreadable(name: str, path: Path, source: Source, error: OSError) -> HookVersion:
@@ -356,7 +364,7 @@ def program_spec_of(
         redact=services.redact,
         env={**environment_of(version, manifest, services), **_describe_data(version, manifest, services)},
         options=version.options,
-        is_guard=manifest.on_error == "deny",
+        is_guard=manifest.is_guard,
         memory=services.settings.memory,
         mark=make_mark(services.environment.mark),
     )

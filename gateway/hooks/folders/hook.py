@@ -5,8 +5,9 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import anyio
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import HookError
-from gateway.events import Deny, Event, OnError
+from gateway.events import Deny, Event
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.handlers import describe_unused_mark
@@ -26,8 +27,9 @@ from gateway.hooks.folders.reach import HookLimits, ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import HookState
+from gateway.hooks.folders.stats import DecisionFailures, HookState
 from gateway.hooks.mailbox import Observer
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
 
@@ -79,13 +81,16 @@ class FolderSubscription:
         terms += (observes, when, order, mode, limit)
         if terms == self._terms:
             return
-        parts = [
-            self._registry.on(names, self._calls.decide, order=order, when=when, on_error=on_error, key=self._name)
-            for names, on_error in _split_by_failure(manifest)
-        ]
-        for hook in (one for part in parts for one in part.hooks):
-            hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
-            hook.note = self._calls.remarks.add
+        parts = []
+        if names := manifest.intercepts:
+            decides = self._registry.on(
+                names, self._calls.decide, order=order, when=when, on_error=manifest.on_error, key=self._name
+            )
+            parts.append(decides)
+            for hook in decides.hooks:
+                hook.guards = EventSelector(manifest.guards)
+                hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
+                hook.note = self._calls.remarks.add
         if observes:
             watched = self._registry.watch(
                 observes, self._calls.observe, when=when, mode=mode, max=limit, key=self._name
@@ -123,14 +128,6 @@ class FolderSubscription:
         self._lost += sum(hook.dropped for hook in before.hooks)
 
 
-def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnError]]:
-    """What it intercepts, apart by what its failure means."""
-    if others := tuple(name for name in manifest.intercepts if name not in manifest.guards):
-        yield others, manifest.on_error
-    if guarded := tuple(name for name in manifest.intercepts if name in manifest.guards):
-        yield guarded, "deny"
-
-
 def _describe_meanwhile(version: HookVersion) -> str:
     """What becomes of that which it would decide, as long as it cannot, and the line that says otherwise."""
     setting = f"hooks.{version.called}.on_error"
@@ -160,7 +157,8 @@ class FolderHook:
         self.rights = HookRights(name, services)
         self.subscription: FolderSubscription
         wait: WaitUntilTold = lambda session: self.subscription.wait_until_told(session)  # noqa: E731, PLW0108 - it is not there yet
-        self.calls = HookCalls(name, services, self.process, self.rights, wait)
+        undecided = DecisionFailures(partial(kept.keep_missed, name), kept.find_missed(name))
+        self.calls = HookCalls(name, services, self.process, self.rights, wait, undecided)
         self.subscription = FolderSubscription(services.registry, name, self.calls)
         self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
@@ -364,6 +362,7 @@ class FolderHook:
         self._tell_missing_variables(version)
         if version.manifest.unread:
             self._kept.keep_registered(version, manifest)
+            await self._kept.save()
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")

@@ -68,6 +68,7 @@ class InspectionCache:
         self._path = directory / INDEX_FILE
         kept = read_json(self._path, InspectionIndex, InspectionIndex(v=INDEX_VERSION, entries={}))
         self._known = kept.entries if kept.v == INDEX_VERSION else {}
+        self.is_of_before = bool(kept.entries and not self._known)  # an earlier version has worked with these hooks
         self._used: dict[str, IndexEntry] = {}
         self._is_changed = False
 
@@ -190,9 +191,12 @@ def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list
 
 
 def _check_program(version: HookVersion, program: str) -> list[Finding]:
-    if "/" not in program or program.startswith("/"):
+    if "/" not in program:
         return []
     place = SourceLocation(f"{label_of(version.path.name)}/{to_printable(program.removeprefix('./'))}")
+    if program.startswith("/"):
+        is_wrong = os.path.isfile(program) and not os.access(program, os.X_OK)  # noqa: PTH113 - it may be no path
+        return [Finding(place, "is not executable", f"run: chmod +x {quote_path(Path(program))}")] if is_wrong else []
     if not is_inside_folder(version.path, program):
         return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
     if not (version.path / program).stat().st_mode & 0o111:

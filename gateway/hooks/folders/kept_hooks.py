@@ -25,6 +25,7 @@ from gateway.errors import HookError
 from gateway.hooks.folders.manifest import HookRegistrations, Manifest
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import HookVersion, MissingSource, Source
+from gateway.hooks.folders.stats import MissedDecisions
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 
@@ -51,6 +52,7 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str = ""
     stored_as: str = ""
     held: str = ""
+    missed: MissedDecisions = MissedDecisions()
 
 
 class KeptHooks:
@@ -111,6 +113,15 @@ class KeptHooks:
             before = self._kept.get(version.name) or KeptHook()
             self._put(version.name, msgspec.structs.replace(before, key=key, registered=registered))
 
+    def find_missed(self, name: str) -> MissedDecisions:
+        """Find the decisions that it failed to make, and that no person has seen."""
+        kept = self._kept.get(name)
+        return kept.missed if kept else MissedDecisions()
+
+    def keep_missed(self, name: str, missed: MissedDecisions) -> None:
+        """Keep these, also over restarts."""
+        self._put(name, msgspec.structs.replace(self._kept.get(name) or KeptHook(), missed=missed))
+
     def hold(self, name: str, what: str) -> None:
         """Have it wait for a person from now on."""
         self._put(name, msgspec.structs.replace(self._kept[name], held=what))
@@ -143,7 +154,7 @@ class KeptHooks:
         if not self._changed.is_set():
             return True
         self._changed = anyio.Event()
-        used = {name: kept for name, kept in self._kept.items() if kept.key or kept.manifest}
+        used = {name: kept for name, kept in self._kept.items() if kept.key or kept.manifest or kept.missed.count}
         data = msgspec.json.format(msgspec.json.encode(used))
         try:
             await to_thread.run_sync(write_atomically, self._path, data)

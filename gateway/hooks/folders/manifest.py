@@ -59,6 +59,7 @@ from gateway.yaml_source import (
 )
 from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
+BEFORE_TOOLS = ("tool:before", "tools:before")  # a hook before a tool guards it, unless it says otherwise
 MANIFEST_FILE = "HOOK.yaml"
 FORMER_PACKAGES = frozenset({"anthropic", "mcp", "openai"})  # came with the gateway once
 HANDLER_FILE = "handler.py"
@@ -104,6 +105,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
     says_reach: bool = False  # one of `reads`, `writes` and `net` stands in it
+    says_on_error: bool = False  # `on_error` is in it
     own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows what it needs
     hermes: bool = False  # it is taken as written for Hermes: `written_for_reason` says why, or why not
     written_for_reason: str = ""
@@ -132,9 +134,14 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
         names = self.intercepts if self.on_error == "deny" else (*self.guards, *self.shut)
         return Guard(names, self.when, self.order) if names else None
 
+    @property
+    def is_guard(self) -> bool:
+        """Tell if an end of its program that cannot be understood is a failure."""
+        return self.on_error == "deny" or bool(self.guards)
+
     def denies(self, event: str) -> bool:
         """Whether this event is denied when the hook fails at it."""
-        return self.on_error == "deny" or event in self.guards
+        return self.on_error == "deny" or event in EventSelector(self.guards)
 
     def limit_to(self, known: HookRegistrations | None) -> "Manifest":
         """With what it is known to register besides what its source shows; as it is where nobody knows."""
@@ -278,6 +285,7 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
         "delivery": _delivery_of(root, keys),
         "command": _command_of(root, keys),
         "says_reach": any(root.key(key) for key in REACH_KEYS),
+        "says_on_error": root.key("on_error") is not None,
         "own_key": own_key,
         "hermes": not own_key,
     }
@@ -303,9 +311,11 @@ def _command_of(root: YamlMapping, keys: ManifestKeys) -> tuple[str, ...]:
 
 def _read_guard(root: YamlMapping) -> Guard | None:
     """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
-    if "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
-        return None
     names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.fullmatch(item.text))
+    if root.key("on_error") is None:  # what it would guard by default
+        names = tuple(name for name in BEFORE_TOOLS if name in EventSelector(names))
+    elif "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
+        return None
     fields = to_plain(when) if isinstance(when := root.get("when"), YamlMapping) else {}
     order = as_float(node.text) if isinstance(node := root.get("order"), YamlScalar) else None
     return Guard(names, fields, order or 0) if names else None

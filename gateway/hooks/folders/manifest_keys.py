@@ -71,7 +71,11 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     max: Annotated[int, msgspec.Meta(ge=1, le=64), describe("in the mode `parallel`: how many at once")] = 4
     timeout: Annotated[TimeoutSeconds | None, describe("how long one call may last")] = None
     on_error: Annotated[
-        OnError, describe("when it fails while deciding: skip it, deny what it stands before, or raise the error")
+        OnError,
+        describe(
+            "when it fails while deciding: skip it, deny what it stands before, or raise the error; before a tool, "
+            "and where it can deny a message or a turn, the default is deny"
+        ),
     ] = "skip"
     delivery: Annotated[DeliveryMode, describe("of what it observes: `durable` outlives a stop and a crash")] = "memory"
     isolation: Annotated[Literal["process", "none"], describe("`none` is for hooks that come with the gateway")] = (

@@ -147,7 +147,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
         manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
     if on_error := settings.on_error:
-        guards, shut = ((), ()) if on_error == "skip" else (manifest.guards, manifest.shut)
+        keeps = on_error == "deny" or (manifest.hermes and on_error != "skip")
+        guards, shut = (manifest.guards, manifest.shut) if keeps else ((), ())
         manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut)
     options = {**version.source.options_of(version), **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
@@ -215,10 +216,11 @@ def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> 
         values = known.get(field, ())
         for value in wanted if isinstance(wanted, list) else [wanted]:
             near = get_close_matches(str(value), values, 1) if str(value) not in values else ()
-            if near:
+            if near or (field == "tool" and values and str(value) not in values):
                 what = f"`when.{field}` is met by nothing of ours: there is no `{to_printable(str(value), 100)}`"
                 place = read_document(version.path).place("when", field)
-                yield Finding(place, what, f"did you mean `{near[0]}`?", "warning")
+                remedy = f"did you mean `{near[0]}`?" if near else "keep it if a plugin or a server of tools brings it"
+                yield Finding(place, what, remedy, "warning")
 
 
 def _check_needs(

@@ -20,7 +20,6 @@ from gateway.hooks.wires.wire import HookFailed
 SAMPLES = 256
 MAX_TRACES = 20
 MAX_GIVEN = 5  # calls whose events are kept to be looked at
-REMEMBERED = 86_400.0  # seconds for which it is told that something was not decided
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
@@ -119,6 +118,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     breaker: BreakerState = "closed"
     breaker_opens_in: float = 0.0
     last_error: LastError | None = None
+    undecided: str = ""  # what it failed to decide, until a person has seen it
     traces: tuple[CallTrace, ...] = ()
     pid: int = 0
     memory: int = 0
@@ -131,7 +131,8 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needs_attention(self) -> bool:
-        return self.state in NEEDS_ATTENTION or (self.state == "loaded" and bool(self.reason))
+        has_said = (self.state == "loaded" and bool(self.reason)) or bool(self.undecided)
+        return self.state in NEEDS_ATTENTION or (has_said and self.state != "disabled")
 
 
 class HookInfo(HookStatus, frozen=True, kw_only=True):
@@ -183,33 +184,47 @@ class HookStats:
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
 
 
-class DecisionFailures:
-    """What a hook was asked to decide and did not: told until somebody has seen it, or for a day after the last."""
+class MissedDecisions(msgspec.Struct, frozen=True):
+    """How often a hook did not decide, and the last of them."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    count: int = 0
+    last: str = ""
+    at: float = 0.0
+
+
+class DecisionFailures:
+    """The decisions that a hook failed to make, until a person has seen them: `keep` keeps them over restarts."""
+
+    def __init__(
+        self,
+        keep: Callable[[MissedDecisions], None],
+        missed: MissedDecisions | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._keep = keep
+        self._missed = missed or MissedDecisions()
         self._clock = clock
-        self.forget()
 
     def add(self, what: str) -> None:
-        if self._is_over():
-            self.forget()
-        self._count += 1
-        self._last, self._at = what, self._clock()
+        self._put(MissedDecisions(self._missed.count + 1, what, self._clock()))
 
     def forget(self) -> None:
-        self._count, self._last, self._at = 0, "", 0.0
+        if self._missed.count:
+            self._put(MissedDecisions())
+
+    def _put(self, missed: MissedDecisions) -> None:
+        self._missed = missed
+        self._keep(missed)
 
     def describe(self, called: str) -> str:
-        """How often, when last and why; nothing where there is nothing to tell. `called`: what commands know it by."""
-        if not self._count or self._is_over():
+        """How often, when last and why; "" if all was decided. `called`: what commands know it by."""
+        missed = self._missed
+        if not missed.count:
             return ""
-        times = "once" if self._count == 1 else f"{self._count} times"
-        at = time.strftime("%a %H:%M", time.localtime(self._at))
+        times = "once" if missed.count == 1 else f"{missed.count} times"
+        at = time.strftime("%a %H:%M", time.localtime(missed.at))
         seen = f"when you have seen it: hermes-gateway hooks reset {called}"
-        return f"did not decide {times}, last {at}: {self._last}; {seen}"
-
-    def _is_over(self) -> bool:
-        return self._clock() - self._at > REMEMBERED
+        return f"did not decide {times}, last {at}: {missed.last}; {seen}"
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.stats import Breaker, DecisionFailures
+from gateway.hooks.folders.stats import Breaker, DecisionFailures, MissedDecisions
 from tests.hooks.folders.workshop import Home, Yard, hook_of
 from tests.hooks.wires.workshop import pid_of
 from tests.spine import until
@@ -19,21 +19,20 @@ pytestmark = pytest.mark.process
 FAILS = "def handle(e, c): raise ValueError('nope')\n"
 
 
-def test_what_was_not_decided_is_told_for_a_day() -> None:
-    now = [0.0]
-    failures = DecisionFailures(lambda: now[0])
+def test_what_was_not_decided_is_told_until_a_person_has_seen_it() -> None:
+    now, kept = [0.0], [MissedDecisions()]
+    failures = DecisionFailures(kept.append, clock=lambda: now[0])
     assert failures.describe("gate") == ""
     failures.add("the first")
-    now[0] += 80_000
+    now[0] += 800_000
     failures.add("the second")
-    now[0] += 80_000
-    said = failures.describe("gate")
+    after_restart = DecisionFailures(kept.append, kept[-1])
+    said = after_restart.describe("gate")
     assert said.startswith("did not decide 2 times, last ")
     assert said.endswith(": the second; when you have seen it: hermes-gateway hooks reset gate")
-    now[0] += 10_000
-    assert failures.describe("gate") == ""
-    failures.add("the third")
-    assert failures.describe("gate").startswith("did not decide once, ")
+    after_restart.forget()
+    assert after_restart.describe("gate") == ""
+    assert DecisionFailures(kept.append, kept[-1]).describe("gate") == ""
 
 
 def test_a_breaker_opens_lets_one_probe_through_and_waits_longer_each_time() -> None:

@@ -71,6 +71,7 @@ options: {threshold: 10, words: [a, b]}
         max=2,
         timeout=90,
         on_error="deny",
+        says_on_error=True,
         delivery="durable",
         isolation="none",
         requires=ManifestRequires(bins=("git",), env=("API_KEY",), python=("httpx>=0.27",), platforms=("telegram",)),
