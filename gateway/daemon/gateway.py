@@ -394,6 +394,7 @@ class Gateway:
             self.settings.sessions,
             note=note,
             listener=AudioMessages(self.context),
+            find_role=self.access.find_role,
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
         node = find_node(self.home, self.configuration)

@@ -14,6 +14,7 @@ from gateway.lanes.peers import Peers
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages import Message
+from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.turn_marks import TurnMarks
 
@@ -32,6 +33,7 @@ DAMAGED = (
 COMMAND_SIGNS = ("/", "!")
 
 InterruptsTurn: TypeAlias = Callable[[Message], bool]
+FindRole: TypeAlias = Callable[[Message], Role | None]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
@@ -60,10 +62,11 @@ class LaneSettings:
     One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
     `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
     that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
-    Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
-    something to do, no further message is taken: the networks keep it. `listener` makes words of the audio of a turn's
-    messages. `note` says what durable hooks are owed of a claim, or of a turn that is given up, for the append that
-    says so. Before a turn is begun again since its message was edited, `calm` passes: who edits once edits often.
+    Who waits longer than `patience` for a slot is told once how many are before them; `find_role` says who comes first.
+    While `backlog` sessions have something to do, no further message is taken: the networks keep it. `listener` makes
+    words of the audio of a turn's messages. `note` says what durable hooks are owed of a claim, or of a turn that is
+    given up, for the append that says so. Before a turn is begun again since its message was edited, `calm` passes: who
+    edits once edits often.
     """
 
     sessions: SessionSettings
@@ -81,6 +84,7 @@ class LaneSettings:
     ack_wait: float = ACK_WAIT
     apology: str = APOLOGY
     interrupts: InterruptsTurn = lambda _message: False
+    find_role: FindRole = lambda _message: "user"
     note: NoteClaim = ignore_claim
     listener: AudioListener | None = None
 

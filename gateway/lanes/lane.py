@@ -65,6 +65,7 @@ from gateway.lanes.edits import (
     read_open_words,
     read_pending,
 )
+from gateway.lanes.slots import UNAWAITED
 from gateway.lanes.turn import (
     LaneResult,
     LaneTurn,
@@ -77,6 +78,7 @@ from gateway.lanes.turn_claim import InterruptRequests, TurnClaim, TurnJob, gath
 from gateway.logs.lines import bind_context
 from gateway.message_pieces import add_missing_pieces
 from gateway.messages import Message, Reply, people_of
+from gateway.roles import rank_of
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
 from gateway.turn_marks import watch_steps
@@ -301,7 +303,7 @@ class Lane:
         )
         try:
             with anyio.CancelScope() as self._listening:
-                async with self._context.audio_slots.slot(job.person, settings.patience, told):
+                async with self._context.audio_slots.slot(job.person, self._rank(job), settings.patience, told):
                     await transcriber.transcribe(job.audio)
             if self._listening.cancel_called:  # by whoever said stop, be it as the last word came
                 await transcriber.stop(job.on)
@@ -311,10 +313,17 @@ class Lane:
     def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
         return self._context.slots.slot(
             job.person,
+            self._rank(job),
             self._context.settings.patience,
             partial(self.say_busy, job.messages[-1], job.seqs[0]),
-            is_backlog=self.wakeup.is_backlog,
         )
+
+    def _rank(self, job: TurnJob) -> int:
+        """How early it comes: by the role of the person who waits for it now."""
+        asked = job.messages[0]
+        if asked.kind == "internal" or self.wakeup.is_backlog:
+            return UNAWAITED
+        return rank_of(self._context.settings.find_role(asked) or "guest")
 
     async def say_busy(self, last: Message, seq: int, position: int) -> None:
         """Whose answer takes long to begin is told why, once. Work of our own making has nobody to tell."""

@@ -1,10 +1,9 @@
-"""How many turns may run at once: in all, and for one person. Who waits is served in order, but nobody blocks others.
+"""How many turns may run at once: in all, for one person, and for a role. Owners come first, and everybody comes.
 
 A lane takes a slot for one turn and then stands at the end again, so a conversation with thousands of waiting messages
 gets one turn in each round like every other.
 """
 
-import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,52 +12,59 @@ from typing import TypeAlias
 
 import anyio
 
-BACKLOG_TURN = 4
+from gateway.roles import ROLES, rank_of
+
+LONGEST_WAIT_TURN = 4
+UNAWAITED = 0  # below the rank of every role: no person waits for it
+GUEST = rank_of("guest")
+RANKS = (*map(rank_of, ROLES), UNAWAITED)
 
 TellWait: TypeAlias = Callable[[int], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
 class Ticket:
+    number: int
     person: str
-    is_backlog: bool = False
+    rank: int
     called: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Slots:
-    """Slots for turns. Who comes now is served before what waited from before a start, the backlog.
+    """Slots for turns, by the rank of those who wait for them: a person's role, or `UNAWAITED`.
 
-    The backlog never has the last quarter of the slots (at least one, where there are two), so that nobody who comes
-    now waits for the end of one of its turns; and each fourth slot is offered to it first, so that it does get done.
+    A higher role comes first, and each fourth slot goes to the one who waits longest. A person gets a second slot when
+    no other person could take it. Guests have at most half of the slots, and what no person waits for (schedules,
+    hooks, webhooks, what is left from before a start) has at most a quarter; the last quarter (at least one, where
+    there are two) is for others.
     """
 
     def __init__(self, total: int, per_person: int) -> None:
         self._free = total
-        self._reserved = 0 if total == 1 else max(1, total // 4)
+        self._most_of_low = total if total == 1 else total - max(1, total // 4)
+        self._most = dict.fromkeys(RANKS, total) | {GUEST: max(1, total // 2), UNAWAITED: max(1, total // 4)}
         self._per_person = per_person
         self._running: Counter[str] = Counter()
-        self._queue: deque[Ticket] = deque()
-        self._backlog: deque[Ticket] = deque()
-        self._served = 0
+        self._taken: Counter[int] = Counter()
+        self._queues = {rank: deque[Ticket]() for rank in RANKS}
+        self._served = self._numbered = 0
 
     @property
     def waiting(self) -> int:
-        return len(self._queue) + len(self._backlog)
+        return sum(map(len, self._queues.values()))
 
     @property
     def running(self) -> int:
         return self._running.total()
 
     @asynccontextmanager
-    async def slot(
-        self, person: str, patience: float, tell: TellWait, *, is_backlog: bool = False
-    ) -> AsyncIterator[bool]:
+    async def slot(self, person: str, rank: int, patience: float, tell: TellWait) -> AsyncIterator[bool]:
         """One slot for this person; yields whether one had to wait for it.
 
         Who still waits after `patience` seconds is told, once, which place in the line it is.
         """
-        ticket = Ticket(person, is_backlog)
-        queue = self._backlog if is_backlog else self._queue
+        self._numbered += 1
+        ticket, queue = Ticket(self._numbered, person, rank), self._queues[rank]
         queue.append(ticket)
         self._serve()
         waited = not ticket.called.is_set()
@@ -67,42 +73,47 @@ class Slots:
                 with anyio.move_on_after(patience):
                     await ticket.called.wait()
                 if not ticket.called.is_set():
-                    await tell(queue.index(ticket) + 1 + (len(self._queue) if is_backlog else 0))
+                    before = sum(len(one) for other, one in self._queues.items() if other > rank)
+                    await tell(before + queue.index(ticket) + 1)
                 await ticket.called.wait()
             yield waited
         finally:
             if ticket.called.is_set():
-                self._release(person)
+                self._release(ticket)
             else:
                 queue.remove(ticket)
 
-    def _release(self, person: str) -> None:
+    def _release(self, ticket: Ticket) -> None:
         self._free += 1
-        self._running[person] -= 1
-        if not self._running[person]:
-            del self._running[person]
+        self._taken[ticket.rank] -= 1
+        self._running[ticket.person] -= 1
+        if not self._running[ticket.person]:
+            del self._running[ticket.person]
         self._serve()
 
     def _serve(self) -> None:
-        """Call who may come."""
-        is_its_turn = self._served % BACKLOG_TURN == BACKLOG_TURN - 1
-        if is_its_turn:
-            self._call_from(self._backlog, self._reserved, most=1)
-        self._call_from(self._queue, 0)
-        self._call_from(self._backlog, self._reserved)
+        """Call those who may come."""
+        while self._free and (ticket := self._find_next()):
+            self._queues[ticket.rank].remove(ticket)
+            self._free -= 1
+            self._taken[ticket.rank] += 1
+            self._running[ticket.person] += 1
+            self._served += 1
+            ticket.called.set()
 
-    def _call_from(self, queue: deque[Ticket], reserved: int, most: float = math.inf) -> None:
-        """Call some, as long as more slots are free than are kept; who is at the person's limit lets others pass."""
-        stay: deque[Ticket] = deque()
-        called = 0
-        while queue and self._free > reserved and called < most:
-            ticket = queue.popleft()
-            if self._running[ticket.person] < self._per_person:
-                self._free -= 1
-                self._running[ticket.person] += 1
-                called += 1
-                ticket.called.set()
-            else:
-                stay.append(ticket)
-        self._served += called
-        queue.extendleft(reversed(stay))
+    def _find_next(self) -> Ticket | None:
+        ranks = [rank for rank in RANKS if self._queues[rank] and self._has_room(rank)]
+        for most in (1, self._per_person):
+            first = [ticket for rank in ranks if (ticket := self._find_first(rank, most))]
+            if first:
+                is_turn_of_longest = self._served % LONGEST_WAIT_TURN == LONGEST_WAIT_TURN - 1
+                return min(first, key=lambda ticket: ticket.number) if is_turn_of_longest else first[0]
+        return None
+
+    def _has_room(self, rank: int) -> bool:
+        is_low, low = rank <= GUEST, self._taken[GUEST] + self._taken[UNAWAITED]
+        return self._taken[rank] < self._most[rank] and not (is_low and low >= self._most_of_low)
+
+    def _find_first(self, rank: int, most: int) -> Ticket | None:
+        """The first in this line whose person would have no more than so many."""
+        return next((one for one in self._queues[rank] if self._running[one.person] < most), None)

@@ -102,7 +102,7 @@ async def test_a_session_that_waits_costs_less_than_five_kilobytes(engine: Engin
     try:
         before = tracemalloc.get_traced_memory()[0]
         async with served(engine, work, FEW) as desk:
-            await desk.running(2)
+            await desk.running(1)
             await until(lambda: desk.lanes.waiting >= WAITING - 40)
             gc.collect()
             each = (tracemalloc.get_traced_memory()[0] - before) / WAITING

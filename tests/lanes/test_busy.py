@@ -10,7 +10,7 @@ from gateway.engine import Engine
 from gateway.errors import EngineError
 from gateway.lanes import interrupt_on_text
 from tests.lanes.desk import QUICK, Watched, served
-from tests.spine import chain, message, replies, until
+from tests.spine import chain, key, message, replies, until
 
 
 async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: Engine) -> None:
@@ -31,6 +31,22 @@ async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: E
     assert await replies(engine, "2") == ["I am busy just now: yours is number 1 in line.", "re me too"]
     assert await replies(engine, "3") == ["I am busy just now: yours is number 2 in line.", "re and me"]
     assert await replies(engine, "1") == ["re long"]
+
+
+async def test_an_owner_is_answered_while_1500_guests_wait_for_a_model_that_is_held(engine: Engine) -> None:
+    """Counted: the owner's is the ninth turn to begin, and no other of 1,500 that came before has begun meanwhile."""
+    work = Watched()
+    work.acts["guest"] = work.hold
+    settings = replace(QUICK, find_role=lambda said: "owner" if said.user_id == "ann" else "guest")
+    async with served(engine, work, settings) as desk:
+        said = [(message("guest", f"c{n}", f"p{n}"), key(f"c{n}")) for n in range(1500)]
+        for start in range(0, 1500, 500):
+            await desk.lanes.accept_all(said[start : start + 500])
+        await until(lambda: desk.lanes.waiting == 1492, "all stand in the line")
+        seq = await desk.say("hello", "1", user="ann")
+        await desk.answered(seq, "1")
+        assert [turn.messages[0].text for turn in work.runs] == ["guest"] * 8 + ["hello"]
+        work.gate.set()
 
 
 async def test_a_short_wait_is_not_worth_a_word(engine: Engine) -> None:
