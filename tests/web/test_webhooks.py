@@ -3,11 +3,13 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
+from http import HTTPStatus
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.testing import GatewayProcess
@@ -376,16 +378,28 @@ def test_doctor_names_what_is_missing_before_it_runs_and_what_is_wrong_is_said_w
 
 @pytest.mark.row("T12")
 async def test_who_sends_slowly_leaves_places_to_others() -> None:
-    places = BodyPlaces()
-    async with AsyncExitStack() as held:
-        for _ in range(MOST_OF_PEER):
-            await held.enter_async_context(places.hold("10.0.0.1", is_large=False))
-        with pytest.raises(WebRefusal) as refused:
-            await held.enter_async_context(places.hold("10.0.0.1", is_large=False))
-        assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "10"})
+    """Slow bodies shut nobody out, of one sender or of many: the one that is read longest gives way."""
+    places, ended = BodyPlaces(), list[tuple[str, HTTPStatus]]()
+
+    async def send_slowly(name: str, peer: str, is_large: bool) -> None:
+        try:
+            async with places.hold(peer, is_large=is_large):
+                await anyio.sleep_forever()
+        except WebRefusal as refusal:
+            ended.append((name, refusal.status))
+
+    async with anyio.create_task_group() as tasks:
+        for at in range(MOST_OF_PEER):
+            tasks.start_soon(send_slowly, f"slow {at}", "10.0.0.1", False)
+            await anyio.wait_all_tasks_blocked()
+        for _ in range(2):
+            async with places.hold("10.0.0.1", is_large=False):
+                await anyio.wait_all_tasks_blocked()
+            assert ended == [("slow 0", HTTPStatus.SERVICE_UNAVAILABLE)], "whose place it was is free then"
         for at in range(MOST_LARGE):
-            await held.enter_async_context(places.hold(f"10.0.1.{at}", is_large=True))
-        async with places.hold("10.0.0.2", is_large=False):
-            pass
-    async with places.hold("10.0.0.1", is_large=True):
-        pass
+            tasks.start_soon(send_slowly, f"large {at}", f"10.0.1.{at % 30}", True)
+            await anyio.wait_all_tasks_blocked()
+        async with places.hold("10.0.0.2", is_large=True):
+            await anyio.wait_all_tasks_blocked()
+        assert [name for name, _ in ended] == ["slow 0", "large 0"], "of the sender that has most"
+        tasks.cancel_scope.cancel()

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -33,7 +33,6 @@ PATH = "/webhooks/"
 UNBELIEVED = "there is no such webhook, or this was not signed with its secret"
 MOST_LARGE = 32  # bodies that are read at the same time, beside those that are there as soon as they are asked for
 MOST_OF_PEER = 32  # of one sender
-READING_WAIT = 10.0
 MINUTE = 60.0
 COME_AGAIN = "10"
 TOO_MANY = "too many call at the same time"
@@ -89,10 +88,11 @@ class WebhookReceiver:
         name = request.path.removeprefix(PATH)
         webhook = webhooks.get(name) if WEBHOOK_NAME.fullmatch(name) else None
         shown = find_sender(request.headers)
-        if not self._has_token(webhook, request.headers) and not shown:
+        is_believed = self._has_token(webhook, request.headers)
+        if not is_believed and not shown:
             raise self._refuse(webhook, "it shows neither a signature nor the secret", request, peer)
         largest = max([DEFAULT_SIZE, *(one.settings.max_size for one in webhooks.values())])
-        body = await self._read(request, peer, largest)
+        body = await self._read(request, peer, largest, is_believed=is_believed)
         signer, key = (webhook.settings.verify, webhook.key) if webhook else (shown or "token", self._decoy)
         digest, why_not = sign_body(signer, key, request.headers, body)
         if not why_not and not is_in_time(signer, request.headers, time.time()):
@@ -117,7 +117,9 @@ class WebhookReceiver:
         is_right = has_token(headers, webhook.key if webhook else self._decoy)
         return is_right and webhook is not None and webhook.settings.verify == "token"
 
-    async def _read(self, request: HttpRequest, peer: str, largest: int) -> bytes:
+    async def _read(self, request: HttpRequest, peer: str, largest: int, *, is_believed: bool) -> bytes:
+        if is_believed:
+            return await request.body.read(largest)
         length = request.headers.get("content-length")
         is_large = length is None or int(length) > MOST_UNASKED
         async with self._places.hold(self._rules.find_peer(request.headers, peer), is_large=is_large):
@@ -151,36 +153,51 @@ class WebhookReceiver:
         return self.counts.setdefault(webhook.name, WebhookCounts())
 
 
+class HeldPlace(NamedTuple):
+    """One body that is being read."""
+
+    peer: str
+    is_large: bool
+    scope: anyio.CancelScope
+
+
 class BodyPlaces:
-    """Who is not believed yet sends slowly, or much: so few at a time that it fills neither the memory nor the port."""
+    """A sender that is not believed yet sends slowly, or much: so few at a time that it fills neither memory nor port.
+
+    A place that is missing is taken from the body that is read longest: slow ones shut nobody out.
+    """
 
     def __init__(self) -> None:
-        self._held = Counter[str]()
-        self._large = anyio.Semaphore(MOST_LARGE)
+        self._held: list[HeldPlace] = []
 
     @asynccontextmanager
     async def hold(self, peer: str, *, is_large: bool) -> AsyncIterator[None]:
         """A place while inside.
 
         Raises:
-            WebRefusal: there is none.
+            WebRefusal: another body needed it.
         """
-        if self._held[peer] >= MOST_OF_PEER:
-            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
-        self._held[peer] += 1
-        try:
-            if is_large:
-                await self._take_large()
+        self._make_room(peer, is_large=is_large)
+        with anyio.CancelScope() as scope:
+            place = HeldPlace(peer, is_large, scope)
+            self._held.append(place)
             try:
                 yield
             finally:
-                if is_large:
-                    self._large.release()
-        finally:
-            self._held -= Counter([peer])
-
-    async def _take_large(self) -> None:
-        with anyio.move_on_after(READING_WAIT) as waiting:
-            await self._large.acquire()
-        if waiting.cancelled_caught:
+                with suppress(ValueError):
+                    self._held.remove(place)
+        if scope.cancelled_caught:
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
+
+    def _make_room(self, peer: str, *, is_large: bool) -> None:
+        own = [one for one in self._held if one.peer == peer]
+        if len(own) >= MOST_OF_PEER:
+            self._end(own[0])
+        large = [one for one in self._held if one.is_large]
+        if is_large and len(large) >= MOST_LARGE:
+            (greedy, _), *_ = Counter(one.peer for one in large).most_common(1)
+            self._end(next(one for one in large if one.peer == greedy))
+
+    def _end(self, place: HeldPlace) -> None:
+        self._held.remove(place)
+        place.scope.cancel()
