@@ -6,9 +6,9 @@ like; and what stands in `.env` or is given to somebody by name (`env:`), unless
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import inspect
@@ -19,12 +19,15 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
+from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
 from gateway.yaml_source import inspect_type
 
 MIN_LENGTH = 8  # of what nobody declared to be a secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
 _LOCALE = re.compile(r"(C|POSIX|[a-z]{2,3}_[A-Z]{2})(\.[A-Za-z0-9-]+)?(@[a-z]+)?\Z")
 _TIME_ZONE = re.compile(r"[A-Z][A-Za-z]+(/[A-Z][A-Za-z_+-]*[0-9]{0,2}){1,2}\Z")
+_LOGIN = re.compile(r"(\w://)[^/?#\s@]+@")
+_QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#\s]+)=[^&;#\s]+")
 _WORDS = frozenset({"critical", "disabled", "production", "development", "localhost", "application/json"})
 
 
@@ -49,6 +52,28 @@ def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozens
             public |= {name.variable for name in named if name.path not in own}
     addresses = {offer.url_variable for offer in PROVIDERS.values()}
     return frozenset({*public, *schema.allow_all_variables, *schema.account_lists.values()} | addresses)
+
+
+def mask_address(text: str) -> str:
+    """Return the text with what is a password or a token in addresses, by its place or name, replaced."""
+    return _QUERY_VALUE.sub(_mask_named, _LOGIN.sub(rf"\1{REPLACEMENT}@", text)) if "://" in text else text
+
+
+def mask_words(words: Iterable[str]) -> Iterator[str]:
+    """Mask the arguments of a program: an option or a variable with such a name gives away its value."""
+    is_value = False
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        is_secret = SECRET_NAME.search(name.lstrip("-")) is not None and "://" not in name
+        if is_value and not word.startswith("-"):
+            yield REPLACEMENT
+        else:
+            yield f"{name}={REPLACEMENT}" if is_secret and has_value else mask_address(word)
+        is_value = is_secret and not has_value and word.startswith("-")
+
+
+def _mask_named(found: re.Match[str]) -> str:
+    return f"{found[1]}={REPLACEMENT}" if SECRET_NAME.search(unquote(found[1])) else found[0]
 
 
 def is_public_value(text: str) -> bool:

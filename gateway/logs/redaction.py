@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 REPLACEMENT = "[secret]"
+SECRET_NAME = re.compile(
+    r"token|secret|passw|pwd|signature|credential|authorization|(?:api|access)[-_]?key|(?:^|[-_])(?:sig|key|auth|jwt)$",
+    re.IGNORECASE,
+)
 MIN_SECRET_LENGTH = 6  # what is shorter stands in too many words
 
 _NAMES_OF_SECRETS = (

@@ -145,6 +145,28 @@ def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("T28")
+def test_what_stands_in_arguments_and_addresses_is_masked_by_its_name(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "mcp_servers:\n"
+        f"  x: {{command: c, args: [--token={CANARY}, --api-key, {CANARY}, API_TOKEN={CANARY}, --verbose, --n=3]}}\n"
+        f"  y: {{url: 'https://h/mcp?a=1&api_key={CANARY}&b=2'}}\n"
+        f"  z: {{url: 'https://me:{CANARY}@h/mcp'}}\n",
+    )
+    for words in (["show"], ["show", "--json", "--origin"]):
+        told = config(tmp_path, *words).stdout
+        assert "canary" not in told
+        for kept in (
+            "--token=[secret]",
+            "--verbose",
+            "--level=3",
+            "a=1&api_key=[secret]&b=2",
+            "https://[secret]@h/mcp",
+        ):
+            assert kept in told
+
+
+@pytest.mark.row("T28")
 def test_no_secret_in_the_wrong_place_is_repeated(tmp_path: Path) -> None:
     for text in (
         f"platforms: {{telegram: {{token: '{CANARY}'}}}}",

@@ -19,6 +19,7 @@ from gateway.events import OnError
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
 from gateway.hooks.folders.reach import describe_network
+from gateway.logs.redaction import SECRET_NAME
 from gateway.logs.text import to_one_line
 
 LOCK_VERSION = 1
@@ -28,10 +29,6 @@ REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 _WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"^((?:git\+)?https?://[^?#]*)\?([^#]*)", re.IGNORECASE)
-_SECRET_NAME = re.compile(
-    r"token|secret|passw|pwd|signature|credential|authorization|(?:api|access)[-_]?key|(?:^|[-_])(?:sig|key|auth|jwt)$",
-    re.IGNORECASE,
-)
 _SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  # the name says whose account it is
 
 
@@ -249,7 +246,7 @@ def remove_login(address: str) -> str:
 def _remove_secrets(found: re.Match[str]) -> str:
     """Of a query what is no password, token or signature by its name."""
     said = re.split("[&;]", found[2])
-    kept = "&".join(one for one in said if not _SECRET_NAME.search(unquote(one.partition("=")[0])))
+    kept = "&".join(one for one in said if not SECRET_NAME.search(unquote(one.partition("=")[0])))
     return found[0] if len(kept) == len(found[2]) else f"{found[1]}?{kept}" if kept else found[1]
 
 
