@@ -141,6 +141,9 @@ class Consumer(Protocol):
         took nothing.
         """
 
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """As `ack` of each of them, which came from here: in one commit where the engine makes commits."""
+
 
 class Lease(Protocol):
     """A right that ends by itself `ttl` seconds after the last renewal, by a clock that never jumps."""

@@ -113,12 +113,15 @@ class LiveConsumer(ABC):
                 with anyio.move_on_after(min(left, pause)):
                     await event.wait()
 
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        await self.acknowledge([delivery.record.seq for delivery in deliveries])
+
     @abstractmethod
     async def take(self, n: int) -> tuple[list[Delivery], float]:
         """Takes what there is; beside it, for how long it makes no sense to look again unless the signal comes."""
 
     @abstractmethod
-    async def acknowledge(self, seq: int) -> None: ...
+    async def acknowledge(self, seqs: Sequence[int]) -> None: ...
 
     @abstractmethod
     async def postpone(self, delivery: "LiveDelivery", delay: float) -> None: ...
@@ -134,7 +137,7 @@ class LiveDelivery:
     is_given_back: bool = False
 
     async def ack(self) -> None:
-        await self.consumer.acknowledge(self.record.seq)
+        await self.consumer.acknowledge((self.record.seq,))
 
     async def nak(self, delay: float = 0) -> None:
         if not self.is_given_back:

@@ -221,8 +221,9 @@ class MemoryConsumer(LiveConsumer):
         again = min((owed.due for owed in self.owed.values() if owed.due > now), default=math.inf)
         return [LiveDelivery(owed.record, owed.attempt, self) for owed in due], again - now
 
-    async def acknowledge(self, seq: int) -> None:
-        self.owed.pop(seq, None)
+    async def acknowledge(self, seqs: Sequence[int]) -> None:
+        for seq in seqs:
+            self.owed.pop(seq, None)
         self.signal.notify()
 
     async def postpone(self, delivery: LiveDelivery, delay: float) -> None:

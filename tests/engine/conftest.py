@@ -177,6 +177,9 @@ class SpreadConsumer:
     async def fetch(self, n: int, wait: float) -> "list[SpreadDelivery]":
         return [SpreadDelivery(one, self._journal) for one in await self._inner.fetch(n, wait)]
 
+    async def ack(self, deliveries: "list[SpreadDelivery]") -> None:
+        await self._inner.ack(deliveries)
+
 
 class SpreadDelivery:
     def __init__(self, inner: Delivery, journal: Spread) -> None:

@@ -62,6 +62,9 @@ class NatsConsumer:
         with self.arrived.wanted():
             return await self._fetch(n, wait)
 
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        await asyncio.gather(*(delivery.ack() for delivery in deliveries))
+
     async def _fetch(self, n: int, wait: float) -> list[Delivery]:
         await asyncio.sleep(0)
         end = time.monotonic() + wait

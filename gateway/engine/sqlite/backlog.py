@@ -170,10 +170,11 @@ class Backlog:
             tx.committed.append(partial(self._note_damage, damage))
             return None
 
-    def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
-        gone = tx.db.execute("DELETE FROM pending WHERE seq = ? AND consumer = ?", (seq, name)).rowcount
+    def acknowledge(self, tx: Transaction, name: str, seqs: Sequence[int]) -> None:
+        rows = [(seq, name) for seq in seqs]
+        gone = tx.db.executemany("DELETE FROM pending WHERE seq = ? AND consumer = ?", rows).rowcount
         if gone:
-            tx.committed.append(partial(self.positions[name].add, -1))
+            tx.committed.append(partial(self.positions[name].add, -gone))
 
     def postpone(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
         """This attempt's record is due after `delay`; nothing happens where another attempt was begun."""

@@ -12,6 +12,7 @@ attempt is taken back as well.
 
 import asyncio
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -67,9 +68,9 @@ class SqliteConsumer(LiveConsumer):
             with suppress(EngineError):
                 self._thread.post(lambda tx: self._backlog.give_back(tx, self.spec.name, records))
 
-    async def acknowledge(self, seq: int) -> None:
+    async def acknowledge(self, seqs: Sequence[int]) -> None:
         with suppress(EngineError):
-            await self._thread.submit(partial(self._backlog.acknowledge, name=self.spec.name, seq=seq))
+            await self._thread.submit(partial(self._backlog.acknowledge, name=self.spec.name, seqs=seqs))
         if self._is_full:
             self.signal.notify()
 
