@@ -142,6 +142,11 @@ def test_a_message_counts_when_it_was_sent_and_what_is_more_than_a_minutes_is_du
     assert hours == [0.0] * 600
     again = [access.find_pause(person, "user", age=60.0 * minutes) for minutes in (600, 599, 1)]
     assert again == [0.0] * 3, "another chat of theirs, read afterwards"
+    access = control(AccessRules("ignore", 2, users=RULES.users), lambda: 1000.0)
+    at_once = [access.find_pause(person, "user", age=age) for age in (30.5, 30.4, 30.5, 30.6)]
+    assert at_once[:2] == [0.0, 0.0]
+    assert all(pause and 29 < pause < 60 for pause in at_once[2:]), "of what was sent at one time none comes before"
+    access = control(AccessRules("ignore", 2, users=RULES.users), lambda: 1000.0)
     now = [access.find_pause(person, "user", waiting=3) for _ in range(7)]
     assert now == [0.0, 0.0, 60.0, 60.0, 120.0, None, None]
     assert access.find_pause(person, "user", age=-50.0, waiting=4) == 120.0, "none is sent after it was read"

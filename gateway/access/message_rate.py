@@ -44,8 +44,7 @@ class MessageRate:
             self._paces = {person: pace for person, pace in self._paces.items() if pace.last > now - MINUTE}
         due, at = self._pace_of(message).due, now - max(0.0, age)
         del due[: bisect_right(due, at - MINUTE)]
-        if bisect_right(due, at) >= most:
-            at = due[-most] + MINUTE if most else math.inf
+        at = find_room(due, at, most)
         if at > now and len(due) - bisect_right(due, now) >= waiting:
             return None
         insort(due, at)
@@ -61,3 +60,13 @@ class MessageRate:
 
     def _pace_of(self, message: Message) -> Pace:
         return self._paces.setdefault((message.address.platform, message.user_id), Pace())
+
+
+def find_room(due: list[float], at: float, most: int) -> float:
+    """Returns the time itself if no minute around it has `most` already; else the first one behind all that is due."""
+    place = bisect_right(due, at)
+    near = [*due[:place], at, *due[place:]]
+    first, last = max(0, place - most), min(place, len(due) - most)
+    if all(near[one + most] - near[one] >= MINUTE for one in range(first, last + 1)):
+        return at
+    return max(due[-1], due[-most] + MINUTE) if most else math.inf

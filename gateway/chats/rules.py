@@ -48,6 +48,7 @@ class ChatDisplay:
     progress: ProgressDisplay
     reactions: bool
     typing: bool
+    is_edited: bool = False  # an answer that was begun becomes whole by an edit, whatever came in between
 
 
 FindDisplay: TypeAlias = Callable[[Address], ChatDisplay]
@@ -78,7 +79,8 @@ class ChatRules:
         """What is shown there; asked anew each time, so that a change counts from then on."""
         rules = self.find(address)
         progress = next(one for one in PROGRESS if one == rules["progress"].value)
-        return ChatDisplay(progress, rules["reactions"].value == "on", rules["typing"].value == "on")
+        reacts, types = rules["reactions"].value == "on", rules["typing"].value == "on"
+        return ChatDisplay(progress, reacts, types, is_edited=self._settings.display.final == "edit")
 
     def can_show(self, address: Address, kind: type[MessagePart]) -> bool:
         """Does the network there show such parts as what they are?"""

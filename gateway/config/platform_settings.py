@@ -35,6 +35,13 @@ class DisplaySettings(Struct, frozen=True, kw_only=True):
         bool, describe("whether what a person wrote bears a reaction: seen, being answered, answered, failed")
     ] = False
     typing: Annotated[bool, describe("whether the bot is shown as typing, or at work, where a network has that")] = True
+    final: Annotated[
+        Literal["new", "edit"],
+        describe(
+            "the answer after a question, a tool or words before one: a `new` message, for which people are called, or "
+            "an `edit` of what is shown"
+        ),
+    ] = "new"
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):

@@ -78,6 +78,7 @@ from gateway.dispatcher import (
 )
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.terminal_questions import TerminalQuestions
+from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.engine import Engine
 from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
@@ -190,10 +191,10 @@ class Gateway:
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents, self.heard = self._build_agents(configuration), HeardMessages(engine, self.chats.is_heard)
         self.forgotten = ForgottenPeople(engine, self.usage.totals, self.heard, self.chats.kept, home.files)
-        self.outbox = Outbox(engine, callbacks=build_reply_hooks(self))
+        self.outbox, self.signs = Outbox(engine, callbacks=build_reply_hooks(self)), TurnSigns(engine)
 
         self.context = self._build_dispatcher_context()
-        self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
+        self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks, self.signs)
         self.lanes = self.dispatcher.lanes
         self.hook_requests, self.event_relay = HookRequests(self.context, self.lanes), build_event_relay(self)
         self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context), self.shared_files)
@@ -393,7 +394,7 @@ class Gateway:
         limits = LaneSettings(
             self.settings.sessions,
             note=note,
-            listener=AudioMessages(self.context),
+            listener=AudioMessages(self.context, self.signs),
             find_role=self.access.find_role,
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )

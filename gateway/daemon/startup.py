@@ -168,7 +168,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
     if "lanes" in gateway.nodes.roles:
         yield Part("lanes", gateway.lanes.run)
-        yield Part("signs of turns", gateway.dispatcher.signs.run)
+        yield Part("signs of turns", gateway.signs.run)
     yield LeasePart("reminders", gateway.dispatcher.reminders.run, gateway.nodes, TENDING)
     yield Part("events of others", gateway.event_relay.run)
     yield Part("hooks that wait", gateway.hook_requests.waiting.run)

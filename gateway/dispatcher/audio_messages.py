@@ -6,12 +6,14 @@ passed; hooks may give the words themselves, change them, or leave the audio a f
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from gateway.access import API, INTERNAL
 from gateway.commands import parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
+from gateway.dispatcher.turn_signs import TurnSign, TurnSigns
 from gateway.errors import VoiceError
 from gateway.events import Deny
 from gateway.hooks.cause import use_cause
@@ -36,8 +38,9 @@ def quote_words(messages: Sequence[Message]) -> str:
 class AudioMessages:
     """Fills `AudioListener`."""
 
-    def __init__(self, context: DispatcherContext) -> None:
+    def __init__(self, context: DispatcherContext, signs: TurnSigns) -> None:
         self._context = context
+        self._signs = signs
 
     @property
     def patience(self) -> float:
@@ -55,6 +58,11 @@ class AudioMessages:
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
         """Raises VoiceError: there are no words to be had."""
+        sign = TurnSign(f"audio:{message.id}", message.address, message.id, "working")
+        work = partial(self._listen, message, file, session)
+        return await self._signs.show(sign, work, lambda _words: "seen")
+
+    async def _listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
         role = self._context.access.find_role(message)
         assert self._context.transcriber
         (file,) = await self._context.shared_files.find_all([file])

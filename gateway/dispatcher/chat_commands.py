@@ -452,6 +452,8 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
         done = ONLY_ONCE
     approvals = [name for name, is_taken in zip(names, answered, strict=True) if is_taken and is_approval(turn, name)]
     said = describe_answer(call.session, approvals[0], answer) if approvals else None
+    if call.message.kind == "button" and done != ONLY_ONCE:
+        done = ""  # the question itself says it, and the network shows that the press counted
     return CommandResult(done if any(answered) else gone, activity=said)
 
 

@@ -21,6 +21,7 @@ from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.authors import find_hook
 from gateway.dispatcher import message_events
+from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.attachments import attach_files
 from gateway.dispatcher.audio_messages import quote_words
@@ -36,7 +37,7 @@ from gateway.dispatcher.chat_commands import (
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, TERMINAL, DispatcherContext
 from gateway.dispatcher.ingress import Ingress
-from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
+from gateway.dispatcher.live_answer import AFTER_ALL, AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
 from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
@@ -47,13 +48,23 @@ from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
-from gateway.dispatcher.turn_signs import TurnSign, TurnSigns
+from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
-from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart, reply_id_of
+from gateway.lanes import (
+    ANSWER_WAIT,
+    LaneResult,
+    Lanes,
+    LaneTurn,
+    NoteClaim,
+    RecordStep,
+    RunTurn,
+    TurnStart,
+    reply_id_of,
+)
 from gateway.message_pieces import MessagePiece, find_pieces, put_pieces
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
@@ -73,14 +84,18 @@ class Dispatcher:
     """Receives messages from every platform, and does the work of every lane."""
 
     def __init__(
-        self, context: DispatcherContext, make_lanes: Callable[[RunTurn, NoteClaim], Lanes], tasks: anyio.abc.TaskGroup
+        self,
+        context: DispatcherContext,
+        make_lanes: Callable[[RunTurn, NoteClaim], Lanes],
+        tasks: anyio.abc.TaskGroup,
+        signs: TurnSigns,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
         self.reminders = Reminders(context.engine, self.lanes.accept, ahead=context.engine.clock.calculate_difference)
         self.approvals = ApprovalRequests(context, self.lanes)
         self.questions = OpenQuestions(context, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)
-        self.signs = TurnSigns(context.engine)
+        self._signs = signs
         self._context = context
         self._find_codes = context.access.pairings.find_codes
         self._tasks = tasks
@@ -121,7 +136,7 @@ class Dispatcher:
                     model, redact = agent.model.name, self._context.redact
                     view.emit("agent:end", **message_events.build_failed_fields(claimed, message, model, redact))
                     sign = TurnSign(claimed.turn_id, message.address, message.id, "failed", claimed.resumed)
-                    await self.signs.end(sign)
+                    await self._signs.end(sign)
                 return
             if claimed.begins_session:
                 fire_session_switch(claimed.session, view.note)
@@ -151,7 +166,8 @@ class Dispatcher:
         message = message_events.join_messages(turn.messages)
         role = self._context.access.find_role(message)
         if turn.resumed and message.address.platform not in OWN_PLATFORMS:
-            turn.show(make_reply(turn, message, ""))  # of an earlier run something may stand there
+            for shown in find_parts(self._context, turn, message).list_shown():
+                turn.show(shown)
         if role is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         match await self._find_refusal(message, resumed=turn.resumed):
@@ -227,15 +243,15 @@ class Dispatcher:
         approvals = approvals_of(self._context.engine, message, session)
         known = await approvals.known() if self._context.access.can_approve_own(message) else None
         allowed = dict(known or {})
-        progress = self._context.chats.find_display(message.address).progress
-        shown = None if is_held and progress == "off" else show_answer(self._context, turn, message)
+        parts = find_parts(self._context, turn, message)
+        shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
         about = (self._context.engine, session.key, turn.open, self._tasks, shown)
         async with LiveAnswer(*about, is_held=is_held) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
                 wants=view.wants,
-                record=ToolProgress(progress, self._context.redact, live.show_line).noting(turn.record),
+                record=show_steps(self._context, turn, parts, live, role),
                 delta=live.delta,
                 discard=live.discard,
                 turn_id=turn.turn_id,
@@ -262,26 +278,25 @@ class Dispatcher:
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
             history = await self._context.shared_files.find_of_entries(session.entries, folder)
             run = partial(run_turn, agent, history, asked, ports)
-            result = await self.signs.show(sign, partial(run_in_folders, self._context, facts, turn.resumed, run))
+            work = partial(run_in_folders, self._context, facts, turn.resumed, run)
+            result = await self._signs.show(sign, work, find_end_state)
         if known is not None:
             await approvals.keep(known, allowed)
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        replies = await self._make_answers(turn, message, said, facts if result.sends_files else None)
+        replies = await self._make_answers(turn, parts.make_reply(said), facts if result.sends_files else None)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
         return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
 
-    async def _make_answers(
-        self, turn: LaneTurn, message: Message, said: str, facts: Mapping[str, Any] | None
-    ) -> tuple[Reply, ...]:
+    async def _make_answers(self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None) -> tuple[Reply, ...]:
         """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
-        refused = list_refusals(turn.open) if message.kind == "internal" else ()
-        text, files = split_file_lines("\n\n".join(filter(None, [said, *refused])))
-        reply = make_reply(turn, message, text)
+        refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
+        text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
+        reply = dataclasses.replace(reply, text=text)
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
             reply = await attach_files(reply, files, workspace)
@@ -347,12 +362,28 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
     fire("session:start", **message_events.build_started_fields(session))
 
 
-def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message) -> ShownAnswer | None:
+def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:
+    """Find the messages of which its answer is made: one for our own chats, and for what no person asked."""
+    is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal"
+    display = context.chats.find_display(message.address)
+    return AnswerParts(turn, message, display.progress, is_one=not is_called or display.is_edited)
+
+
+def show_steps(
+    context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
+) -> RecordStep:
+    """The way of a turn's steps into the journal, on which words before a tool are said, and the tools shown."""
+    reader = None if can_change(context.registry, AFTER_ALL) else role
+    record = parts.noting(turn.record, live.begin_part, reader)
+    return ToolProgress(parts.progress, context.redact, live.show_line).noting(record)
+
+
+def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, parts: AnswerParts) -> ShownAnswer | None:
     """What the chat shows of it while it grows; a turn that ends without an answer takes that away."""
     if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS:
         return None
-    stream = context.outbox.stream(make_reply(turn, message, ""), turn.open.claimed)
-    return ShownAnswer(stream, turn.show)
+    open_stream = partial(context.outbox.stream, claimed=turn.open.claimed)
+    return ShownAnswer(open_stream, parts.make_reply(""), turn.show, parts.make_line() if parts.has_line else None)
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

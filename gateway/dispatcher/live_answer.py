@@ -7,7 +7,7 @@ hook may still change what the model has written, nothing of it is shown before 
 import math
 from contextlib import suppress
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import anyio
 import anyio.abc
@@ -19,6 +19,7 @@ from gateway.engine import Engine
 from gateway.errors import EngineError
 from gateway.file_lines import FileLineFilter
 from gateway.hooks import HookRegistry
+from gateway.messages import Reply
 from gateway.outbox import REPEAT
 from gateway.sessions import OpenTurn
 from gateway.turn_marks import watch_steps
@@ -26,7 +27,8 @@ from gateway.turn_marks import watch_steps
 PAUSE = 0.02  # what comes within it goes out as one piece
 PIECE = "llm:chunk"
 # Where a whole answer may still be changed.
-AFTER_WRITING = ("llm:after", "node:after", "handoff:after", "message:add", "agent:end")
+AFTER_ALL = ("node:after", "handoff:after", "agent:end")
+AFTER_WRITING = ("llm:after", "message:add", *AFTER_ALL)
 BEFORE_SENDING = ("message:sending",)
 
 
@@ -36,12 +38,20 @@ class ToolLine(NamedTuple):
     text: str
 
 
+LiveEntry: TypeAlias = str | ToolLine | Reply | None
+"""A text, the line, the next reply; None: what was written before is void."""
+
+
 class LivePiece(NamedTuple):
-    """What came within a pause: `is_void`, what was shown before is not the answer; then a text, and then a line."""
+    """What came within a pause: `is_void`, what was shown before is not the answer; then a text, and then a line.
+
+    `next`: the reply to which all belongs that comes behind it.
+    """
 
     text: str
     is_void: bool
     line: str | None
+    next: Reply | None = None
 
 
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
@@ -76,7 +86,7 @@ class LiveAnswer:
         self._count = 0
         self._lines = FileLineFilter()
         self._tasks = tasks
-        self._send, self._receive = anyio.create_memory_object_stream[str | ToolLine | None](math.inf)
+        self._send, self._receive = anyio.create_memory_object_stream[LiveEntry](math.inf)
 
     def delta(self, text: str) -> None:
         if not self._is_held:
@@ -85,6 +95,10 @@ class LiveAnswer:
     def show_line(self, line: str) -> None:
         if self._answer:
             self._send.send_nowait(ToolLine(line))
+
+    def begin_part(self, reply: Reply) -> None:
+        """Close the part that was written so far; the next text belongs to this reply."""
+        self._send.send_nowait(reply)
 
     def discard(self) -> None:
         """What was streamed of the present answer is void."""
@@ -117,12 +131,11 @@ class LiveAnswer:
         if self._answer:
             await self._answer.repeat()
 
-    def _gather(self, first: str | ToolLine | None) -> LivePiece:
-        pieces, is_void, line = list[str](), False, None
-        found = [first]
-        while self._receive.statistics().current_buffer_used:
-            found.append(self._receive.receive_nowait())
-        for one in found:
+    def _gather(self, first: LiveEntry) -> LivePiece:
+        pieces, is_void, line, one = list[str](), False, None, first
+        while True:
+            if isinstance(one, Reply):
+                return LivePiece("".join(pieces), is_void, line, one)
             if isinstance(one, ToolLine):
                 line = one.text
             elif one is None:
@@ -130,7 +143,9 @@ class LiveAnswer:
             else:
                 pieces.append(one)
                 line = None
-        return LivePiece("".join(pieces), is_void, line)
+            if not self._receive.statistics().current_buffer_used:
+                return LivePiece("".join(pieces), is_void, line)
+            one = self._receive.receive_nowait()
 
     async def _publish_piece(self, piece: LivePiece) -> None:
         if piece.is_void:
@@ -146,3 +161,5 @@ class LiveAnswer:
                 await self._engine.publish(self._subject, msgspec.json.encode(delta))
         if self._answer and piece.line is not None:
             await self._answer.show_line(piece.line)
+        if self._answer and piece.next:
+            await self._answer.begin_part(piece.next)

@@ -80,37 +80,59 @@ class ToolProgress:
 class ShownAnswer:
     """The answer as the chat sees it while it grows: what is written, and behind it the line of the tools.
 
-    `show` is told as which reply something of it may stand there.
+    `show` is told as which reply something of it may stand there. With a `line` that is a message of its own.
     """
 
-    def __init__(self, stream: StreamWriter, show: Callable[[Reply], None]) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        open_stream: Callable[[Reply], StreamWriter],
+        reply: Reply,
+        show: Callable[[Reply], None],
+        line: Reply | None = None,
+    ) -> None:
+        self._open_stream = open_stream
+        self._stream = open_stream(reply)
+        self._line_stream = open_stream(line) if line else None
         self._show = show
         self._text = self._line = ""
+
+    async def begin_part(self, reply: Reply) -> None:
+        """Show the next text as this reply."""
+        await self._stream.rest()
+        self._stream, self._text = self._open_stream(reply), ""
 
     async def add(self, text: str, *, anew: bool = False) -> None:
         """Go on with this text, or begin `anew` with it; the line goes where there is more to read."""
         self._text = text if anew else self._text + text
-        anew = anew or bool(self._line)
-        self._line = ""
-        await self._add(self._text if anew else text, anew=anew)
+        if self._line and not self._line_stream:
+            self._line, anew = "", True
+        await self._add(self._stream, self._text if anew else text, anew=anew)
 
     async def show_line(self, line: str) -> None:
-        if line != self._line:
-            self._line = line
-            await self._add(f"{self._text}\n\n{line}".lstrip(), anew=True)
+        if line == self._line:
+            return
+        self._line = line
+        if self._line_stream:
+            await self._add(self._line_stream, line, anew=True)
+        else:
+            await self._add(self._stream, f"{self._text}\n\n{line}".lstrip(), anew=True)
 
     async def repeat(self) -> None:
         """Nothing has come for a while."""
-        await self._stream.repeat()
+        for one in self._list_streams():
+            await one.repeat()
 
     async def rest(self) -> None:
         """Nothing more is written."""
-        await self._stream.rest()
+        for one in self._list_streams():
+            await one.rest()
 
-    async def _add(self, text: str, *, anew: bool) -> None:
-        self._show(self._stream.reply)  # from here on it may stand in the chat
-        await self._stream.add(text, anew=anew)
+    def _list_streams(self) -> list[StreamWriter]:
+        return [self._stream, *([self._line_stream] if self._line_stream else [])]
+
+    async def _add(self, stream: StreamWriter, text: str, *, anew: bool) -> None:
+        self._show(stream.reply)  # from here on it may stand in the chat
+        await stream.add(text, anew=anew)
 
 
 def to_code(text: str, limit: int) -> str:

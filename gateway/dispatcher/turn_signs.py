@@ -7,7 +7,7 @@ where it goes on after a crash, for a while: it may end before its network is co
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
@@ -27,7 +27,11 @@ LASTS = 15.0  # seconds; after that a turn whose sign was not repeated is not at
 
 log = logging.getLogger(__name__)
 
+ResultT = TypeVar("ResultT")
 MessageState: TypeAlias = Literal["", "seen", "working", "done", "failed"]
+
+FindEnd: TypeAlias = Callable[[ResultT], MessageState]
+"""Finds the state of the messages that a work is about, from its result."""
 
 
 class TurnSign(msgspec.Struct, frozen=True):
@@ -49,7 +53,7 @@ class TurnSigns:
         self._working: dict[str, TurnSign] = {}
         self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which it is told
 
-    async def show(self, sign: TurnSign, work: Callable[[], Awaitable[TurnResult]]) -> TurnResult:
+    async def show(self, sign: TurnSign, work: Callable[[], Awaitable[ResultT]], find_end: FindEnd[ResultT]) -> ResultT:
         """Do the work of a turn, and tell that it is at work, and how it ended; what is cut off has no end."""
         if sign.address.platform in OWN_PLATFORMS:
             return await work()
@@ -59,7 +63,7 @@ class TurnSigns:
             result = await work()
         finally:
             self._working.pop(sign.turn_id, None)
-        await self.end(structs.replace(sign, state=find_end_state(result)))
+        await self.end(structs.replace(sign, state=find_end(result)))
         return result
 
     async def end(self, sign: TurnSign) -> None:

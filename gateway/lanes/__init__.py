@@ -5,7 +5,18 @@ from gateway.lanes.context import DAMAGED, LaneSettings, interrupt_on_text
 from gateway.lanes.edits import is_edit_of_open
 from gateway.lanes.heard import make_heard_put
 from gateway.lanes.lanes import Lanes, list_open_sessions, message_id_of, open_turns_consumer
-from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart, reply_id_of
+from gateway.lanes.turn import (
+    ANSWER_WAIT,
+    LaneResult,
+    LaneTurn,
+    NoteClaim,
+    RecordStep,
+    RunTurn,
+    TurnStart,
+    count_parts,
+    has_own_calls,
+    reply_id_of,
+)
 from gateway.lanes.turn_claim import write_decisions
 
 __all__ = [
@@ -19,8 +30,11 @@ __all__ = [
     "LaneTurn",
     "Lanes",
     "NoteClaim",
+    "RecordStep",
     "RunTurn",
     "TurnStart",
+    "count_parts",
+    "has_own_calls",
     "interrupt_on_text",
     "is_edit_of_open",
     "list_open_sessions",

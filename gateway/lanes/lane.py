@@ -508,7 +508,7 @@ def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
     if result.status != "interrupted":
         return result
     turn = claim.session.turn
-    said = tuple(reply for reply in result.replies if reply.id == reply_id_of(claim.job.turn_id))
+    said = tuple(reply for reply in result.replies if reply.id.startswith(reply_id_of(claim.job.turn_id)))
     if said or (turn and has_used_tools(turn)):
         return replace(result, replies=said, is_corrected=True)
     return replace(result, replies=(), entries=(), pieces=(), is_corrected=True)

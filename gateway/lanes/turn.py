@@ -89,9 +89,19 @@ class LaneTurn:
         return self.open.turn_id
 
 
-def reply_id_of(turn_id: str) -> str:
-    """The id of a turn's own answer."""
-    return f"{turn_id}:reply"
+def reply_id_of(turn_id: str, part: int = 0) -> str:
+    """The id of a turn's own answer; what was said before its tools are parts of it, each under an id of its own."""
+    return f"{turn_id}:reply:{part}" if part else f"{turn_id}:reply"
+
+
+def count_parts(turn_id: str, steps: Sequence[records.Step]) -> int:
+    """How many answers of the turn's own model went on with tools."""
+    return sum(isinstance(step, records.LlmStep) and has_own_calls(step, turn_id) for step in steps)
+
+
+def has_own_calls(step: records.LlmStep, turn_id: str) -> bool:
+    """Does the turn's own model want tools with this answer, and say more behind them?"""
+    return step.turn_id == turn_id and bool(step.entry.tool_calls)
 
 
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]

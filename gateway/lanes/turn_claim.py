@@ -100,10 +100,11 @@ class TurnClaim:
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
         self.is_corrected = False
-        self.shown: Reply | None = None  # what of the answer may stand in the chat already: it has no text
+        self.shown: dict[str, Reply] = {}  # what may stand in the chat already, by its id: replies without a text
         self.stopped = anyio.Event()
         self._context = context
         self._claimed = session.turn.claimed
+        self._owed: set[str] = set()  # the ids of what was said with steps
         self._one_at_a_time = anyio.Lock()  # tools run side by side, and each record needs the sequence of the last
 
     def stop(self) -> None:
@@ -118,10 +119,14 @@ class TurnClaim:
         self.stop()
 
     def show(self, reply: Reply) -> None:
-        self.shown = reply
+        if reply.id not in self._owed:
+            self.shown[reply.id] = reply
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
         await self._write(step, extra=self._outbound(replies))
+        for one in replies:
+            self._owed.add(one.id)
+            self.shown.pop(one.id, None)
 
     async def say(self, reply: Reply) -> None:
         if self.session.turn and reply.id in self.session.turn.said:
@@ -134,8 +139,9 @@ class TurnClaim:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
         # The requests first: whoever looks for what was shown for one reads on from there.
         extra = [*map(make_request_put, result.requests), *self._outbound(result.replies)]
-        if self.shown and not result.questions and self.shown.id not in [reply.id for reply in result.replies]:
-            extra += self._outbound((self.shown,))
+        if not result.questions:
+            owed = {reply.id for reply in result.replies}
+            extra += self._outbound([one for one in self.shown.values() if one.id not in owed])
         if result.questions:
             until = self._context.clock() + result.wait
             asked = records.QuestionsAsked(
@@ -160,7 +166,7 @@ class TurnClaim:
         turn = self.session.turn
         if self.shown and not (turn and turn.turn_id == self.job.turn_id):
             with suppress(EngineError):  # then it stands there, and says no more than it did
-                await self._context.engine.append(*self._outbound((self.shown,)))
+                await self._context.engine.append(*self._outbound([*self.shown.values()]))
 
     async def fail(self) -> None:
         """Give the turn back after a try that ended with an error."""

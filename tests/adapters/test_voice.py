@@ -167,6 +167,7 @@ async def test_whoever_hangs_holds_up_its_own_lane_alone_and_stop_ends_it(ear: E
     async with listening(ear) as house:
         await say(house, "hang")
         await until(lambda: ear.calls, "the ear")
+        await until(lambda: house.wire.signs(ANN), "the sign that somebody is at work")
         await say(house, "Please buy milk", by=BEN)
         await house.shows("Milk it is.")
         assert ear.is_running()

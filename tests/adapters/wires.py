@@ -42,6 +42,7 @@ STRANGERS = (
 )
 CHANGES = (
     "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
+    "test_the_answer_is_a_new_message_below_words_before_a_tool_and_its_question",
     "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
 )
 NETWORKS = (

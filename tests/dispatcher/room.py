@@ -22,6 +22,7 @@ from gateway.commands import CommandTable
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
+from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
 from gateway.messages import Address, Message, Receipt, Reply
@@ -234,9 +235,9 @@ async def chat(
         **given,
     )
     async with hooks, anyio.create_task_group() as tasks:
-        make = partial(Lanes, engine, sessions)
+        settings, make = lanes or lane_settings(), partial(Lanes, engine, sessions)
         dispatcher = Dispatcher(
-            house, lambda work, note: make(work, replace(lanes or lane_settings(), note=note)), tasks
+            house, lambda work, note: make(work, replace(settings, note=note)), tasks, TurnSigns(engine)
         )
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(dispatcher.approvals.run)

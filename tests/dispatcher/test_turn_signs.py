@@ -54,7 +54,7 @@ async def test_a_turn_is_at_work_until_it_ends(engine: Engine) -> None:
             await until(lambda: node.told[2:] == [WORKING] * (len(node.told) - 2) != [], "it, again and again")
             return TurnResult("Hello.")
 
-        assert (await node.turns.show(WORKING, work)).reply == "Hello."
+        assert (await node.turns.show(WORKING, work, find_end_state)).reply == "Hello."
         await until(lambda: node.told[-1].state == "done", "its end")
         count = len(node.told)
         await anyio.sleep(3 * REPEAT)
@@ -66,7 +66,7 @@ async def test_a_turn_is_at_work_until_it_ends(engine: Engine) -> None:
         async def say() -> TurnResult:
             return TurnResult("Hi.")
 
-        await node.turns.show(replace(WORKING, address=Address("terminal", "1")), say)
+        await node.turns.show(replace(WORKING, address=Address("terminal", "1")), say, find_end_state)
         assert set(node.told[count:]) == {ended}
 
 
@@ -97,7 +97,7 @@ async def test_what_is_cut_off_is_not_at_work_any_more(engine: Engine) -> None:
             raise ValueError("the work is cut off, and nobody says so")
 
         with suppress(ValueError):
-            await node.turns.show(WORKING, break_off)
+            await node.turns.show(WORKING, break_off, find_end_state)
         await until(lambda: hidden == [AT], "its end")
         count = len(shown)
         await anyio.sleep(3 * REPEAT)

@@ -34,6 +34,7 @@ LEFT_OUT = {
         "test_whoever_changes_an_answer_that_grew_already_has_the_last_word",
         "test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of",
         "test_a_turn_that_is_stopped_leaves_no_line_of_its_tools",
+        "test_the_answer_is_a_new_message_below_words_before_a_tool_and_its_question",
     ),
     "a pigeon brings letters and no parcels": (
         "test_a_file_comes_in_under_a_name_of_ours",

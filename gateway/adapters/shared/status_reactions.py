@@ -107,7 +107,7 @@ class StatusReactions:
     def note_answered(self, address: Address, message_id: str) -> None:
         """An answer goes out; what an earlier life, which knew the turn, left under the message is changed."""
         number = message_id.partition(":")[0]
-        if number not in self._known and self._network.time_of(number) < self._began:
+        if number and number not in self._known and self._network.time_of(number) < self._began:
             remember(self._known, number, MarkedMessage(address, shown=None), MOST)
             self._want(number, "done")
 

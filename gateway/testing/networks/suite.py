@@ -153,6 +153,23 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
         assert len(house.with_text("Did.")) == 1
 
 
+async def test_the_answer_is_a_new_message_below_words_before_a_tool_and_its_question(
+    wire: Wire, tmp_path: Path
+) -> None:
+    """A network calls people for a new message alone; and no message says that the press counted."""
+    looks = {"chunks": ["Let ", "me ", "look."], "delay": "400ms", **ASKS[0]["answers"][0]}
+    script = {"user": "do it", "answers": [looks, {"text": "Did."}]}
+    async with housed(wire, tmp_path / "home", script, settings=may_ask(wire)) as house:
+        await wire.write("do it")
+        await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
+        (question,) = [one for one in wire.shown if one.buttons]
+        await wire.press(question, "Yes")
+        await house.shows("Did.")
+        await until(lambda: "Allowed by" in question.text, "the end of the question")
+        words, asked, answer = (one for one in wire.shown if not one.is_draft)
+        assert (words.text.strip(), asked, answer.text.strip()) == ("Let me look.", question, "Did.")
+
+
 @pytest.mark.row("T17", "T18")
 async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", *ASKS, settings=may_ask(wire)) as house:
@@ -407,10 +424,11 @@ async def test_what_the_tools_do_is_a_line_that_the_answer_takes_the_place_of(wi
         assert "until" not in line.text
         await anyio.Path(tmp_path / "go").touch()
         await house.shows("Did.")
+        await until(lambda: not house.with_text("shell"), "the end of the line")
         (sent,) = await house.hears("message:sent")
         assert sent["message_ids"] == [one.id for one in wire.shown]
+        assert line.is_draft or line.id not in sent["message_ids"], "an edit rings no bell"
         assert len(wire.shown) == 1
-        assert not house.with_text("shell")
 
 
 async def test_a_turn_that_is_stopped_leaves_no_line_of_its_tools(wire: Wire, tmp_path: Path) -> None:

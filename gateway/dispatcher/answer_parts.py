@@ -1,0 +1,62 @@
+"""The messages of one answer. With `display.final: new`, words before a tool are a message of their own, the line of
+the tools is another, and the answer is a new one below them: a network calls people for a new message, and for no edit.
+"""
+
+from collections.abc import Callable, Iterator
+
+from gateway.config.platform_settings import ProgressDisplay
+from gateway.file_lines import split_file_lines
+from gateway.lanes import LaneTurn, RecordStep, count_parts, has_own_calls, reply_id_of
+from gateway.messages import Message, Reply
+from gateway.roles import Role
+from gateway.steps import LlmStep, Step
+
+
+class AnswerParts:
+    """Makes the replies of a turn's answer: `is_one`, then all is one message, which is edited."""
+
+    def __init__(self, turn: LaneTurn, message: Message, progress: ProgressDisplay, *, is_one: bool) -> None:
+        self.progress = progress
+        self.is_one = is_one
+        self.has_line = progress != "off" and not is_one
+        self._turn_id = turn.turn_id
+        self._message = message
+        self._count = 0 if is_one else count_parts(turn.turn_id, turn.open.steps)
+
+    def make_reply(self, text: str) -> Reply:
+        """The part that is being written, with this text."""
+        return self._make(reply_id_of(self._turn_id, self._count), text)
+
+    def make_line(self) -> Reply:
+        """The line of the tools, where it is a message of its own."""
+        return self._make(f"{self._turn_id}:line", "")
+
+    def list_shown(self) -> Iterator[Reply]:
+        """The replies of which an earlier run of the turn may have shown something."""
+        yield self.make_reply("")
+        if self.has_line:
+            yield self.make_line()
+
+    def noting(self, record: RecordStep, begin: Callable[[Reply], None], role: Role | None) -> RecordStep:
+        """The same way for a step into the journal.
+
+        With an answer that goes on with tools, it says the words to a reader of this role (None: it does not), and the
+        next part is to `begin`.
+        """
+        if self.is_one:
+            return record
+
+        async def record_and_part(step: Step, *replies: Reply) -> None:
+            if not (isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)):
+                await record(step, *replies)
+                return
+            text, _ = split_file_lines(step.entry.content)
+            said = [self._make(reply_id_of(self._turn_id, self._count), text, silent=True, role=role)] if role else []
+            await record(step, *(one for one in said if text.strip()), *replies)
+            self._count += 1
+            begin(self.make_reply(""))
+
+        return record_and_part
+
+    def _make(self, number: str, text: str, **more: object) -> Reply:
+        return Reply(number, self._message.address, text, reply_to=self._message.id, **more)  # type: ignore[arg-type]
