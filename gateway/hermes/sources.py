@@ -144,6 +144,7 @@ class PluginSource(FolderSource):
     prefix = PLUGIN_PREFIX
     off_at_first = "is off, as every plugin that nothing switches on"
     decides_after = True  # under Hermes one callback of a conversation follows the other
+    together = frozenset({"tool:before"})  # what most guards pass, in a process each
     needs_start = True
 
     def is_place(self, folder: Path) -> bool:

@@ -15,8 +15,10 @@ from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import Breaker, CallEvent, DecisionFailures, HookCall, HookStats, describe_outcome
 from gateway.hooks.hook import Remark, RepeatFilter
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
+OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that found all observers notified
 MAX_REMARKS = 100  # that are known as said already
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
@@ -83,8 +85,10 @@ class HookCalls:
         assert version.manifest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
-        if version.manifest.decide_together:
-            self._services.decisions.join(self._name, self._decide)
+        if version.source.together:
+            self._services.decisions.join(self._name, self._decide, EventSelector(version.source.together))
+        elif version.manifest.decide_together:
+            self._services.decisions.join(self._name, self._decide, self._intercepted)
         else:
             self._services.decisions.remove(self._name)
         if version.manifest.hermes:
@@ -106,9 +110,11 @@ class HookCalls:
         if not self._version.source.wants(manifest, event):
             return None
         try:
-            if manifest.decide_together:
-                return await self._services.decisions.ask(self._name, event, manifest.decide_together)
-            return await self._decide(event, remark)
+            if not self._services.decisions.has(self._name, event.name):
+                return await self._decide(event, remark)
+            limit = manifest.decide_together or INTERCEPT_LIMIT
+            can_change = event.name in self._version.source.together
+            return await self._services.decisions.ask(self._name, event, limit, can_change=can_change)
         except FailedBefore as failed:
             refusal = self._refusal(event, failed)
             if manifest.on_error == "skip" and not manifest.denies(event.name):
@@ -137,7 +143,11 @@ class HookCalls:
     async def _wait_for_observers(self, event: Event) -> None:
         """Until what came before is noted, as it is in Hermes by then; what a hook causes would wait for itself."""
         if self._version.source.decides_after and not event.get("cause"):
+            known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # by all who decide about this event
+            if known.get("event") == event.get("id", event):
+                return
             late = await self._services.observers_first.wait(event.get("session_key"))
+            known["event"] = event.get("id", event)
             if late:
                 words = "%s decides about %s before %s has noted what came before it: that takes more than %g s"
                 log.warning(words, self._name, event.name, late, TELLING_LIMIT, extra={"hook": self._name})

@@ -1,7 +1,9 @@
 """Hooks that decide about one event together: asked side by side, and heard in their order.
 
-One that is slow takes nothing from the others, and all of them last no longer than one may. What they answer is the
-same as one after the other: each lives in a process of its own, and none sees what another has made of the event.
+A slow hook takes nothing from the others, and all of them last no longer than one may. Each lives in a process of its
+own. If hooks cannot change the event, none sees the work of another. If they can, the outcome is the same as one after
+the other: after a hook that has changed the event, the gateway asks the hooks behind it again, about the event as it
+is now. From then on they wait for such a hook, so that the gateway asks each of them once.
 """
 
 from collections import OrderedDict
@@ -14,7 +16,9 @@ from anyio.abc import TaskGroup
 
 from gateway.events import Event, Pause
 from gateway.hooks.cause import use_cause
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
 
 # What one hook answers; HookFailed or Pause are raised.
@@ -26,8 +30,11 @@ GRACE = 0.5  # seconds in which a hook whose time is over can still say so itsel
 
 @dataclass(slots=True)
 class SharedAnswer:
-    """One hook's answer, which may be there before anybody listens."""
+    """One hook's answer about `fields`, which may come before the hook's turn; `event` is as the hook left it."""
 
+    fields: bytes
+    given: Event
+    event: Event
     value: Any = None
     error: BaseException | None = None
     is_there: anyio.Event = field(default_factory=anyio.Event)
@@ -55,17 +62,22 @@ class Decisions:
     def __init__(self, registry: HookRegistry, tasks: TaskGroup) -> None:
         self._registry = registry
         self._tasks = tasks
-        self._deciders: dict[str, AskHook] = {}
+        self._deciders: dict[str, tuple[AskHook, EventSelector]] = {}
+        self._changers: set[tuple[str, str]] = set()  # a hook, and an event that it has changed
         self._events: OrderedDict[str, SharedEvent] = OrderedDict()
 
-    def join(self, name: str, ask: AskHook) -> None:
-        """From the next event on, this hook is asked with the others."""
-        self._deciders[name] = ask
+    def join(self, name: str, ask: AskHook, events: EventSelector) -> None:
+        """From the next of these events on, this hook is asked with the others."""
+        self._deciders[name] = ask, events
 
     def remove(self, name: str) -> None:
         self._deciders.pop(name, None)
 
-    async def ask(self, name: str, event: Event, seconds: float) -> Any:
+    def has(self, name: str, event: str) -> bool:
+        """Does this hook decide about this event with others?"""
+        return name in self._deciders and event in self._deciders[name][1]
+
+    async def ask(self, name: str, event: Event, seconds: float, *, can_change: bool = False) -> Any:
         """What this hook answers; whoever else is to decide is asked at the same time, by whoever comes first.
 
         Of several decisions the first counts, and a refusal whoever has decided before. Raises HookFailed and Pause.
@@ -74,29 +86,49 @@ class Decisions:
         if shared is None or name in shared.heard:  # what waited for a person happens again, under the same id
             shared = self._begin(event, seconds)
         shared.heard.add(name)
-        answer = shared.answers.get(name) or self._ask(shared, name, event)
+        fields = encode_event(event.name, event)[0] if can_change else b""
+        answer = shared.answers.get(name)
+        if answer is None or answer.fields != fields:
+            answer = self._ask_from(name, shared, event, fields)
         with anyio.move_on_after(max(0.0, shared.until - anyio.current_time()) + GRACE):
-            return self._weigh(shared, await answer.get())
+            value = await answer.get()
+            if can_change:
+                self._take_changes(name, event, answer)
+            return self._weigh(shared, value)
         raise HookFailed(f"it did not decide within {seconds:g} s", kind="timeout")
 
     def _begin(self, event: Event, seconds: float) -> SharedEvent:
         shared = self._events[str(event.get("id", ""))] = SharedEvent(anyio.current_time() + seconds)
         if len(self._events) > MAX_EVENTS:
             self._events.popitem(last=False)
-        for name in self._deciders_at(event):
-            self._ask(shared, name, event)
         return shared
+
+    def _ask_from(self, name: str, shared: SharedEvent, event: Event, fields: bytes) -> SharedAnswer:
+        """Ask this hook, and those behind it up to the first that is known to change such an event."""
+        answer = self._ask(shared, name, event, fields)
+        for other in self._deciders_at(event):
+            if (name, event.name) in self._changers:
+                break
+            if other not in shared.heard:
+                self._ask(shared, name := other, event, fields)
+        return answer
 
     def _deciders_at(self, event: Event) -> Iterator[str]:
         for hook in self._registry.at(event.name):
-            if hook.intercepts and hook.key in self._deciders and hook.applies(event.name, event):
+            if hook.intercepts and self.has(hook.key, event.name) and hook.applies(event.name, event):
                 yield hook.key
 
-    def _ask(self, shared: SharedEvent, name: str, event: Event) -> SharedAnswer:
-        answer = shared.answers[name] = SharedAnswer()
-        own = Event(event.name, dict(event), event.writable, event.kept, name)
-        self._tasks.start_soon(self._fill, answer, self._deciders[name], own, self._registry.current_cause)
+    def _ask(self, shared: SharedEvent, name: str, event: Event, fields: bytes) -> SharedAnswer:
+        given, own = (Event(event.name, dict(event), event.writable, event.kept, name) for _ in range(2))
+        answer = shared.answers[name] = SharedAnswer(fields, given, own)
+        self._tasks.start_soon(self._fill, answer, self._deciders[name][0], own, self._registry.current_cause)
         return answer
+
+    def _take_changes(self, name: str, event: Event, answer: SharedAnswer) -> None:
+        changed = {field: value for field, value in answer.event.items() if answer.given.get(field) is not value}
+        if changed:
+            self._changers.add((name, event.name))
+            event.update(changed)
 
     async def _fill(self, answer: SharedAnswer, ask: AskHook, event: Event, cause: Any) -> None:
         try:

@@ -179,6 +179,7 @@ class Source(HookPlace, Protocol):
     is_named: bool = False  # the owner's own configuration names each of its hooks
     told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
     decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of
+    together: frozenset[str] = frozenset()  # the events about which its hooks are asked side by side
     is_forked: bool = False  # its hooks run in processes of the fork server, most of them
     needs_start: bool = False  # what its hooks subscribe to is known only once they run
     is_elsewhere: bool = False  # its hooks are those that other gateways have, and that are missing here

@@ -10,9 +10,11 @@ import pytest
 from gateway.events import Event
 from gateway.hooks import Deny, HookRegistry
 from gateway.hooks.folders.decisions import AskHook, Decisions
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed
 
 SECONDS = 2.0
+EVENTS = ("command:*", "tool:before")
 
 
 class Deciders:
@@ -24,13 +26,13 @@ class Deciders:
     def add(self, name: str, ask: AskHook, failed: Callable[[HookFailed], object] = print, **options: Any) -> None:
         async def decide(event: Event) -> Any:
             try:
-                return await self.decisions.ask(name, event, SECONDS)
+                return await self.decisions.ask(name, event, SECONDS, can_change=event.name == "tool:before")
             except HookFailed as error:
                 failed(error)
                 raise
 
-        self.decisions.join(name, ask)
-        self.registry.on("command:*", decide, key=name, **options)
+        self.decisions.join(name, ask, EventSelector(EVENTS))
+        self.registry.on(EVENTS, decide, key=name, **options)
 
 
 @asynccontextmanager
@@ -137,3 +139,28 @@ async def test_who_breaks_takes_nobody_along(error: Exception) -> None:
         house.add("a", fail)
         house.add("b", say("deny", message="no"))
         assert isinstance((await house.registry.run("command:title")).outcome, Deny)
+
+
+async def test_who_stands_behind_a_change_decides_about_what_is_left_and_is_soon_asked_once() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def note(name: str, left: Any = None) -> AskHook:
+        async def ask(event: Event) -> Any:
+            asked.append((name, event["args"]))
+            if left is not None:
+                event["args"] = left
+            return {"decision": "deny", "message": name} if event["args"] == "bad" else None
+
+        return ask
+
+    async with deciders() as house:
+        for name, left in (("a", None), ("b", "good"), ("c", None), ("d", None)):
+            house.add(name, note(name, left))
+        for number, repeated in enumerate(([("c", "typed"), ("d", "typed")], [])):
+            event = await house.registry.run("tool:before", tool="x", args="typed", id=str(number))
+            assert event["args"] == "good"
+            assert asked == [("a", "typed"), ("b", "typed"), *repeated, ("c", "good"), ("d", "good")]
+            asked.clear()
+        house.add("e", note("e", "bad"))
+        house.add("f", note("f"))
+        assert isinstance((await house.registry.run("tool:before", tool="x", args="typed", id="3")).outcome, Deny)
