@@ -8,7 +8,8 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class SessionList:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
         heard = await self._engine.tail(record_subjects.IN_SUBJECTS, record_subjects.TURN_SUBJECTS)
         kept = _read_json(self._home.hermes_sessions)
-        self._entries = {key: value for key, value in kept.items() if isinstance(value, dict)}
+        self._entries = {key: _with_local_times(value) for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen, heard)
             self._is_running = True
@@ -179,4 +180,14 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _format_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+    """As Hermes writes it: the local time, which names no zone. Handlers subtract it from `datetime.now()`."""
+    return datetime.fromtimestamp(seconds).isoformat()  # noqa: DTZ006 - see above
+
+
+def _with_local_times(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of before, which may name a zone."""
+    times = {}
+    for name in ("created_at", "updated_at"):
+        with suppress(TypeError, ValueError, KeyError, OverflowError):
+            times[name] = _format_time(datetime.fromisoformat(entry[name]).timestamp())
+    return entry | times

@@ -185,6 +185,11 @@ class StateFile:
                 db.execute("ROLLBACK")
         return True
 
+    def has_session(self, session: str) -> bool:
+        """Look for a row with this id."""
+        found = self._db and self._db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone()
+        return found is not None
+
     def clean(self) -> None:
         """Take deleted words off the file as well."""
         if self._db is not None and self.is_unclean:

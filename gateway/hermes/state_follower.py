@@ -61,12 +61,20 @@ class StateFollower:
         self._is_wanted.set()
 
     async def wait_for_files(self, files: Collection[str], event: Event) -> None:
-        """Under Hermes a turn stands there when a handler hears of its end."""
-        turn = str(event.get("turn_id") or "")
-        if STATE_FILE in files and event.name == "agent:end" and self._is_wanted.is_set() and not self.is_theirs:
-            with anyio.move_on_after(LAST_WORDS):
-                while turn not in self._ended:
-                    await self._has_read.wait()
+        """Under Hermes a session is there when a handler hears of its start, and a turn when it hears of its end."""
+        if STATE_FILE not in files or not self._is_wanted.is_set() or self.is_theirs:
+            return
+        with anyio.move_on_after(LAST_WORDS):
+            while not await self._has(event):
+                await self._has_read.wait()
+
+    async def _has(self, event: Event) -> bool:
+        if event.name == "agent:end":
+            return str(event.get("turn_id") or "") in self._ended
+        if event.name == "session:start":
+            async with self._one_at_a_time:
+                return await to_thread.run_sync(self._file.has_session, str(event.get("session_id") or ""))
+        return True
 
     async def run(
         self,

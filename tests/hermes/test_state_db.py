@@ -344,3 +344,26 @@ def test_one_that_was_thrown_away_or_is_of_another_journal_is_made_anew(gateway:
         file.unlink()
     gateway.start()
     gateway.until(lambda: path.exists() and said(path) == [])
+
+
+COUNTS = """
+import os, sqlite3
+
+
+def handle(event_type, context):
+    home = os.environ["HERMES_HOME"]
+    with sqlite3.connect(f"file:{home}/state.db?mode=ro", uri=True) as db:
+        found = db.execute("SELECT count(*) FROM sessions WHERE id = ?", (context["session_id"],)).fetchone()[0]
+    with open(f"{home}/counted", "a") as file:
+        file.write(f"{found}\\n")
+"""
+
+
+def test_a_session_is_in_it_when_a_hook_hears_that_it_starts(gateway: GatewayProcess) -> None:
+    gateway.add_hook("counts", {"HOOK.yaml": "events: ['session:start']\n", "handler.py": COUNTS})
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "counts"})["state"] == "loaded")
+    for session in ("first", "second"):
+        gateway.say("hello", session)
+    counted = gateway.home.root / "counted"
+    gateway.until(lambda: counted.exists() and counted.read_text() == "1\n1\n")
