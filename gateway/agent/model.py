@@ -43,7 +43,10 @@ class Chunk:
 
 
 class Model(Protocol):
-    """A model streams; what goes wrong is a `ModelError`, whoever the provider is."""
+    """A model streams; what goes wrong is a `ModelError`, whoever the provider is.
+
+    It may have an `async def warm(self)`, which loads what its first answer needs, and raises nothing.
+    """
 
     @property
     def name(self) -> str: ...

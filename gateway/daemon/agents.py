@@ -142,6 +142,12 @@ class Agents:
         """The one that answers where no route says otherwise."""
         return self._agents[MAIN]
 
+    async def warm_models(self) -> None:
+        """Load what the first answers of the models need, which takes a tenth of a second."""
+        for model in self._models.values():
+            if warm := getattr(model, "warm", None):
+                await warm()
+
     def choose(self, message: Message, session: Session, rules: Mapping[RuleName, ChatRule], named: str = "") -> Agent:
         """As the rules of the chat say, unless an agent is named; the session may have a model of its own."""
         agent = self._agents.get(named or message.agent) or self.find(rules["agent"].value)

@@ -263,6 +263,8 @@ class Gateway:
         self.chats.apply_settings(settings)
         self.usage.totals.apply_settings(settings)
         self._report_unknown_names()
+        if "lanes" in self.nodes.roles:
+            self._tasks.start_soon(self.agents.warm_models)
         await self.skill_hooks.replace_folders()
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
 

@@ -111,6 +111,8 @@ async def open_gateway_on(
             begin_platforms(gateway)
             gateway.nodes.find_files = lambda: find_files(gateway.settings, gateway.folder_hooks, gateway.skill_hooks)
             gateway.state = "ready"
+            if "lanes" in gateway.nodes.roles:
+                tasks.start_soon(gateway.agents.warm_models)
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
             try:
                 yield gateway

@@ -108,13 +108,13 @@ class EndpointClient:
         raise ModelError(f"the model's endpoint redirects without end, last to {url}"[:LONGEST_REASON], kind="missing")
 
     async def _send(self, method: str, url: SplitResult, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
-        place = url.netloc.rpartition("@")[2].encode("idna")
+        place = encode_host(url.netloc.rpartition("@")[2])
         length = {"content-length": str(len(body))} if body else {}
         request = httpcore.Request(
             method,
             httpcore.URL(
                 scheme=url.scheme,
-                host=(url.hostname or "").encode("idna"),
+                host=encode_host(url.hostname or ""),
                 port=url.port,
                 target=quote(f"{url.path or '/'}{f'?{url.query}' if url.query else ''}", safe="/?%:@!$&'()*+,;=~"),
             ),
@@ -181,6 +181,11 @@ def read_login(url: SplitResult) -> dict[str, str]:
         return {}
     login = f"{unquote(url.username)}:{unquote(url.password or '')}"
     return {"authorization": f"Basic {b64encode(login.encode()).decode()}"}
+
+
+def encode_host(host: str) -> bytes:
+    """Encode it as the domain name system has it; the codec for other signs is large."""
+    return host.encode() if host.isascii() else host.encode("idna")
 
 
 def is_same_host(url: SplitResult, target: SplitResult) -> bool:

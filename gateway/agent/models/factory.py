@@ -5,7 +5,7 @@ that makes one when it is needed. What was made is kept; what failed is tried ag
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -77,6 +77,13 @@ class LazyModel:
         async with aclosing(model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
             async for chunk in chunks:
                 yield chunk
+
+    async def warm(self) -> None:
+        """Warm a model as it is configured, to be thrown away: `model:create` happens at the first use."""
+        with suppress(ConfigError):
+            model = make_model(self._spec, self._spec.model, dict(self._spec.kwargs))
+            if warm := getattr(model, "warm", None):
+                await warm()
 
     async def aclose(self) -> None:
         """Close what the model holds open, if it was ever made."""

@@ -47,6 +47,11 @@ class FallbackModel:
     def name(self) -> str:
         return self.models[0].name
 
+    async def warm(self) -> None:
+        for model in self.models:
+            if warm := getattr(model, "warm", None):
+                await warm()
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer of the first model that gives one; the last error when none does."""
         failure: ModelError | None = None

@@ -128,13 +128,17 @@ class HttpModel(ABC):
         yield Chunk(tool_calls=answer.calls(), usage=usage, stop=stop)
 
     async def warm(self) -> None:
-        """Load all that the first request needs, and resolve the name; that request reports what is wrong.
+        """Load all that the first request needs, and resolve the name.
 
         Nothing is connected: most servers would close it soon, and it would tell the provider of each start.
         """
-        with suppress(ModelError, ConfigError, ValueError, OSError):
+        try:
             client = await self._open_client()
             await client.resolve()
+        except Exception as error:  # noqa: BLE001 - libraries and the network; the first request reports it
+            log.debug("%s stays cold: %s", self.name, error)
+        else:
+            log.debug("%s is warm", self.name)
 
     async def aclose(self) -> None:
         """Close the connections; the model can be used again afterwards."""

@@ -306,3 +306,47 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
     loaded = set(modules.split())
     assert "httpcore" in loaded
     assert not loaded & {"openai", "anthropic", "mcp", "httpx", "httpx2", "pydantic", "aiohttp", "requests"}
+
+
+WARMED = """
+import sys
+from pathlib import Path
+import anyio
+from gateway.agent.model import ModelRequest
+from gateway.agent.models.factory import ModelSpec, lazy_model
+from gateway.hooks import HookRegistry
+from gateway.transcript import Entry
+from tests.agent.endpoint import serving
+from tests.installer.servers import make_certificate
+
+certificate = make_certificate(Path(sys.argv[1]))
+created = []
+
+async def main():
+    async with serving(certificate) as endpoint, HookRegistry() as hooks:
+        hooks.on("model:create", lambda event: created.append(1))
+        endpoint.stream('{"choices": [{"delta": {"content": "ok"}, "finish_reason": "stop"}]}', "[DONE]")
+        environ = {"SSL_CERT_FILE": str(certificate)}
+        specs = (
+            ModelSpec("one", "openai", "m", kwargs={"base_url": endpoint.url, "environ": environ}),
+            ModelSpec("two", "openai", "m", kwargs={"base_url": "http://nobody.invalid/v1"}),
+            ModelSpec("three", "openai", "m", kwargs={"base_url": "https://a/v1", "environ": {"all_proxy": "socks4://a"}}),
+            ModelSpec("four", "unheard-of", "m"),
+        )
+        model = lazy_model(specs, hooks.run, hooks.wants)
+        await model.warm()
+        print(endpoint.connections, created)
+        from gateway.agent.models.endpoint_client import make_tls_context
+        before, contexts = set(sys.modules), make_tls_context.cache_info().misses
+        print("".join([chunk.text async for chunk in model.stream(ModelRequest((Entry("user", "hi"),)))]))
+        print(*(set(sys.modules) - before), make_tls_context.cache_info().misses - contexts)
+
+anyio.run(main)
+"""
+
+
+def test_a_warm_model_loads_nothing_for_its_first_answer_and_has_told_nobody_of_the_start(tmp_path: Path) -> None:
+    """No connection is opened, no hook asked, and what is wrong is said when the model is asked."""
+    command = [sys.executable, "-c", WARMED, str(tmp_path / "host.pem")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["0 []", "ok", "0"]
