@@ -43,7 +43,7 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 def start_with(python: Path, gateway: GatewayProcess) -> None:
     pipe = subprocess.PIPE
-    command = [python, "-m", "gateway.cli", "run"]
+    command = [str(python), "-m", "gateway.cli", "run"]
     gateway.process = subprocess.Popen(command, env=gateway.environ, stdout=pipe, stderr=pipe, text=True)
     gateway.until(gateway._is_ready)
 

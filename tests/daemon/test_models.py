@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,10 @@ def test_organisation_and_project_are_told_to_openai_alone(
     assert model_spec_of("m", ModelSettings(provider=provider, name="m"), environ).kwargs.get("headers") == headers
 
 
+def has_logged(gateway: GatewayProcess, words: str) -> bool:
+    return words in gateway.cli("logs").stdout
+
+
 @pytest.mark.process
 def test_a_model_is_warm_after_the_start_and_after_a_reload_and_its_endpoint_hears_of_neither(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as endpoint, GatewayProcess(tmp_path / "home") as gateway:
@@ -41,6 +46,6 @@ def test_a_model_is_warm_after_the_start_and_after_a_reload_and_its_endpoint_hea
                 gateway.call("reload")
             else:
                 gateway.start()
-            gateway.until(lambda name=name: f"{name} is warm" in gateway.cli("logs").stdout)
+            gateway.until(partial(has_logged, gateway, f"{name} is warm"))
         with pytest.raises(BlockingIOError):
             endpoint.accept()
