@@ -50,7 +50,8 @@ class InterceptedEvent(Event):
             self._shorten(field)
 
     def _shorten(self, field: str) -> None:
-        if (short := SHORT_FORMS.get(field)) in self:
+        short = SHORT_FORMS.get(field)
+        if short and short in self:
             dict.__setitem__(self, short, str(self[field])[:SHORT_LENGTH])
 
 

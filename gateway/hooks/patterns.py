@@ -120,8 +120,8 @@ class EventSelector:
         for name in names:
             self._patterns.add(name, name)
 
-    def __contains__(self, name: str) -> bool:
-        return any(self._patterns.match(name))
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(self._patterns.match(name))
 
 
 def _prefix(pattern: str) -> str:

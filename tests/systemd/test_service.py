@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.systemd.private import UNIT, System
+from gateway.cli.service.units import UNIT
+from tests.systemd.private import System
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 

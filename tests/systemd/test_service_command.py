@@ -13,7 +13,7 @@ import pytest
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import check_reach, find_program
 from gateway.cli.service.systemd import SystemdService
-from gateway.cli.service.units import OLD_UNIT, ServiceError, is_own_unit
+from gateway.cli.service.units import OLD_UNIT, UNIT, ServiceError, is_own_unit
 from gateway.config.home import Home
 from gateway.daemon.home_lock import reserve_home
 from gateway.errors import ConfigError
@@ -22,7 +22,6 @@ from tests.systemd.private import (
     INIT,
     PROGRAM,
     ROOT,
-    UNIT,
     System,
     comes_about,
     lay_out,

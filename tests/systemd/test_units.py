@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.service.units import UNIT
 from gateway.errors import ExitCode
-from tests.systemd.private import ROOT, UNIT, shipped
+from tests.systemd.private import ROOT, shipped
 
 KINDS = ("system", "user")
 

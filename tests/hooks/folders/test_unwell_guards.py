@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -149,11 +150,17 @@ class Guarded:
 
     async def until_noticed(self, names: Collection[str] = ()) -> None:
         for name in names or self.names:
-            await until(lambda name=name: hook_of(self.service, name).process.reason, f"{name} being noticed")
+            await until(partial(self.is_noticed, name), f"{name} being noticed")
 
     async def until_told(self, names: Collection[str] = ()) -> None:
         for name in names or self.names:
-            await until(lambda name=name: self.told(name) >= {*range(1, self.sent + 1)}, f"{name} being told all")
+            await until(partial(self.is_told_all, name), f"{name} being told all")
+
+    def is_noticed(self, name: str) -> bool:
+        return bool(hook_of(self.service, name).process.reason)
+
+    def is_told_all(self, name: str) -> bool:
+        return self.told(name) >= {*range(1, self.sent + 1)}
 
     def told(self, name: str) -> set[int]:
         try:
