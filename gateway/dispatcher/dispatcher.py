@@ -63,6 +63,7 @@ from gateway.lanes import (
     RecordStep,
     RunTurn,
     TurnStart,
+    is_last_answer,
     reply_id_of,
 )
 from gateway.message_pieces import MessagePiece, find_pieces, put_pieces
@@ -71,6 +72,7 @@ from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
 from gateway.shared_files import find_message_files
+from gateway.steps import Step
 from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
@@ -373,9 +375,23 @@ def show_steps(
     context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
 ) -> RecordStep:
     """The way of a turn's steps into the journal, on which words before a tool are said, and the tools shown."""
-    reader = None if can_change(context.registry, AFTER_ALL) else role
-    record = parts.noting(turn.record, live.begin_part, reader)
+    if can_change(context.registry, AFTER_ALL):
+        record = parts.noting(turn.record, live.begin_part, None)
+    else:
+        record = parts.noting(hold_last_answer(turn), live.begin_part, role)
     return ToolProgress(parts.progress, context.redact, live.show_line).noting(record)
+
+
+def hold_last_answer(turn: LaneTurn) -> RecordStep:
+    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end."""
+
+    async def record(step: Step, *replies: Reply) -> None:
+        if not replies and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
+            turn.hold(step)
+        else:
+            await turn.record(step, *replies)
+
+    return record
 
 
 def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, parts: AnswerParts) -> ShownAnswer | None:

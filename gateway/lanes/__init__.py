@@ -15,6 +15,7 @@ from gateway.lanes.turn import (
     TurnStart,
     count_parts,
     has_own_calls,
+    is_last_answer,
     reply_id_of,
 )
 from gateway.lanes.turn_claim import write_decisions
@@ -37,6 +38,7 @@ __all__ = [
     "has_own_calls",
     "interrupt_on_text",
     "is_edit_of_open",
+    "is_last_answer",
     "list_open_sessions",
     "make_heard_put",
     "message_id_of",

@@ -486,6 +486,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         owed=claim.owed,
         usage=claim.usage,
         record=claim.record,
+        hold=claim.held.append,
         say=claim.say,
         show=claim.show,
     )

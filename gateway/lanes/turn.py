@@ -64,7 +64,8 @@ class LaneTurn:
     under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
     were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
     `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed, and `usage`: what its
-    calls of models used; the next record of the turn takes both along. `say` says something in the middle of the turn:
+    calls of models used; the next record of the turn takes both along, and the steps that were given to `hold`. `say`
+    says something in the middle of the turn:
     once, however often the turn runs (by the reply's id). `show` says as which reply something may stand in the
     chat already: a turn that ends without it owes it all the same, empty, and so takes away what was shown.
 
@@ -81,6 +82,7 @@ class LaneTurn:
     owed: OwedEvents
     usage: TurnUsage
     record: RecordStep
+    hold: Callable[[records.Step], None]
     say: Callable[[Reply], Awaitable[None]]
     show: Callable[[Reply], None]
 
@@ -97,6 +99,11 @@ def reply_id_of(turn_id: str, part: int = 0) -> str:
 def count_parts(turn_id: str, steps: Sequence[records.Step]) -> int:
     """How many answers of the turn's own model went on with tools."""
     return sum(isinstance(step, records.LlmStep) and has_own_calls(step, turn_id) for step in steps)
+
+
+def is_last_answer(step: records.Step, turn_id: str) -> bool:
+    """Is it an answer of the turn itself, with which that ends?"""
+    return isinstance(step, records.LlmStep) and step.turn_id == turn_id and not step.entry.tool_calls
 
 
 def has_own_calls(step: records.LlmStep, turn_id: str) -> bool:

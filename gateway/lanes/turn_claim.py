@@ -18,6 +18,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 - Events of the turn that durable hooks are owed wait in `owed` until the next record, and are appended with it. So
   each stands in the journal if and only if what it tells does. What waits when the turn is cut off is dropped: whoever
   goes on with it fires the same events again, under the same ids, and those that were written already are passed over.
+- A step that is `held` waits for the next record in the same way: the answer with which a turn ends goes with its end.
 - What its calls of models used waits in `usage` in the same way; of a claim that is lost it is written by itself.
 - A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
   step begins.
@@ -101,6 +102,7 @@ class TurnClaim:
         self.is_lost = False
         self.is_corrected = False
         self.shown: dict[str, Reply] = {}  # what may stand in the chat already, by its id: replies without a text
+        self.held: list[records.Step] = []
         self.stopped = anyio.Event()
         self._context = context
         self._claimed = session.turn.claimed
@@ -201,7 +203,7 @@ class TurnClaim:
         async with self._one_at_a_time:
             await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
-            kept = (*make_decision_records(self.job.turn_id, decisions), *kept)
+            kept = (*self.held, *make_decision_records(self.job.turn_id, decisions), *kept)
             extra = [*extra, *make_owed_puts(events, self.session.key)]
             while True:
                 if self.is_lost:
@@ -213,6 +215,7 @@ class TurnClaim:
                     )
                     self.owed.forget(events, decisions)
                     self.usage.forget(counted)
+                    self.held.clear()
                     return
                 except Conflict:
                     await self._look_again()
