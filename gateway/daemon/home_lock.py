@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from gateway.errors import HomeBusy
+from gateway.errors import GatewayError, HomeBusy
 
 POLL_PAUSE = 0.1
 
@@ -24,7 +24,7 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
     Raises:
         HomeBusy: somebody else still held the home after `patience` seconds.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open_lock(path)
     try:
         if not _try_lock(descriptor):
             log.warning(
@@ -49,7 +49,7 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
 @contextmanager
 def reserve_home(path: Path, patience: float) -> Iterator[None]:
     """The same without a loop, for a command that wants no gateway to run meanwhile. HomeBusy: one still does."""
-    descriptor, limit = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), time.monotonic() + patience
+    descriptor, limit = _open_lock(path), time.monotonic() + patience
     try:
         while not _try_lock(descriptor) and time.monotonic() < limit:
             time.sleep(POLL_PAUSE)
@@ -57,6 +57,15 @@ def reserve_home(path: Path, patience: float) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    """Raises GatewayError with what helps: the home may be unreadable, or no file may be opened."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        remedy = f"make {path.parent} a folder that its user may read and write"
+        raise GatewayError(f"{path} cannot be opened: {error.strerror}\n{remedy}") from None
 
 
 def _take_lock(descriptor: int, path: Path, holder: str, remedy: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from gateway.errors import GatewayError
 from gateway.worker import kernel
 from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.process_marks import kill_marked, mark_of
@@ -20,12 +21,29 @@ from gateway.worker.process_tree import find_descendants, find_ended_children, k
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
+FEWEST_DESCRIPTORS, MOST_DESCRIPTORS = 128, 65_536
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
 
 
 def isolate_process() -> None:
     kernel.refuse_dumps()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def open_descriptor_limit() -> int:
+    """Let this process open as many files as the system lets it. Returns how many it could open before.
+
+    Raises:
+        GatewayError: those are too few.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if most < FEWEST_DESCRIPTORS:
+        remedy = "raise it: ulimit -n 1024, or LimitNOFILE=1024 in the unit"
+        raise GatewayError(f"this process may open {most} files, and needs {FEWEST_DESCRIPTORS}\n{remedy}")
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return soft
 
 
 def describe_readers(uid: int) -> str:

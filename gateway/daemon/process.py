@@ -23,7 +23,13 @@ from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration, Stamps, list_changed_variables, stamp_files
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.home_lock import lock_home, write_waiting
-from gateway.daemon.own_process import isolate_process, keep_orphans, kill_orphans, remove_unused_folders
+from gateway.daemon.own_process import (
+    isolate_process,
+    keep_orphans,
+    kill_orphans,
+    open_descriptor_limit,
+    remove_unused_folders,
+)
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.startup import open_gateway
 from gateway.daemon.status import format_status_line
@@ -147,6 +153,7 @@ async def run_daemon(
         ConfigError: the configuration is not right.
     """
     isolate_process()
+    descriptors = open_descriptor_limit()
     kernel.limit_free_memory()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     stamps, configuration = stamp_files(home), load()
@@ -161,7 +168,8 @@ async def run_daemon(
         reloader = ConfigurationReloader(configuration.settings, load, notifier)
         verbs = partial(build_verbs, reload=reloader.reload)
         waiting = partial(report_waiting, notifier, home.lock)
-        async with open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting) as gateway:
+        serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting, descriptors)
+        async with serving as gateway:
             gateway.disk = DiskConfiguration(read, home, configuration, stamps)
             await tasks.start(handle_signals, shutdown, partial(reloader.answer_signal, gateway))
             tasks.start_soon(report_status, gateway, notifier, watchdog)

@@ -57,15 +57,16 @@ async def open_gateway(
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
     report_waiting: ReportWaiting | None = None,
+    descriptors: int | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
 
     `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
-    `report_waiting` hears what it waits for before it begins.
+    `report_waiting` hears what it waits for before it begins. `descriptors`: how many hooks and commands may have open.
     """
     async with (
         open_journal(home, configuration, report_waiting) as engine,
-        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check) as gateway,
+        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check, descriptors) as gateway,
     ):
         yield gateway
 
@@ -78,6 +79,7 @@ async def open_gateway_on(
     shutdown: Shutdown,
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
+    descriptors: int | None = None,
 ) -> AsyncIterator[Gateway]:
     """The same on a journal that is open."""
     create_hermes_folders(home)
@@ -85,7 +87,9 @@ async def open_gateway_on(
     async with (
         HookRegistry() as registry,
         ForkServerClient(
-            ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
+            ForkServerSettings(
+                processes=configuration.settings.hooks.processes, mark=mark_of(home.lock), descriptors=descriptors
+            ),
             configuration.redactor.clean,
         ) as fork_server,
         anyio.create_task_group() as tasks,

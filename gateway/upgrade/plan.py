@@ -126,6 +126,8 @@ def read_plan(home: Home) -> UpgradePlan | None:
             raise ValueError(plan.beside)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise UpgradeError(f"{path} cannot be read: {error.strerror}\nmake it readable for its user") from None
     except (ValueError, TypeError, KeyError):
         raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None
     return plan

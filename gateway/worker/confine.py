@@ -125,7 +125,9 @@ def _move_descriptors(ends: WorkerDescriptors) -> WorkerDescriptors:
 def reserve_low_descriptors() -> Generator[None, None, None]:
     """What is opened meanwhile lies above those that a careless handler closes."""
     taken: list[int] = []
-    while not taken or taken[-1] < LAST_LOW_DESCRIPTOR:
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    last = LAST_LOW_DESCRIPTOR if most == resource.RLIM_INFINITY else min(LAST_LOW_DESCRIPTOR, most // 2)
+    while not taken or taken[-1] < last:
         taken.append(os.dup(0))
     try:
         yield

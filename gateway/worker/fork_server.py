@@ -373,6 +373,7 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     log_to_stderr()
     settings = msgspec.convert(start["settings"], ForkServerSettings)
     mounts.can_restrict()  # what is forked from here knows it then
+    kernel.limit_descriptors(os.getpid(), settings.descriptors)
     fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
     for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
         importlib.import_module(name)

@@ -180,6 +180,13 @@ def limit_data(pid: int, most: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
 
 
+def limit_descriptors(pid: int, most: int | None) -> None:
+    """Let this process have so many files open; where the system can limit others."""
+    if most is not None and hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
 def find_peer(connection: socket.socket) -> tuple[int, int] | None:
     """The process and the user at the other end; None where the system does not say, or shows no processes."""
     if not IS_LINUX or not (PROC / "self").exists():

@@ -47,7 +47,7 @@ TURN = {
 }
 HOOK = {"name": "leaky"}
 PARAMS: dict[str, dict[str, Any]] = {
-    **{f"hooks.{one}": HOOK for one in ("info", "logs", "enable", "disable", "reset", "trust", "test")},
+    **{f"hooks.{one}": HOOK for one in ("info", "logs", "enable", "disable", "reset", "trust", "forget", "test")},
     **dict.fromkeys(("hooks.dead_retry", "hooks.dead_prune", "events.replay"), HOOK),
     "hooks.fire": {"name": "leaky", "event": "agent:end"},
     "platform.steer": {"verb": "pause", "name": WORD},

@@ -105,7 +105,7 @@ class ShownResult:
 def show_result(tool: str, args: Any, text: str, ending: Ending = "done") -> ShownResult:
     """What this tool of ours gave, or with another ending why it gave nothing; `args` as Hermes calls them."""
     row = TOOL_RESULTS.get(tool)
-    if row is None and (tool in OUR_TOOLS_ALONE or tool == "send_file" or tool.startswith("mcp_")):
+    if row is None and (tool in OUR_TOOLS_ALONE or tool.startswith("mcp_")):
         row = PLAIN_RESULTS
     if ending == "blocked" or (row is None and ending != "done"):
         return ShownResult(text, _FAILED, args)
@@ -300,8 +300,10 @@ _JOB_FACTS = {
 _ONE_RESULT, _ONE_ERROR = ("results", 0), ("results", 0, "error")
 _LINT = ("lint", "message")  # where our own words have a place
 
+PLAIN_RESULTS = _make_row(_PLAIN)
 TOOL_RESULTS: Mapping[str, ToolResults] = MappingProxyType(
     {
+        "send_file": PLAIN_RESULTS,
         "shell": _make_row(
             ResultShape(_show_output, (("output",), ("exit_code",)), _read_output),
             _make_shape("error", **_NOT_RUN, status="error"),
@@ -330,7 +332,6 @@ TOOL_RESULTS: Mapping[str, ToolResults] = MappingProxyType(
     }
 )
 # What servers of tools give is told like this, and so are tools of ours that Hermes has none for.
-PLAIN_RESULTS = _make_row(_PLAIN)
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

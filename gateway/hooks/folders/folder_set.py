@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,12 @@ import anyio.to_thread
 import msgspec
 
 from gateway import record_subjects, records
+from gateway.backoff import Attempts
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.engine.interface import NewRecord, append_in_parts
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_source import report_unreadable
-from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.hook import LOOKS, FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
 from gateway.hooks.folders.manifest import Manifest
@@ -175,11 +176,11 @@ class SourceSet:
         """Tell if an earlier version has worked with these hooks."""
         return self._cache.is_of_before
 
-    def save(self) -> None:
+    async def save(self) -> None:
         """What was read need not be read again at the next start."""
         try:
-            self._cache.save()
-        except OSError as error:
+            await anyio.to_thread.run_sync(self._cache.save)
+        except (OSError, RuntimeError) as error:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
 
 
@@ -343,7 +344,7 @@ class FolderSet:
             for hook in self.hooks.values():
                 tasks.start_soon(hook.end)
         await self.sources.kept.save()
-        await anyio.to_thread.run_sync(self.sources.save)
+        await self.sources.save()
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
@@ -377,7 +378,7 @@ class FolderSet:
                 if checked and hook.waits:
                     await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
-        await anyio.to_thread.run_sync(self.sources.save)
+        await self.sources.save()
         if self.sources.is_of_before and (new := describe_new_guards(_list_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()
@@ -392,7 +393,7 @@ class FolderSet:
 
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources
-        self.touch(name for source in sources for name in source.list_touched(folders))
+        self.touch(name for source in sources for name in _list_touched(source, folders))
         self.touch(name for name, hook in self.hooks.items() if hook.latest and hook.latest.source.path in folders)
         known, find_places = {source.path for source in sources}, self._services.environment.find_places
         if find_places and any(self._is_place(folder) for folder in folders - known):
@@ -409,13 +410,31 @@ class FolderSet:
             dirty, self._dirty = self._dirty, {}
             # First those that are gone: a folder under a new name is not told of what it saw under the old one.
             for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
-                self._services.tasks.start_soon(self.refresh, name)
+                self._services.tasks.start_soon(_look_until_done, self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 
 
 def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
     """List those that are used, by name."""
     return {name: one.current.manifest for name, one in hooks.items() if one.current and one.current.manifest}
+
+
+async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) -> None:
+    """A look that the system gives no descriptor or thread for is made again."""
+    attempts = Attempts(LOOKS)
+    while True:
+        try:
+            return await look(name)
+        except (OSError, RuntimeError) as error:
+            log.warning("%s could not be looked at: %s; it is looked at again", name, error)
+            await anyio.sleep(attempts.pause())
+
+
+def _list_touched(source: Source, folders: TouchedFolders) -> list[str]:
+    try:
+        return [*source.list_touched(folders)]
+    except OSError:  # what runs goes on; the next look says why
+        return []
 
 
 async def _start(hook: FolderHook, limiter: anyio.CapacityLimiter) -> None:

@@ -165,13 +165,10 @@ class HookProcess:
             HookError: there is no new wire, and the old one, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
-            environment = self._services.environment
-            if environment.file_writer and version.manifest:
-                await environment.file_writer.keep_files(version.manifest.files)
-            log_file = environment.log_of(self._name)
-            if version.pinned and version.files:
-                version = await to_thread.run_sync(use_copy, version, environment.copies)
-            wire = await version.source.open_wire(version, self._services, serve, log_file)
+            try:
+                wire = await _open_wire(self._name, version, self._services, serve)
+            except (OSError, RuntimeError) as error:  # no descriptor, thread or process is left, for now
+                raise HookFailed(f"the system gives it no process: {error}", kind="short") from error
         if self._scope.cancelled_caught:
             return None
         old, self.wire = self.wire, wire
@@ -276,7 +273,7 @@ class HookProcess:
         """Start again what failed to start by no fault of its own; what is killed at each start may be to blame."""
         kind = error.kind if isinstance(error, HookFailed) else ""
         self._killed_starts += kind == "killed"
-        is_innocent = kind == "orphaned" or (kind == "killed" and self._killed_starts <= MOST_KILLED_STARTS)
+        is_innocent = kind in ("orphaned", "short") or (kind == "killed" and self._killed_starts <= MOST_KILLED_STARTS)
         if is_innocent:
             self.start_again(str(error), kind == "orphaned")
         return is_innocent
@@ -295,3 +292,12 @@ class HookProcess:
         await anyio.sleep(pause)
         if self.state == "waiting":
             await self._revive(False)
+
+
+async def _open_wire(name: str, version: HookVersion, services: HookServices, serve: Capability) -> Wire:
+    environment = services.environment
+    if environment.file_writer and version.manifest:
+        await environment.file_writer.keep_files(version.manifest.files)
+    if version.pinned and version.files:
+        version = await to_thread.run_sync(use_copy, version, environment.copies)
+    return await version.source.open_wire(version, services, serve, environment.log_of(name))

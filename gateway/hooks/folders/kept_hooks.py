@@ -158,7 +158,7 @@ class KeptHooks:
         data = msgspec.json.format(msgspec.json.encode(used))
         try:
             await to_thread.run_sync(write_atomically, self._path, data)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # no room, or no thread
             words = "%s cannot be written: %s; what hooks guard now is not known at the next start"
             log.warning(words, self._path, error)
             self._changed.set()

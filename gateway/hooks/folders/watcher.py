@@ -76,7 +76,7 @@ class FolderWatcher:
                     stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
         except* FileNotFoundError:
             pass  # a source went between two looks: the next set of places is another one
-        except* (OSError, WatchfilesRustInternalError) as failed:
+        except* (OSError, RuntimeError, WatchfilesRustInternalError) as failed:
             self.polls = True
             self.trouble = (
                 f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every "
@@ -86,15 +86,21 @@ class FolderWatcher:
 
     async def _poll(self) -> None:
         """Look at the files themselves."""
-        before = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
+        before = await self._take_snapshot()
         if self.is_watching.is_set():
             self._tell(before)
         self.is_watching.set()
         while True:
             await anyio.sleep(POLL_INTERVAL)
-            after = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
+            after = await self._take_snapshot()
             self._tell(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
             before = after
+
+    async def _take_snapshot(self) -> dict[Path, object]:
+        try:
+            return await anyio.to_thread.run_sync(_snapshot_of, self._sources)
+        except RuntimeError:  # no thread can be made
+            return _snapshot_of(self._sources)
 
     async def _follow(self, sources: Sequence[Path], stop: anyio.Event) -> None:
         watch = partial(awatch, watch_filter=None, debounce=BURST_LIMIT, step=STEP, ignore_permission_denied=True)

@@ -61,6 +61,7 @@ MOST_STARTS = 16  # workers that begin at a time
 SLOW_START = 0.5  # seconds after which one that has not begun makes room for the next
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
 STEADY_AFTER = 1.0  # seconds after which a fork server has not failed at its start
+POLL_PAUSE = 0.05  # seconds between two looks whether it has ended
 RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
 
 
@@ -162,7 +163,11 @@ class ForkServerProcess:
         """After its end: nothing of the process is left."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._process.wait)
+            try:
+                await anyio.to_thread.run_sync(self._process.wait)
+            except RuntimeError:  # no thread can be made
+                while self._process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
+                    await anyio.sleep(POLL_PAUSE)
 
     def _send(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._is_closing:
@@ -336,6 +341,11 @@ class ForkServerClient:
     def pid(self) -> int | None:
         """None before the first start."""
         return self._server.pid
+
+    @property
+    def descriptors(self) -> int | None:
+        """How many each of its processes may have open."""
+        return self._settings.descriptors
 
     @property
     def is_forking(self) -> bool:

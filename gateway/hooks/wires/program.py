@@ -54,6 +54,7 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}  # all of it: nothing else is there
     options: Mapping[str, Any] = {}
     mark: str = ""  # by which what it leaves behind is found
+    descriptors: int | None = None  # that it may have open
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
     memory: int | None
     sandbox: Sandbox | None = None  # what it reaches
@@ -92,6 +93,7 @@ async def open_process(
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
     """When the machine runs short, the program goes before the gateway; where the system has means for that."""
+    kernel.limit_descriptors(pid, spec.descriptors)
     if spec.memory is not None:
         kernel.limit_data(pid, spec.memory + RUNTIME_RESERVE)
     with suppress(OSError):

@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 4 << 20  # of a hook that runs elsewhere
 # killed: its process was, and not by us ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call
 # orphaned: the fork server ended, and its process with it, which need not be its fault
-FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused", "orphaned", "untrusted"]
+FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused", "orphaned", "untrusted", "short"]
 
 
 class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):
