@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
+from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots
 from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import address_of, probe_model, show_loading
@@ -273,6 +274,16 @@ def check_sandbox(found: DoctorTarget) -> Iterator[Finding]:
         yield Finding(found.place_of("tools.shell"), what, remedy, "warning")
 
 
+def check_roots(found: DoctorTarget) -> Iterator[Finding]:
+    """Find folders of the agent that hold the gateway's home, or keys."""
+    if found.configuration is None:
+        return
+    roots = {found.home.path(written): written for written in found.configuration.settings.tools.roots}
+    for root in find_wide_roots(roots, found.home.root, found.configuration.environ):
+        remedy = "name the folders that it works in: tools: {roots: [hermes-gateway/workspace]}"
+        yield Finding(found.place_of("tools.roots"), WIDE_ROOT.format(root=roots[root]), remedy, "warning")
+
+
 def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
     """Whether the gateway was ever run on such a system, and what that lacks."""
     place = SourceLocation("this system")
@@ -312,6 +323,7 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "models": check_models,
         "platforms": check_platforms,
         "hooks": check_hooks,
+        "roots": check_roots,
         "service": lambda _found: check_own_units(get_process_environment()),
         "kernel": check_kernel,
         "sandbox": check_sandbox,

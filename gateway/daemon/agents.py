@@ -20,7 +20,7 @@ from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.file_reach import FileReach
 from gateway.agent.toolbox.files import make_file_tools
-from gateway.agent.toolbox.key_homes import list_key_homes
+from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_unasked_runs
 from gateway.agent.toolbox.memory import Memory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
@@ -102,7 +102,16 @@ class Agents:
         protected = self._list_protected()
         inner = tuple(root for root in roots if _is_inner(root, home.own_folder, protected))
         forbidden = (*protected, home.own_folder)  # all of it, also what nobody has thought of
-        self.reach = FileReach(tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions), inner)
+        guarded = [
+            place
+            for place in (*list_key_homes(environ), *list_unasked_runs(environ))
+            if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(root)) for root in roots)
+        ]
+        self.reach = FileReach(
+            tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions), inner, tuple(guarded)
+        )
+        for root in find_wide_roots(roots, home.root, environ):
+            log.warning("%s", WIDE_ROOT.format(root=root))
         try:
             make_workspace(roots, forbidden)
         except OSError as error:
@@ -231,7 +240,8 @@ class Agents:
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
         hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(self._environ), *own)
         skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
-        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, self._environ.get("PATH", ""), skills)
+        path, kept = self._environ.get("PATH", ""), list_unasked_runs(self._environ)
+        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, path, skills, kept)
 
     def _make_sandbox(self) -> ShellSandbox:
         wanted = self._settings.tools.sandbox

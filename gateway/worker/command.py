@@ -147,7 +147,8 @@ def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:
         return
     hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER, str(own.parent)))
     read = (*list_pieces("/", hidden), *wanted.read)
-    write = (str(own), *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
+    kept = hidden | find_withheld(wanted.kept)
+    write = (str(own), *(piece for one in wanted.write for piece in list_pieces(one, kept)))
     restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets, modes=True))
 
 

@@ -70,11 +70,15 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandSandbox(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command may reach: it reads what is not hidden, and `read`; it writes `write`, and a folder of its own."""
+    """What a command may reach: it reads what is not hidden, and `read`; it writes `write`, and a folder of its own.
+
+    It does not write what is `kept`, wherever that is.
+    """
 
     hidden: tuple[str, ...]
     read: tuple[str, ...]  # though it lies in what is hidden
     write: tuple[str, ...]
+    kept: tuple[str, ...] = ()
     net: bool
     sockets: bool
 

@@ -25,7 +25,7 @@ FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
 class FileReach:
     """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach.
 
-    `inner` are those of the roots that lie in what is forbidden and are open all the same.
+    `inner` are those of the roots that lie in what is forbidden and are open all the same. `guarded` takes an approval.
     """
 
     roots: tuple[Path, ...]
@@ -34,6 +34,7 @@ class FileReach:
     forbidden: tuple[Path, ...] = ()
     instructions: tuple[Path, ...] = ()
     inner: tuple[Path, ...] = ()
+    guarded: tuple[Path, ...] = ()
 
     def find_workspace(self, facts: Mapping[str, Any]) -> Workspace:
         """The files of the turn of which these are the facts; its folders are made if they are missing."""
@@ -44,6 +45,5 @@ class FileReach:
         opened = (*own, self.unclaimed) if role == "owner" and self.unclaimed.is_dir() else own
         ordered = (*roots, *opened) if is_alone else (*own, *roots, *opened[len(own) :])
         inner = self.inner if is_admin(role) else ()
-        return make_workspace(
-            ordered, (*self.forbidden, self.files), self.instructions, (*opened, *inner), facts.get(READABLE, ())
-        )
+        forbidden, readable = (*self.forbidden, self.files), facts.get(READABLE, ())
+        return make_workspace(ordered, forbidden, self.instructions, (*opened, *inner), readable, self.guarded)

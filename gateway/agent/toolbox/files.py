@@ -1,26 +1,39 @@
 """Read, write, edit, list and send files: those of the workspace that the turn has."""
 
 import dataclasses
+import hashlib
+import os
 import time
 from collections.abc import Callable
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 
 import anyio.to_thread
 from msgspec import Meta
 
 from gateway.agent.pictures import read_header
 from gateway.agent.toolbox.file_reach import FindWorkspace
+from gateway.agent.toolbox.shell_sandbox import is_trusted
+from gateway.agent.toolbox.workspace import GuardedFile, Workspace
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
+from gateway.events import is_yes
 from gateway.yaml_source.units import format_count
 
 MOST_ITEMS = 1000
 LINES = 2000
 LONGEST_CAPTION = 1000
+ASK_GUARDED = (
+    "{tool} is about to reach {place}, a place of keys, or of what runs by itself (a start file, a unit, settings of "
+    "git). May it, this once?"
+)
+
+T = TypeVar("T")
 
 
 def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[Tool, ...]:
     """The five tools."""
+    reach = partial(_reach, find_workspace)
 
     async def read_file(
         path: str,
@@ -29,7 +42,7 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         lines: Annotated[int, Meta(ge=1)] = LINES,
     ) -> str:
         """Read a text file, or some lines of it. A picture you are shown."""
-        content = await anyio.to_thread.run_sync(find_workspace(context.facts).read, path)
+        content = await reach("read_file", path, context, Workspace.read)
         if context.show and read_header(content):
             return await context.show(content)
         text = _text(content, path)
@@ -42,7 +55,8 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
 
     async def write_file(path: str, content: str, context: ToolContext) -> str:
         """Write a text file; what was in it before is replaced."""
-        before = await anyio.to_thread.run_sync(find_workspace(context.facts).write, path, content.encode())
+        data = content.encode()
+        before = await reach("write_file", path, context, lambda files, place: files.write(place, data))
         if before is None:
             return f"Created {path} ({format_count(len(content), 'character')})."
         ago = max(time.time() - before.st_mtime, 0.0)
@@ -53,7 +67,7 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         path: str, old: Annotated[str, Meta(min_length=1)], new: str, context: ToolContext, every: bool = False
     ) -> str:
         """Replace a piece of a text file. The old piece must be there exactly, and once unless `every` is true."""
-        workspace, count = find_workspace(context.facts), 0
+        count = 0
 
         def replace(read: Callable[[], bytes]) -> bytes:
             nonlocal count
@@ -61,12 +75,12 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
             count = _count_places(text, old, path, every=every)
             return text.replace(old, new).encode()
 
-        await anyio.to_thread.run_sync(workspace.change, path, replace)
+        await reach("edit_file", path, context, lambda files, place: files.change(place, replace))
         return f"Edited {path} ({count} {'place' if count == 1 else 'places'})."
 
     async def list_files(context: ToolContext, path: str = ".") -> str:
         """List a directory: directories end with a slash, files have their size in bytes."""
-        items = await anyio.to_thread.run_sync(find_workspace(context.facts).list, path)
+        items = await reach("list_files", path, context, Workspace.list)
         lines = [f"{name}/" if is_folder else f"{name} ({size})" for name, is_folder, size in items[:MOST_ITEMS]]
         if len(items) > MOST_ITEMS:
             lines.append(f"[{len(items) - MOST_ITEMS} more]")
@@ -79,6 +93,26 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         tool_from(list_files, repeatable=True, read_only=True),
         make_send_file(find_workspace),
     )
+
+
+async def _reach(
+    find_workspace: FindWorkspace, tool: str, path: str, context: ToolContext, work: Callable[[Workspace, str], T]
+) -> T:
+    """Do this with the files of the turn. An owner or admin whose turn it is may open one guarded path, for once.
+
+    Raises:
+        AgentError: it is not to be had.
+    """
+    files = find_workspace(context.facts)
+    try:
+        return await anyio.to_thread.run_sync(work, files, path)
+    except GuardedFile as guarded:
+        ask, place = context.ask if is_trusted(context.facts) else None, str(guarded.place)
+        question = f"guarded-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
+        if ask is None or not is_yes(ask(ASK_GUARDED.format(tool=tool, place=place), question)):
+            raise
+        opened = dataclasses.replace(files, guarded=(), only=guarded.place)
+        return await anyio.to_thread.run_sync(work, opened, place)
 
 
 def make_send_file(find_workspace: FindWorkspace) -> Tool:

@@ -1,6 +1,10 @@
-"""Where people's keys, passwords and tokens usually lie: no command of the agent's shell reads there unasked."""
+"""Places of people's keys, passwords and tokens, and of what runs or counts by itself: a shell's start files, units.
 
-from collections.abc import Mapping
+No command of the agent's shell reads the first unasked, and no tool of files reaches any of them.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 BELOW_HOME = (
@@ -35,10 +39,30 @@ BELOW_HOME = (
     ),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".hermes"),
 )
+RUN_UNASKED = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".config/fish"),
+    *(".config/systemd", ".local/share/systemd", ".config/autostart", ".config/environment.d", "Library/LaunchAgents"),
+    *(".gitconfig", ".config/git", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc", ".pam_environment"),
+)
+WIDE_ROOT = "the agent reads and writes in {root}, which holds keys and settings of yours"
 OF_THE_MACHINE = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers"),
     *("/etc/sudoers.d", "/run/credentials", "/run/secrets", "/run/user", "/var/lib/systemd/credential.secret"),
 )
+
+
+def list_unasked_runs(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Files and folders of this user that a login, a shell or git obeys, whether they are there or not."""
+    home = Path(environ.get("HOME") or Path.home())
+    return tuple(home / name for name in RUN_UNASKED)
+
+
+def find_wide_roots(roots: Iterable[Path], home: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Those of the roots that hold the gateway's home, or a place of keys."""
+    places = [Path(os.path.realpath(place)) for place in (home, *list_key_homes(environ))]
+    real = {root: Path(os.path.realpath(root)) for root in roots}
+    return [root for root, path in real.items() if any(place.is_relative_to(path) for place in places)]
 
 
 def list_key_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:

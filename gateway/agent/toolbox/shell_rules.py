@@ -41,7 +41,7 @@ class PlainCommand:
 class ShellPlaces:
     """Where commands run, what may be written (`roots`), what must not be read (`hidden`), and the person's PATH.
 
-    `readable` is read by commands in the sandbox though it lies in what is hidden.
+    `readable` is read by commands in the sandbox though it lies in what is hidden. `kept` is read, and not written.
     """
 
     folder: Path
@@ -49,6 +49,7 @@ class ShellPlaces:
     hidden: tuple[Path, ...]
     path: str = ""
     readable: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
 
     def allow(self, word: str, operands: Operands) -> bool:
         """May a command have this operand?"""

@@ -56,6 +56,7 @@ class ShellSandbox:
             hidden=tuple(map(str, places.hidden)),
             read=tuple(map(str, (*places.readable, *self.readable))),
             write=tuple(map(str, (*places.roots, *self.writable))),
+            kept=tuple(map(str, places.kept)),
             net=wanted.network and not is_offline,
             sockets=wanted.sockets and not is_offline,
         )

@@ -35,6 +35,14 @@ NOT_WRITTEN = (
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class GuardedFile(AgentError):
+    """A place of keys, or of what runs by itself. `place` is the path without links."""
+
+    def __init__(self, path: str, place: Path) -> None:
+        super().__init__(f"{path} is not open to the agent: a place of keys, or of what runs by itself")
+        self.place = place
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
@@ -42,7 +50,8 @@ class Workspace:
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
     are open though they lie in what is forbidden, but for what is forbidden in them; what is in one of them is also
     found beside it, where it once lay, and by the path that it has at another gateway. Files in `readable` are read
-    and not written.
+    and not written. `guarded` are places within roots that take a person's word; a root within one of them is that
+    word. `only`: just this path is reached.
     """
 
     roots: tuple[Path, ...]
@@ -50,6 +59,8 @@ class Workspace:
     instructions: tuple[Path, ...] = ()
     opened: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
+    guarded: tuple[Path, ...] = ()
+    only: Path | None = None
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
@@ -113,7 +124,10 @@ class Workspace:
         is_opened = _find_depth(real, self.opened) > forbidden
         if forbidden and not is_opened:
             raise AgentError(f"{path} is not open to the agent")
-        for root in self.opened if is_opened else (*self.roots, *self.readable):
+        roots = (*self.roots, *self.readable)
+        if _find_depth(real, self.guarded) > _find_depth(real, roots) or self.only not in (None, real):
+            raise GuardedFile(path, real)
+        for root in self.opened if is_opened else roots:
             base = Path(os.path.realpath(root))
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
@@ -182,7 +196,8 @@ class Workspace:
             raise AgentError(f"{path} is not open to the agent")
 
     def _taken(self) -> set[tuple[int, int]]:
-        return _find_inodes(self.forbidden)
+        guarded = [one for one in self.guarded if not any(root.is_relative_to(one) for root in self.roots)]
+        return _find_inodes((*self.forbidden, *guarded))
 
 
 @contextmanager
@@ -267,8 +282,9 @@ def make_workspace(
     instructions: Sequence[Path] = (),
     opened: Sequence[Path] = (),
     readable: Sequence[Path] = (),
+    guarded: Sequence[Path] = (),
 ) -> Workspace:
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions), tuple(opened), tuple(readable))
+    return Workspace(*map(tuple, (roots, forbidden, instructions, opened, readable, guarded)))

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.agent.toolbox.key_homes import list_key_homes
-from gateway.cli.doctor import check_sandbox
+from gateway.cli.doctor import check_roots, check_sandbox
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
 
 # Programs that run what they are told to, or what stands in a file that the agent may write.
@@ -61,12 +61,7 @@ def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_wide_roots(target: AuditTarget) -> Iterator[AuditFault]:
-    for written in target.settings.tools.roots:
-        path = target.home.path(written).resolve()
-        if any(_reaches(path, place) for place in _list_keys(target)):
-            what = f"the agent reads and writes all of {written}, keys and settings too"
-            remedy = "name the folders that it works in: tools: {roots: [hermes-gateway/workspace]}"
-            yield AuditFault(target.place_of("tools.roots"), what, remedy)
+    yield from as_faults(check_roots(target.doctor))
 
 
 def _list_keys(target: AuditTarget) -> tuple[Path, ...]:

@@ -259,3 +259,82 @@ async def test_no_other_name_leads_to_instructions(steered, home):
             await steered["write_file"].call({"path": path, "content": "obey"}, ToolContext())
     assert [(work / name).read_text() for name in ("rules", "AGENTS.md")] == ["be kind"] * 2
     assert not list((work / ".git").iterdir())
+
+
+class Asked(Exception):
+    """A person has to be asked first."""
+
+
+@pytest.fixture
+def wide(home):
+    """A person's home as a root, with keys, and what a login runs; `wide(answer)` uses it as an owner, or as others."""
+    for folder, file in ((".ssh", "id_rsa"), (".config/systemd/user", "a.service"), ("mine", "a.txt")):
+        (home / folder).mkdir(parents=True)
+        (home / folder / file).write_text("what it says")
+    for file in (".bashrc", ".gitconfig"):
+        (home / file).write_text("what it says")
+    guarded = [home / name for name in (".ssh", ".config/systemd", ".bashrc", ".gitconfig", ".zshenv")]
+    (home / "link").symlink_to(home / ".ssh")
+
+    def make(answer=None, role="owner", user="1", more=()):
+        workspace = make_workspace([home, *more], [home / "hooks"], guarded=guarded)
+        tools = {tool.name: tool for tool in make_file_tools(lambda _facts: workspace, output_limit=1000)}
+
+        def ask(prompt, _name):
+            if answer is None:
+                raise Asked(prompt)
+            return answer
+
+        async def use(name, **args):
+            return await tools[name].call(args, ToolContext(facts={"role": role, "user_id": user}, ask=ask))
+
+        return use
+
+    return make
+
+
+GUARDED = [
+    ("read_file", {"path": ".ssh/id_rsa"}),
+    ("read_file", {"path": "link/id_rsa"}),
+    ("list_files", {"path": ".ssh"}),
+    ("write_file", {"path": ".ssh/authorized_keys", "content": "x"}),
+    ("write_file", {"path": ".zshenv", "content": "x"}),
+    ("edit_file", {"path": ".bashrc", "old": "says", "new": "x"}),
+    ("write_file", {"path": ".config/systemd/user/x.service", "content": "x"}),
+    ("edit_file", {"path": ".gitconfig", "old": "says", "new": "x"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "args"), GUARDED)
+async def test_a_place_of_keys_or_of_what_runs_by_itself_takes_the_word_of_who_may_give_it(wide, tool, args):
+    with pytest.raises(Asked, match=args["path"].removeprefix("link/")):
+        await wide()(tool, **args)
+    with pytest.raises(AgentError, match="not open to the agent"):
+        await wide("no")(tool, **args)
+    for role, user in (("owner", "hook:x"), ("user", "2")):
+        with pytest.raises(AgentError, match="not open to the agent"):
+            await wide("yes", role, user)(tool, **args)
+    await wide("yes")(tool, **args)
+
+
+async def test_beside_what_is_guarded_a_wide_root_is_as_open_as_ever(wide, home):
+    assert await wide()("read_file", path="mine/a.txt") == "what it says"
+    assert not {".ssh/", ".bashrc (12)", ".gitconfig (12)"} & set((await wide()("list_files")).splitlines())
+    named = wide(more=[home / ".config/systemd/user"])
+    assert await named("read_file", path=".config/systemd/user/a.service") == "what it says", "its own root says so"
+
+
+async def test_a_yes_is_one_to_the_place_that_was_shown(wide, home):
+    (home / "mine" / "changing").symlink_to(home / ".bashrc")
+
+    def swap(prompt, _name):
+        assert str(home / ".bashrc") in prompt
+        (home / "mine" / "changing").unlink()
+        (home / "mine" / "changing").symlink_to(home / ".ssh" / "id_rsa")
+        return "yes"
+
+    workspace = make_workspace([home], [], guarded=[home / ".ssh", home / ".bashrc"])
+    tools = {tool.name: tool for tool in make_file_tools(lambda _facts: workspace, output_limit=1000)}
+    context = ToolContext(facts={"role": "owner", "user_id": "1"}, ask=swap)
+    (home / ".ssh" / "id_rsa").write_text("the key")
+    assert await tools["read_file"].call({"path": "mine/changing"}, context) == "what it says"

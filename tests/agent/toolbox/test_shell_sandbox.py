@@ -94,6 +94,12 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     assert "denied" in await text_of(shell, "cat .ssh/id_rsa")
     assert REFUSED.search(await text_of(shell, "echo x >> .ssh/id_rsa"))
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
+    (whole / ".bashrc").write_text("as it was")
+    places = replace(places, kept=(whole / ".bashrc", whole / ".zshenv"))
+    shell = replace(shell, find_places=lambda _facts: places)
+    for changed in ("echo x >> .bashrc", "mv .bashrc y", "echo x > .zshenv", "ln -s notes.txt .zshenv"):
+        assert REFUSED.search(await text_of(shell, changed)), changed
+    assert await text_of(shell, "cat .bashrc; echo more >> notes.txt") == "as it was"
 
 
 async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp_path):
