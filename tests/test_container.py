@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,15 @@ def test_all_that_is_built_from_is_sent_along() -> None:
     sent = re.findall(r"^!/(\S+)", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
     assert [name for name in sent if not (ROOT / name).exists()] == []
     assert {*re.findall(r"[\w.-]+\.lock", DOCKERFILE), "pyproject.toml", "gateway", "sample_hooks"} <= set(sent)
+
+
+def test_extras_of_the_image_are_pinned_with_hashes_beside_all_else() -> None:
+    pin = re.compile(r"^([a-z0-9._-]+)==(\S+).*\\\n {4}--hash=sha256:", re.MULTILINE)
+    pinned, base = (
+        dict(pin.findall((ROOT / name).read_text("utf-8"))) for name in ("extras.lock", "requirements.lock")
+    )
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    wanted = {re.split(r"[\[<>=]", one)[0] for name, needs in extras.items() if name != "all" for one in needs}
+    assert wanted <= set(pinned)
+    assert base.items() <= pinned.items()
+    assert "-c extras.lock" in DOCKERFILE

@@ -16,6 +16,7 @@ import yaml
 
 from gateway.engine.nats.engine import open_nats
 from gateway.testing import GatewayProcess
+from gateway.testing.patience import wait_until
 from tests.engine.nats_servers import NatsServer, find_free_ports, find_leader, run_servers, wait_until_ready
 from tests.installer.servers import make_certificate
 
@@ -39,7 +40,9 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 
 def fill_in(environ: Mapping[str, str]) -> dict[str, str]:
     """As compose does it, from its `.env`."""
-    return {name: re.sub(r"\$\{NATS_PASSWORD:\?[^}]*\}", PASSWORD, value) for name, value in environ.items()}
+    return {
+        name: re.sub(r"\$\{NATS_(?:ROUTE_)?PASSWORD(?::\?[^}]*)?\}", PASSWORD, value) for name, value in environ.items()
+    }
 
 
 class Cluster:
@@ -63,12 +66,12 @@ class Cluster:
             '"/data"', f'"{server.folder}/data"'
         )
         text = text.replace("0.0.0.0:6222", f"127.0.0.1:{self.route[name]}")
-        for host, port in self.route.items():
-            text = text.replace(f"nats://{host}:6222", f"nats://127.0.0.1:{port}")
         (server.folder / "nats.conf").write_text(text)
         assert service["command"] == ["--config", "/etc/nats/nats.conf"]
         assert service["volumes"] == ["./nats.conf:/etc/nats/nats.conf:ro", f"{name}:/data"]
         server.environ = fill_in(service["environment"])
+        for host, port in self.route.items():
+            server.environ["NATS_ROUTES"] = server.environ["NATS_ROUTES"].replace(f"{host}:6222", f"127.0.0.1:{port}")
         return server
 
     def make_gateway(self, folder: Path, name: str) -> GatewayProcess:
@@ -92,6 +95,19 @@ class Cluster:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with ExitStack() as stack:
         yield Cluster(tmp_path, stack)
+
+
+def test_a_server_without_the_login_of_the_routes_joins_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    route = cluster.route["one"]
+    stranger = NatsServer(tmp_path, "stranger", find_free_ports(3), [route])
+    conf = stranger.folder / "nats.conf"
+    conf.write_text(conf.read_text().replace(f"test-{route}", "hermes-gateway"))
+    stranger.start()
+    try:
+        log = cluster.servers["one"].folder / "log"
+        wait_until(lambda: "authentication error" in log.read_text(), what="that the route is refused")
+    finally:
+        stranger.kill()
 
 
 def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluster: Cluster) -> None:
