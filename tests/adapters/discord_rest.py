@@ -201,9 +201,15 @@ def callback(wire: "DiscordWire", body: Any, _query: Any, number: str, _token: s
         if about["type"] != 4 or len(data["choices"]) > 25 or not all(is_choice(one) for one in data["choices"]):
             raise Refused(400, 50035, f"Invalid Form Body: {data}")
         wire.suggested[number] = [str(one["value"]) for one in data["choices"]]
+    told = {"id": number, "type": about["type"]}
     if body["type"] == 7:
         change(wire, data, {}, about["channel_id"], about["message"]["id"])
-    return {"interaction": {"id": number, "type": about["type"]}}
+    if body["type"] == 4 and not data.get("flags", 0) & 64:
+        check(data)
+        text = data.get("content") or ""
+        shown = wire.shows(wire.message(wire.bot["id"], about["channel_id"], text, **said(data)))
+        return {"interaction": told | {"response_message_id": shown["id"]}, "resource": {"type": 4, "message": shown}}
+    return {"interaction": told}
 
 
 def is_choice(one: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.shared.adapter import Presence
 from gateway.errors import AdapterError
+from gateway.events import Event
 from gateway.messages import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
@@ -148,12 +149,21 @@ async def test_where_no_thread_can_be_made_the_channel_is_answered(wire: Discord
         assert (shown.chat, shown.thread) == (GROUP, "")
 
 
-async def test_a_slash_command_is_acknowledged_and_answered_as_one(home: House, wire: DiscordWire) -> None:
+async def test_a_slash_command_is_answered_at_once_or_acknowledged_first(home: House, wire: DiscordWire) -> None:
     number = await wire.write("/whoami")
     (shown,) = await home.shows(known_as(ANN))
-    assert wire.interactions[number]["answer"] == 5
+    assert (wire.interactions[number]["answer"], shown.chat) == (4, ANN)
+    go_on = anyio.Event()
+
+    async def wait(_event: Event) -> None:
+        await go_on.wait()
+
+    home.gateway.registry.on("command:new", wait)
+    number = await wire.write("/new")
+    await until(lambda: wire.interactions[number]["answer"] == 5, "the acknowledgement")
+    go_on.set()
+    await until(lambda: len(wire.shown) == 2, "the answer")
     assert len(wire.asked("POST", "webhooks/")) == 1
-    assert shown.chat == ANN
 
 
 async def test_a_stranger_who_calls_or_presses_is_told_so_alone(home: House, wire: DiscordWire) -> None:

@@ -21,7 +21,7 @@ from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import ERRORS, configure_library
 from gateway.adapters.discord.interactions import DiscordInteractions
-from gateway.adapters.discord.pending_commands import PendingCommand
+from gateway.adapters.discord.pending_commands import PendingCommand, PendingPress
 from gateway.adapters.discord.reactions import describe_reactions
 from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
@@ -84,6 +84,7 @@ class DiscordAdapter:
     async def _work(self, line: DiscordClient, presence: Presence) -> None:
         recent = RecentMessages()
         calls: dict[str, PendingCommand] = {}  # those that nobody has answered yet, by the ids of their messages
+        pressed: dict[str, PendingPress] = {}  # while they are answered, by the ids of the messages with the buttons
         places = DiscordChannels(line, recent.title)
         assert line.user
         parts = self._context.parts
@@ -91,8 +92,8 @@ class DiscordAdapter:
             describe_reactions(line), self._context.served_as, parts.chats.find_display, presence
         )
         context = replace(self._context, receive=reactions.noting(self._context.receive))
-        presses = DiscordInteractions(self._settings, context, calls, recent, str(line.user.id))
-        carrier = DiscordTransport(places, calls, recent, self._settings, presence, reactions)
+        presses = DiscordInteractions(self._settings, context, calls, pressed, recent, str(line.user.id))
+        carrier = DiscordTransport(places, calls, pressed, recent, self._settings, presence, reactions)
 
         async def show_typing(address: Address) -> None:
             with ERRORS.logged(log.debug, "no typing sign in %s", address.chat_id):

@@ -12,7 +12,7 @@ from discord import app_commands
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.menu import find_typing, read_options, text_from
-from gateway.adapters.discord.pending_commands import MOST, PendingCommand, send_ephemeral
+from gateway.adapters.discord.pending_commands import MOST, PendingCommand, PendingPress, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
@@ -37,12 +37,14 @@ class DiscordInteractions:
         settings: DiscordSettings,
         context: AdapterContext,
         calls: dict[str, PendingCommand],
+        presses: dict[str, PendingPress],
         recent: RecentMessages,
         bot: str,
     ) -> None:
         self._settings = settings
         self._context = context
         self._calls = calls
+        self._presses = presses
         self._recent = recent
         self._bot = bot
         self._looks: dict[str, anyio.CancelScope] = {}  # for suggestions, by person
@@ -95,21 +97,27 @@ class DiscordInteractions:
             self._calls.pop(message.id, None)
             await send_ephemeral(interaction, STRANGER)
             return
-        await call.acknowledge()
         if receipt.settled == "" and self._calls.pop(message.id, None) is not None:
             await call.drop()
+        else:
+            await call.acknowledge()
 
     async def _pressed(self, interaction: discord.Interaction, address: Address, shown: discord.Message) -> None:
         data: Any = interaction.data or {}
         value, asked = decode_button(data.get("custom_id", ""))
         # One press counts: the id is that of the message, so that a second one is a message that is there already.
         message = message_of(interaction, address, f"{shown.id}:pressed", value, "button", reply_to=str(shown.id))
-        receipt = await self._context.receive(message, bot=self._bot, asked=asked)
-        if refusal := refusal_of(receipt):
-            await send_ephemeral(interaction, refusal)
-            return
-        with ERRORS.logged(log.info, "a button that was pressed looks as before"):
-            await interaction.response.edit_message(view=None)
+        press = self._presses[str(shown.id)] = PendingPress(interaction)
+        try:
+            receipt = await self._context.receive(message, bot=self._bot, asked=asked)
+            if refusal := refusal_of(receipt):
+                await send_ephemeral(interaction, refusal)
+            elif receipt.is_closed:
+                await press.wait()
+            else:
+                await press.edit(view=None)
+        finally:
+            self._presses.pop(str(shown.id), None)
 
 
 def as_choice(one: CommandChoice) -> app_commands.Choice[str | int | float]:

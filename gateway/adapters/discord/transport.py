@@ -15,7 +15,7 @@ from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, 
 from gateway.adapters.discord.connection import ERRORS, as_adapter_error
 from gateway.adapters.discord.files import send_voice_note
 from gateway.adapters.discord.format import LIMIT, render_messages, show_literals
-from gateway.adapters.discord.pending_commands import PendingCommand
+from gateway.adapters.discord.pending_commands import PendingCommand, PendingPress
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
@@ -47,6 +47,7 @@ class DiscordTransport(NetworkTransport[str]):
         self,
         places: DiscordChannels,
         calls: dict[str, PendingCommand],
+        presses: dict[str, PendingPress],
         recent: RecentMessages,
         settings: DiscordSettings,
         presence: Presence,
@@ -55,6 +56,7 @@ class DiscordTransport(NetworkTransport[str]):
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._places = places
         self._calls = calls
+        self._presses = presses
         self._recent = recent
         self._reactions = reactions
 
@@ -76,8 +78,7 @@ class DiscordTransport(NetworkTransport[str]):
         with self.calling():
             for number, one in enumerate(messages):
                 one |= {"suppress_embeds": True, "silent": reply.silent}
-                sent = await self._send(reply, part, f"{nonce}{number or ''}", one)
-                found.append(str(sent.id))
+                found.append(await self._send(reply, part, f"{nonce}{number or ''}", one))
         self._reactions.note_answered(reply.address, reply.reply_to)
         return tuple(found)
 
@@ -96,26 +97,30 @@ class DiscordTransport(NetworkTransport[str]):
         if isinstance(piece, FileMessage) or not message_ids:
             return
         view = view_of(buttons, await self._asked(reply)) if buttons else None
+        what: dict[str, Any] = {"content": piece, "view": view, "allowed_mentions": discord.AllowedMentions.none()}
         with self.calling():
+            if (press := self._presses.get(message_ids[0])) and await press.edit(**what):
+                return
             message = await self._places.message(reply.address, message_ids[0])
-            await message.edit(content=piece, view=view, allowed_mentions=discord.AllowedMentions.none())
+            await message.edit(**what)
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
         with self.calling():
             for one in message_ids:
                 await (await self._places.message(address, one)).delete()
 
-    async def _send(self, reply: Reply, part: int, nonce: str, what: dict[str, Any]) -> Any:
-        """The answer of a slash command, if it waits for one; else a message."""
-        if part == 0 and (call := self._calls.pop(reply.reply_to, None)) and (hook := await call.hook()):
+    async def _send(self, reply: Reply, part: int, nonce: str, what: dict[str, Any]) -> str:
+        """The id of a message: the answer of a slash command, if that waits for one."""
+        if part == 0 and (call := self._calls.pop(reply.reply_to, None)):
             try:
-                return await hook.send(**what, wait=True)
+                if answered := await call.answer(**what):
+                    return answered
             except discord.HTTPException as error:
                 log.info("the answer of a command comes as a message: %s", as_adapter_error(error))
         where, in_thread = await self._places.find(reply.address)
         if part == 0 and (replied := reference_of(reply, where, in_thread=in_thread)):
             what = {**what, "reference": replied, "mention_author": False}
-        return await where.send(**what, nonce=nonce)
+        return str((await where.send(**what, nonce=nonce)).id)
 
     async def _say(self, reply: Reply, part: int, nonce: str, note: LoadedFile) -> str:
         """The id of a voice note; empty where Discord takes none, and it is sent as a file."""

@@ -18,7 +18,10 @@ import anyio.abc
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.authorization.async_authorize import AsyncAuthorize
 from slack_bolt.response import BoltResponse
+from slack_sdk.errors import SlackClientError
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -33,6 +36,7 @@ from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
     TIMEOUT,
+    SlackIdentity,
     fetch_identity,
     fetch_socket_url,
     make_client,
@@ -47,7 +51,7 @@ from gateway.adapters.slack.route import SlackRoute
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.threads import AT_WORK_PAUSE, SlackThreads
 from gateway.adapters.slack.transport import SlackTransport
-from gateway.errors import AdapterError
+from gateway.errors import AdapterError, describe_error
 from gateway.messages import Message
 
 log = logging.getLogger(__name__)
@@ -122,7 +126,7 @@ class SlackAdapter:
         inbox = Inbox(context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
         receiver = SlackReceiver(context, presence, reader, inbox, presses, threads)
         secret = self._settings.signing_secret.reveal()
-        app = AsyncApp(client=web, process_before_response=True, signing_secret=secret or None)
+        app = AsyncApp(client=web, authorize=KnownBot(me), process_before_response=True, signing_secret=secret or None)
         receiver.listen(app)
         carrier = SlackTransport(web, me, presses, recent, reactions, self._settings, presence)
         presence.complain(*complaints)
@@ -197,6 +201,16 @@ class SlackAdapter:
             await web.auth_test()  # a token that was revoked is why the line cannot be mended
 
 
+class KnownBot(AsyncAuthorize):
+    """Says for each event who we are: Bolt would ask Slack, once for each event before the first answer."""
+
+    def __init__(self, me: SlackIdentity) -> None:
+        self._known = AuthorizeResult(enterprise_id=None, team_id=me.team, bot_id=me.bot, bot_user_id=me.user)
+
+    async def __call__(self, **_event: Any) -> AuthorizeResult:
+        return self._known
+
+
 class SlackLine(AsyncSocketModeHandler):
     """Bolt's, but for what Bolt has no place for: that is acknowledged too, or it would come again."""
 
@@ -213,7 +227,10 @@ class SlackLine(AsyncSocketModeHandler):
                 raise LookupError("its event has no type")
         if response.status == 404:
             response = BoltResponse(status=200, body="")
-        await send_async_response(client, req, response, begun)
+        try:
+            await send_async_response(client, req, response, begun)
+        except (OSError, SlackClientError) as error:
+            log.info("an envelope is not acknowledged, and comes again: %s", describe_error(error))
 
 
 async def receive_hello(

@@ -46,6 +46,6 @@ async def answer_press(bot: Bot, query: CallbackQuery, receipt: Receipt) -> None
     with ERRORS.logged(log.info, "a button that was pressed looks as before"):
         refusal = refusal_of(receipt)
         await bot.answer_callback_query(query.id, refusal or None, show_alert=bool(refusal))
-        if not refusal and query.message is not None:
+        if not refusal and not receipt.is_closed and query.message is not None:
             chat, number = query.message.chat.id, query.message.message_id
             await bot.edit_message_reply_markup(chat, number, reply_markup=None)

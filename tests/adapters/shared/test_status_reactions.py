@@ -1,4 +1,4 @@
-"""What stays in memory of a network's messages, however many were answered."""
+"""The reactions under messages: what stays of them in memory, and what an earlier life left."""
 
 import tracemalloc
 from typing import Any
@@ -11,12 +11,12 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import NetworkReactions, StatusReactions
 from gateway.chats import ChatDisplay
-from gateway.dispatcher.turn_signs import TurnSign
+from gateway.dispatcher.turn_signs import MessageState, TurnSign
 from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Message, Receipt
 from gateway.testing.memory_engine import MemoryEngine
-from tests.spine import message
+from tests.spine import message, until
 
 WARM, MORE = 600, 1200  # messages
 LEAST_GROWTH = 50_000  # bytes: less is noise
@@ -50,6 +50,24 @@ async def test_what_was_answered_long_ago_takes_no_memory() -> None:
             assert tracemalloc.get_traced_memory()[0] - warm < LEAST_GROWTH
         finally:
             tracemalloc.stop()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reply_that_answers_no_message_touches_none() -> None:
+    registry, engine, touched = HookRegistry(), MemoryEngine(), list[str]()
+
+    async def touch(_address: Address, message: str, _mark: str) -> None:
+        touched.append(message)
+
+    marks: dict[MessageState, str] = {"seen": "a", "working": "b", "done": "c", "failed": "d"}
+    network = NetworkReactions(marks, touch, touch, 0.0, lambda _: "", time_of=lambda _: 0.0)
+    reactions = StatusReactions(network, "net", lambda _: DISPLAY, Presence("net", registry, print))
+    async with registry, engine, anyio.create_task_group() as tasks:
+        tasks.start_soon(reactions.run, engine)
+        for number in ("", "7"):
+            reactions.note_answered(Address("net", "1"), number)
+        await until(lambda: "7" in touched, "what an earlier life left")
+        assert "" not in touched
         tasks.cancel_scope.cancel()
 
 
