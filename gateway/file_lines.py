@@ -1,7 +1,8 @@
 """Lines of an answer that name a file to go with it, as agents for Hermes write them: `MEDIA:/path/of/chart.png`.
 
-Such a line stands by itself, in no block of code; it may be a path, a quoted one, or a `file:` address. It is for the
-gateway, so it goes from what people read: from the answer as a whole, and from the pieces of one that is being written.
+Such a line is by itself, in no block of code; it may be a path, a quoted one, or a `file:` address. A sentence that
+begins so names none. The line is for the gateway, so it goes from what people read: from the answer as a whole, and
+from the pieces of one that is being written.
 """
 
 import re
@@ -9,6 +10,7 @@ import re
 MARK = "MEDIA:"
 FENCES = ("```", "~~~")
 QUOTES = "`\"'<>"
+PATH = re.compile(r"[/~.]|file:|[a-zA-Z]:[\\/]|\S*$|.*\.\w{1,8}$")  # how one begins or ends, or a word alone
 BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -34,7 +36,8 @@ def split_file_lines(text: str) -> tuple[str, tuple[str, ...]]:
 def read_file_line(line: str) -> str:
     """What the line names; nothing where it is no such line."""
     line = line.strip().strip(QUOTES)
-    return line.removeprefix(MARK).strip().strip(QUOTES) if line.startswith(MARK) else ""
+    name = line.removeprefix(MARK).strip().strip(QUOTES) if line.startswith(MARK) else ""
+    return name if PATH.match(name) else ""
 
 
 class FileLineFilter:

@@ -15,6 +15,7 @@ CASES = {
     "in the middle of a line": ("see MEDIA:/a/b", "see MEDIA:/a/b", ()),
     "in a block of code": ("```\nMEDIA:/a\n```\nMEDIA:/b", "```\nMEDIA:/a\n```", ("/b",)),
     "without a name": ("MEDIA:\nx", "MEDIA:\nx", ()),
+    "a sentence": ("MEDIA: is what he wrote, no path\nx", "MEDIA: is what he wrote, no path\nx", ()),
     "other letters": ("MEDIATE: it\nmedia:/a", "MEDIATE: it\nmedia:/a", ()),
 }
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from gateway.chats.journal import ChatJournal, list_keys
 from gateway.config.platform_settings import (
+    DisplaySettings,
     PlatformAccount,
     ProgressDisplay,
     list_accounts,
@@ -26,6 +27,8 @@ CHANGEABLE: Final[tuple[RuleName, ...]] = get_args(RuleName)
 ANSWERS: Final[tuple[AnswerRule, ...]] = get_args(AnswerRule)
 PROGRESS: Final[tuple[ProgressDisplay, ...]] = get_args(ProgressDisplay)
 SWITCH: Final = ("on", "off")
+USUAL: Final = DisplaySettings()
+DISPLAY_DEFAULTS: Final = (USUAL.progress, USUAL.reactions, USUAL.typing)
 KEPT_ORIGIN: Final = "/settings"
 DEFAULT_ORIGIN: Final = "default"
 
@@ -164,16 +167,22 @@ class ChatRules:
             yield f"{KEPT_ORIGIN} in {chat}", right, False
         if route:
             yield "config.yaml: routes", {"agent": route.agent}, False
+        yield from self._list_wide_layers(bot)
+
+    def _list_wide_layers(self, bot: PlatformAccount | None) -> Iterator[tuple[str, Mapping[str, str], bool]]:
+        """The layers of the network and of all chats; the usual value need not be in the file."""
         if bot:
-            answer = "mention" if bot.settings.require_mention else "always"
-            yield describe_origin(bot, "require_mention"), {"answer": answer}, False
+            if not bot.settings.require_mention:
+                yield describe_origin(bot, "require_mention"), {"answer": "always"}, False
             told = bot.settings
             for name, value in list_shown(told.progress, told.reactions, told.typing):
                 yield describe_origin(bot, name), {name: value}, False
         display = self._settings.display
+        usual: dict[str, str] = {**dict(list_shown(*DISPLAY_DEFAULTS))}
         for name, value in list_shown(display.progress, display.reactions, display.typing):
-            yield f"config.yaml: display.{name}", {name: value}, False
-        yield DEFAULT_ORIGIN, {"agent": MAIN, "answer": "mention"}, False
+            if value != usual[name]:
+                yield f"config.yaml: display.{name}", {name: value}, False
+        yield DEFAULT_ORIGIN, {"agent": MAIN, "answer": "mention", **usual}, False
 
 
 def values_of(own: ChatSettings) -> dict[str, str]:

@@ -71,6 +71,13 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, on this network")] = None
     reactions: Annotated[bool | None, describe("over `display.reactions`, on this network")] = None
     typing: Annotated[bool | None, describe("over `display.typing`, on this network")] = None
+    link_previews: Annotated[
+        bool,
+        describe(
+            "whether the network may show the page behind a link in an answer: it calls the address for that, which "
+            "can carry off a secret that the model was made to put into it"
+        ),
+    ] = False
     max_parts: Annotated[
         int,
         describe("how many messages an answer may become; a longer one ends in a file with all of it", ge=1, le=100),

@@ -139,6 +139,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
 
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
     near = context.commands.closest(word)
+    near = None if near == word else near  # it is there, but not for them
     return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
 
 

@@ -63,6 +63,7 @@ class TelegramWire:
     overlaps: int = 0  # polls that began while another one was waiting
     _polls: set[asyncio.Transport] = field(default_factory=set)
     polls: int = 0
+    has_previews: bool = False  # nobody promised that there are none
     ago: float = 0.0  # seconds by which what happens now happened before
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -296,7 +297,7 @@ class TelegramWire:
         return {"file_id": name, "file_unique_id": f"u-{name}", "file_path": name, "file_size": len(self._files[name])}
 
     def _on_sendmessage(self, asked: dict[str, Any]) -> Any:
-        return self._shows(asked, checked(asked, self.limit))
+        return self._shows(asked, checked(asked, self.limit, has_previews=self.has_previews))
 
     def _on_sendmessagedraft(self, asked: dict[str, Any]) -> Any:
         chat, number = str(asked["chat_id"]), asked["draft_id"]
@@ -351,7 +352,7 @@ class TelegramWire:
 
     def _on_editmessagetext(self, asked: dict[str, Any]) -> Any:
         shown = self._found(asked)
-        text = checked(asked, self.limit)
+        text = checked(asked, self.limit, has_previews=self.has_previews)
         if (text, keys(asked)) == (shown.text, shown.buttons):
             raise Refused(400, "Bad Request: message is not modified")
         shown.text, shown.buttons = text, keys(asked)
@@ -472,7 +473,7 @@ def codes_of(text: str, entities: list[dict[str, Any]]) -> list[str]:
     return [block.decode("utf-16-le") for block in blocks]
 
 
-def checked(asked: dict[str, Any], limit: int) -> str:
+def checked(asked: dict[str, Any], limit: int, *, has_previews: bool = False) -> str:
     """The text, if Telegram would take it and its entities."""
     text = str(asked["text"])
     units = len(text.encode("utf-16-le")) // 2
@@ -483,6 +484,6 @@ def checked(asked: dict[str, Any], limit: int) -> str:
     for one in asked.get("entities") or []:
         if one["offset"] < 0 or one["length"] <= 0 or one["offset"] + one["length"] > units:
             raise Refused(400, "Bad Request: entity is out of bounds")
-    if not (asked.get("link_preview_options") or {}).get("is_disabled"):
+    if not has_previews and not (asked.get("link_preview_options") or {}).get("is_disabled"):
         raise Refused(400, "Bad Request: a link preview would be shown")
     return text

@@ -17,6 +17,7 @@ from gateway.config.fields import Secret
 from gateway.errors import AdapterError
 from gateway.message_parts import Location
 from gateway.testing.networks.house import House, housed
+from gateway.testing.networks.suite import ASKS, may_ask
 from gateway.testing.networks.suite_groups import remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.telegram_wire import BOT, TOKEN, Refused, TelegramWire, chat_of, user
@@ -241,10 +242,11 @@ async def test_what_the_library_cannot_build_is_passed_over_counted_and_kept(
         wire.told({**wire.message(BEN, BEN), "poll": poll})  # a server older than the library sends it so
         wire.told(undated)
         wire.told({**wire.message(ANN, ANN, text="odd"), "chat": None})
+        wire.told({**wire.message(ANN, ANN, text="odd"), "chat": {**chat_of(ANN), "id": {"": {}}}})
         await wire.write("what is it?", by=BEN)
         (shown,) = await house.shows("It is 42.")
         assert shown.chat == BEN
-        assert house.presence.unreadable >= 3
+        assert house.presence.unreadable >= 4
         (told,) = house.told("platform:unreadable")
         assert told["kind"] == "update"
         assert not house.told("platform:down")
@@ -339,3 +341,17 @@ async def test_a_pairing_code_that_could_not_be_sent_is_told_again(wire: Telegra
     await until(lambda: [one.told for one in pairings.asking] == [False], "the note of it")
     await wire.write("hello?", by=STRANGER)
     await house.shows("Your pairing code is")
+
+
+async def test_links_open_previews_where_somebody_wants_that_and_those_of_questions_never(
+    wire: TelegramWire, tmp_path: Path
+) -> None:
+    wire.has_previews = True
+    settings = f"platforms: {{telegram: {{link_previews: true}}}}\n{may_ask(wire)}"
+    async with housed(wire, tmp_path / "home", *ASKS, settings=settings) as house:
+        await wire.write("do it")
+        await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
+        await wire.press(wire.shown[-1], "Yes")
+        await house.shows("Did.")
+        asked, answer = [asked for name, asked in wire.calls if name == "sendMessage"]
+        assert [one["link_preview_options"]["is_disabled"] for one in (asked, answer)] == [True, False]

@@ -148,3 +148,6 @@ async def test_what_a_chat_is_shown_is_said_for_all_for_a_network_and_for_the_ch
     assert rules.find_display(Address("telegram", "-2")) == ChatDisplay("tools", reactions=True, typing=False)
     assert rules.find_display(Address("discord", "-2")) == ChatDisplay("tools", reactions=False, typing=False)
     assert rules.find(Address("discord", "-2"))["typing"] == ("off", "config.yaml: display.typing", False)
+    usual = (await make_rules({"platforms": {"telegram": {}}})).find(Address("telegram", "-2"))
+    assert {one.origin for one in usual.values()} == {"default"}, "config.yaml says nothing of it"
+    assert (usual["answer"].value, usual["typing"].value) == ("mention", "on")

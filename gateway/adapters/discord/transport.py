@@ -77,7 +77,7 @@ class DiscordTransport(NetworkTransport[str]):
         found = list[str]()
         with self.calling():
             for number, one in enumerate(messages):
-                one |= {"suppress_embeds": True, "silent": reply.silent}
+                one |= {"suppress_embeds": not self.shows_links(reply), "silent": reply.silent}
                 found.append(await self._send(reply, part, f"{nonce}{number or ''}", one))
         self._reactions.note_answered(reply.address, reply.reply_to)
         return tuple(found)

@@ -58,6 +58,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         self._show = show
         self._native_parts = settings.NATIVE_PARTS
         self._max_parts = settings.max_parts
+        self._link_previews = settings.link_previews
         self._longest = settings.max_parts * limit
         self._errors = errors
         self._presence = presence
@@ -68,6 +69,10 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
 
     def texts(self, reply: Reply) -> int:
         return sum(not isinstance(one, FileMessage) for one in self._pieces(reply)[0])
+
+    def shows_links(self, reply: Reply) -> bool:
+        """May the network show the pages behind its links? It never may for a question."""
+        return self._link_previews and not reply.literals
 
     def can_caption(self, _text: TextT) -> bool:
         """Can this text stand with files, in one message?"""

@@ -188,8 +188,8 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
                 channel=channel,
                 thread_ts=reply.address.thread_id or None,
                 metadata=make_note(nonce),
-                unfurl_links=False,
-                unfurl_media=False,
+                unfurl_links=self.shows_links(reply),
+                unfurl_media=self.shows_links(reply),
                 **build_body(text, buttons, self._asked(reply)),
             )
         except SlackApiError as error:

@@ -6,6 +6,7 @@ reaction from the message at which it happened.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, TypeAlias
 
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
@@ -158,7 +159,7 @@ def address_of(message: Message) -> Address:
     kinds: dict[str, ChatType] = {"private": "dm", "channel": "channel"}
     kind = kinds.get(message.chat.type, "forum" if message.chat.is_forum else "group")
     in_topic = message.is_topic_message and message.message_thread_id
-    return Address(PLATFORM, str(message.chat.id), kind, str(message.message_thread_id) if in_topic else "")
+    return Address(PLATFORM, str(index(message.chat.id)), kind, str(message.message_thread_id) if in_topic else "")
 
 
 def parts_of(message: Message) -> tuple[MessagePart, ...]:

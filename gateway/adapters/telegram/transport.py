@@ -79,16 +79,17 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         piece, buttons = self.part(reply, part)
         loaded: Loaded = await self.load(reply, piece, LARGEST, "Telegram")
         how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
+        previews = self._preview_of(reply)
 
         async def call(chat: int | str) -> tuple[str, ...]:
             try:
-                return await self._put(chat, loaded, how)
+                return await self._put(chat, loaded, how, previews)
             except BadRequest as error:
                 if how["message_thread_id"] is None or "thread not found" not in str(error).lower():
                     raise
             if part == 0:
                 await self._bot.send_message(chat, TOPIC_IS_GONE, link_preview_options=NO_PREVIEW)
-            return await self._put(chat, loaded, how | {"message_thread_id": None})
+            return await self._put(chat, loaded, how | {"message_thread_id": None}, previews)
 
         return await self._call(call, reply.address)
 
@@ -99,11 +100,16 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         kinds = {group_kind_of(one) for one in (*files, more)}
         return len(files) < MOST_IN_ALBUM and len(kinds) == 1 and "" not in kinds
 
-    async def _put(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> tuple[str, ...]:
+    def _preview_of(self, reply: Reply) -> LinkPreviewOptions:
+        return LinkPreviewOptions(is_disabled=not self.shows_links(reply))
+
+    async def _put(
+        self, chat: int | str, loaded: Loaded, how: dict[str, Any], previews: LinkPreviewOptions
+    ) -> tuple[str, ...]:
         """The ids of what was sent."""
         found = list[str]()
         for one in loaded.texts:
-            found += await self._sent(self._say(chat, one, how))
+            found += await self._sent(self._say(chat, one, how | {"link_preview_options": previews}))
         if loaded.files:
             found += await self._sent(self._upload(chat, loaded, how))
         if loaded.part:
@@ -133,7 +139,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
             message_id=int(message_ids[0]),
             entities=piece.entities,
             reply_markup=make_keyboard(buttons),
-            link_preview_options=NO_PREVIEW,
+            link_preview_options=self._preview_of(reply),
         )
         try:
             await self._call(edit, reply.address)
@@ -168,13 +174,11 @@ class TelegramTransport(NetworkTransport[TelegramText]):
 
     async def _say(self, chat: int | str, piece: TelegramText, how: dict[str, Any]) -> Message:
         try:
-            return await self._bot.send_message(
-                chat, piece.text, entities=piece.entities, link_preview_options=NO_PREVIEW, **how
-            )
+            return await self._bot.send_message(chat, piece.text, entities=piece.entities, **how)
         except BadRequest as error:
             if piece.is_literal or not piece.entities or "entit" not in str(error).lower():
                 raise
-        return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
+        return await self._bot.send_message(chat, piece.text, **how)
 
     async def _upload(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> Message | Sequence[Message]:
         """What Telegram does not take as a picture, or as what else it is, goes as a document."""

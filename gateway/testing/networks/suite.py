@@ -157,7 +157,8 @@ async def test_the_answer_is_a_new_message_below_words_before_a_tool_and_its_que
     wire: Wire, tmp_path: Path
 ) -> None:
     """A network calls people for a new message alone; and no message says that the press counted."""
-    looks = {"chunks": ["Let ", "me ", "look."], "delay": "400ms", **ASKS[0]["answers"][0]}
+    asks: Any = ASKS[0]["answers"]
+    looks = {"chunks": ["Let ", "me ", "look."], "delay": "400ms", **asks[0]}
     script = {"user": "do it", "answers": [looks, {"text": "Did."}]}
     async with housed(wire, tmp_path / "home", script, settings=may_ask(wire)) as house:
         await wire.write("do it")
