@@ -56,6 +56,7 @@ class Part(anyio.abc.TaskStatus[None]):
         self._is_wanted = True
         self._news = anyio.Event()
         self._serving: anyio.CancelScope | None = None
+        self.attempts = Attempts(BACKOFF, RECOVERED_AFTER)
 
     def up(self, detail: str = "") -> None:
         self._enter("up", detail)
@@ -103,7 +104,6 @@ class Part(anyio.abc.TaskStatus[None]):
 
     async def run(self) -> None:
         """Serve until cancelled, and again after every end that was not asked for."""
-        attempts = Attempts(BACKOFF, RECOVERED_AFTER)
         try:
             while True:
                 begun = time.monotonic()
@@ -115,8 +115,8 @@ class Part(anyio.abc.TaskStatus[None]):
                 if not self._is_wanted:
                     return
                 if self._news.is_set():
-                    attempts.reset()
-                await self._wait(attempts.pause(time.monotonic() - begun))
+                    self.attempts.reset()
+                await self._wait(self.attempts.pause(time.monotonic() - begun))
                 self.facts = replace(self.facts, restarts=self.facts.restarts + 1)
         finally:
             self._enter("stopped", self.facts.detail)

@@ -44,6 +44,7 @@ class PlatformPart:
         self.home_channel = served.settings.home_channel
         self._served = served
         self._place = place
+        self.presence.on_answer = self.part.attempts.reset
         self.presence.certain_for = partial(nodes.certain_for, self.key)
         self._context = context.bind(served.name)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from telegram.error import NetworkError
 
 from gateway.adapters.telegram.connection import make_bot
@@ -355,3 +356,27 @@ async def test_links_open_previews_where_somebody_wants_that_and_those_of_questi
         await house.shows("Did.")
         asked, answer = [asked for name, asked in wire.calls if name == "sendMessage"]
         assert [one["link_preview_options"]["is_disabled"] for one in (asked, answer)] == [True, False]
+
+
+async def test_a_poll_that_works_ends_the_back_off_and_a_page_in_its_place_is_no_trace_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, wire = list[str](), TelegramWire(holds_polls=False)
+
+    @web.middleware
+    async def break_polls(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if broken and request.path.endswith("getUpdates"):
+            page = f"<html>\n<h1>502 Bad Gateway</h1>\n<hr>{broken.pop()}</html>"
+            return web.Response(status=502, text=page, content_type="text/html")
+        return await handler(request)
+
+    wire.middlewares.append(break_polls)
+    async with wire.serving(), housed(wire, tmp_path / "home") as house:
+        attempts = next(one.part.attempts for one in house.gateway.platforms)
+        for count in (1, 2):
+            broken.append("nginx")
+            await wire.write("and you?")
+            await house.shows("I heard you.", count)
+            await until(lambda count=count: house.part.restarts == count, "the start after it")  # type: ignore[misc]
+            await until(lambda: not attempts.failures, "the end of the back-off")
+        assert not [one for one in caplog.records if "html" in one.getMessage() or one.exc_info]

@@ -152,6 +152,7 @@ class Presence:
         self._complaints: tuple[str, ...] = ()
         self._lacks: tuple[str, ...] = ()
         self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
+        self.on_answer: Callable[[], None] = lambda: None
         self.certain_for: Callable[[], float] = lambda: math.inf
         """The seconds from now in which no other gateway can serve the bot: so long may last what goes on at the
         network's end though this gateway stands still, such as a poll that waits."""
@@ -219,6 +220,7 @@ class Presence:
     def answered(self) -> None:
         """The network answered, though it had nothing for us."""
         self.facts = structs.replace(self.facts, last_probe=time.time())
+        self.on_answer()
 
     @contextmanager
     def skipping(self, kind: str, payload: Callable[[], Any]) -> Iterator[None]:

@@ -3,6 +3,7 @@
 Neither the token nor an address that holds it gets into a word of ours.
 """
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,6 +45,8 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
     # The library would build all updates of a poll, or none; so it is asked for what Telegram said, and warns of that.
     warnings.filterwarnings("ignore", "Please use 'Bot.getUpdates'", PTBUserWarning)
+    # An answer that is no JSON it logs with all its lines; the error that it raises is logged by us, in one.
+    logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
     server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
     proxy = settings.proxy.reveal() or None
@@ -101,7 +104,8 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
         case TimedOut():
             return AdapterError("Telegram did not answer in time")
         case NetworkError():
-            return AdapterError(f"Telegram cannot be reached: {error}")
+            what, _, _page = str(error).partition(". Parsing the server response")  # which the library shows whole
+            return AdapterError(f"Telegram cannot be reached: {what}")
     return AdapterError(f"Telegram: {error}")
 
 
