@@ -17,8 +17,9 @@ pytest_plugins = ["gateway.testing.networks.plugin", "tests.whole_run", "tests.t
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.cache and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Ledger(config.cache), "ledger")
+    cache: pytest.Cache | None = getattr(config, "cache", None)  # there is none with `-p no:cacheprovider`
+    if cache and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Ledger(cache), "ledger")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,6 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if unknown := set(rows) - known:
             raise pytest.UsageError(f"{item.nodeid}: tests/rows.toml has no row {', '.join(sorted(unknown))}")
         item.user_properties += [("row", row) for row in rows]
+        item.user_properties += [("wants", program) for mark in item.iter_markers("wants") for program in mark.args]
 
 
 @pytest.hookimpl(wrapper=True)

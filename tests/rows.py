@@ -29,14 +29,19 @@ class Collector:
 
     tests: dict[str, list[str]] = field(default_factory=dict)
     outcomes: Mapping[str, str] = field(default_factory=dict)
+    wants: dict[str, set[str]] = field(default_factory=dict)  # by row, what is not installed here for some of its tests
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         assert session.config.cache
         self.outcomes = session.config.cache.get(LAST_RUN, {})
         for item in session.items:
-            for name, row in item.user_properties:
-                if name == "row":
-                    self.tests.setdefault(str(row), []).append(item.nodeid)
+            rows = [str(row) for name, row in item.user_properties if name == "row"]
+            wanted = {str(program) for name, program in item.user_properties if name == "wants"}
+            for row in rows:
+                if wanted:
+                    self.wants.setdefault(row, set()).update(wanted)
+                else:
+                    self.tests.setdefault(row, []).append(item.nodeid)
 
 
 def state(row: str, seen: Collector) -> str:
@@ -71,6 +76,8 @@ def report(table: Mapping[str, Any], seen: Collector) -> bool:
                 must = is_promised(row, system)
                 complete &= not must
                 print(f"  {row:<7} {end:<8} {'! ' if must else '  '}{system['rows'][row]}")
+            for program in sorted(seen.wants.get(row, ())):
+                print(f"  {row:<7} a part of it wants {program}, which is not installed here: those tests did not run")
     titles = (
         "Left out on purpose",
         "Met in part, on purpose",

@@ -41,3 +41,12 @@ def test_a_promised_row_without_a_passing_test_is_open(table: dict[str, Any], en
 def test_what_is_not_yet_promised_is_a_row_of_the_table(table: dict[str, Any]) -> None:
     rows = {row for system in table["systems"].values() for row in system["rows"]}
     assert table["not_yet"].keys() <= rows - table["left_out"].keys()
+
+
+def test_what_is_not_installed_opens_no_row_and_is_said(
+    table: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = all_passed(table)
+    seen.wants["T25"] = {"an sshd"}
+    assert report(table, seen)
+    assert "T25     a part of it wants an sshd, which is not installed here" in capsys.readouterr().out

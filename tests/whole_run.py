@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # begun in the background of a shell; programs would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.cache and not hasattr(config, "workerinput"):
+    if getattr(config, "cache", None) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures(config), "failures")
 
 

@@ -38,7 +38,8 @@ pytestmark = [pytest.mark.process, pytest.mark.row("T25")]
 POINTS = "[hermes_gateway.hooks]\ngreet = greetings.greet\n"
 PACKAGE = {"greetings/__init__.py": "", **{f"greetings/greet/{name}": text for name, text in GREET.items()}}
 MORE_THAN_ALLOWED = 65 << 20
-by_ssh = pytest.param("git+ssh", marks=() if SSHD else (pytest.mark.skip(reason="there is no sshd"),))
+WITHOUT_SSHD = (pytest.mark.wants("an sshd"), pytest.mark.skip(reason="there is no sshd"))
+by_ssh = pytest.param("git+ssh", marks=() if SSHD else WITHOUT_SSHD)
 
 
 @dataclass(frozen=True)
