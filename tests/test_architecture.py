@@ -33,7 +33,8 @@ PLATFORM_NAMES = re.compile("|".join(ADAPTERS), re.IGNORECASE)
 HERMES_SHAPES = "gateway/hermes/shim/"  # has Hermes's own list of networks, as handlers import it
 # Who signs what it sends may be a company that has a network too; that it has one counts for nothing there.
 SENDERS_OF_WEBHOOKS = ("gateway/config/webhooks.py", "gateway/web/webhooks/senders.py")
-KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES, *SENDERS_OF_WEBHOOKS)
+HERMES_NAMES = "gateway/hermes/modules.py"  # the names that handlers import, one of which is of a network
+KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES, HERMES_NAMES, *SENDERS_OF_WEBHOOKS)
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES: dict[str, tuple[str, ...]] = {

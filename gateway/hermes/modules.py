@@ -16,6 +16,8 @@ AGENT_SESSIONS = "hermes-"  # what the names of the sessions begin with in which
 _SHIM = "gateway.hermes.shim"
 # A module, the one behind it, and the names it gets from there; `new=old` is another name for the same.
 _ROWS = (
+    ("agent", "", ""),
+    ("agent.secret_scope", f"{_SHIM}.home", "get_secret"),
     ("gateway.hooks", "gateway.events", "Deny End Event Retry is_yes on"),
     ("gateway.hooks", f"{_SHIM}.hook_registry", "HookRegistry"),
     (
@@ -59,7 +61,7 @@ _ROWS = (
     (
         "hermes_cli.commands",
         f"{_SHIM}.command_table",
-        "gateway_help_lines is_gateway_known_command resolve_command should_bypass_active_session",
+        "gateway_help_lines is_gateway_known_command resolve_command should_bypass_active_session slack_subcommand_map",
     ),
     ("hermes_cli.config", f"{_SHIM}.home", "get_config_path get_env_path get_hermes_home load_config"),
     ("hermes_cli.config", f"{_SHIM}.home", "load_config_readonly=load_config read_raw_config=load_config"),
@@ -72,6 +74,7 @@ _ROWS = (
     ("hermes_constants", f"{_SHIM}.home", "get_process_hermes_home=get_hermes_home"),
     ("run_agent", f"{_SHIM}.ai_agent", "AIAgent"),
     ("tools", "", ""),
+    ("tools.approval", f"{_SHIM}.approval", "check_dangerous_command request_tool_approval"),
     ("tools.registry", f"{_SHIM}.tool_registry", "ToolRegistry registry tool_error tool_result"),
     ("tools.send_message_tool", f"{_SHIM}.send_tool", "send_message_tool"),
     ("toolsets", f"{_SHIM}.tool_registry", "resolve_multiple_toolsets resolve_toolset validate_toolset"),
@@ -108,10 +111,13 @@ class ModuleTableLoader(Loader):
     """Makes a module of the table; one that is not in it is hollow from end to end."""
 
     def exec_module(self, module: ModuleType) -> None:
+        self.fill(module, is_hollow=module.__name__ in HOLLOW_MODULES or module.__name__ not in NAMES)
+
+    def fill(self, module: ModuleType, *, is_hollow: bool) -> None:
         name = module.__name__
         names = NAMES.get(name, {})
         placeholder = None
-        if name in HOLLOW_MODULES or name not in NAMES:
+        if is_hollow:
             placeholder = importlib.import_module(f"{_SHIM}.placeholders").make_placeholder_getattr(name)
 
         def get(attribute: str) -> Any:
@@ -136,8 +142,9 @@ def add_hollow_modules(patches: Iterable[str]) -> None:
         for count in range(1, len(words) + 1) if words and words[0] in HERMES_OWN_MODULES else ():
             name = ".".join(words[:count])
             try:
-                importlib.import_module(name)
+                module = importlib.import_module(name)
             except ImportError:
                 module = sys.modules[name] = ModuleType(name)
-                module.__path__ = []
-                LOADER.exec_module(module)
+                module.__path__, module.__loader__ = [], LOADER
+            if isinstance(module.__loader__, ModuleTableLoader):
+                LOADER.fill(module, is_hollow=True)

@@ -123,11 +123,16 @@ class Plugins:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
             facts = {name: value for name, value in context.facts.items() if isinstance(value, str)}
             target, asked = f"tool:{offered.name}", {**facts, "agent": context.agent, "args": args}
+            answers = dict(context.answers)
             try:
-                given = await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
+                while question := (
+                    given := await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT, answers)
+                ).ask:
+                    answer = context.ask(question.prompt, question.name) if context.ask else None
+                    answers[question.name] = answer or False
             except HookError as error:
                 raise AgentError(f"{offered.name} of the plugin {hook.called}: {error}") from None
-            return _as_own(offered.name, given)
+            return _as_own(offered.name, given.result)
 
         return Tool(offered.name, offered.description, offered.schema, call)
 
@@ -135,7 +140,7 @@ class Plugins:
         async def run(call: CommandCall) -> CommandResult:
             asked = build_place_fields(call.message, call.role, call.session) | {"args": call.args}
             try:
-                said = await self._offering.use(hook, f"command:{command}", asked, COMMAND_TIMEOUT)
+                said = (await self._offering.use(hook, f"command:{command}", asked, COMMAND_TIMEOUT)).result
             except HookError as error:
                 return CommandResult(f"/{command} failed: {error}")
             return CommandResult(str(said or ""))

@@ -30,6 +30,7 @@ from gateway.hermes.plugin.message_shape import build_message_event
 from gateway.hermes.plugin.open_calls import MIDDLEWARE, TOOL_EXECUTION, TOOL_REQUEST, OpenCalls
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
 from gateway.hermes.plugin.results import apply_args
+from gateway.hermes.shim.approval import CURRENT_CALL
 from gateway.hermes.shim.gateway_runner import GatewayRunner
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
@@ -342,6 +343,7 @@ class Plugin:
     async def _call_here(self, event: Event, function: Callable[..., Any], /, **kwargs: Any) -> Any:
         """As `_call`, on the loop itself."""
         session = str(event.get("session_key") or "")
+        CURRENT_CALL.set(event)
         self._ctx.session_key.set(session)
         with self._contexts.use(session):
             result = function(**kwargs)
@@ -350,6 +352,7 @@ class Plugin:
     async def _call(self, event: Event, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Whatever it returns, awaited if need be; `ctx` belongs to the event's conversation meanwhile."""
         session = str(event.get("session_key") or "")
+        CURRENT_CALL.set(event)
         self._ctx.session_key.set(session)
         if is_async(function):
             with self._contexts.use(session):

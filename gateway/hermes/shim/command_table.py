@@ -54,6 +54,11 @@ def gateway_help_lines() -> list[str]:
     ]
 
 
+def slack_subcommand_map() -> dict[str, str]:
+    """Map each name and alias to its command, as Hermes's one command for all of them does."""
+    return {word: f"/{word}" for word in _by_word()}
+
+
 def _by_word() -> dict[str, CommandDef]:
     return {word: command for command in list_commands() for word in (command.name, *command.aliases)}
 

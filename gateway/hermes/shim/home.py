@@ -65,6 +65,11 @@ def get_env_value(key: str) -> str | None:
     return os.environ.get(key)  # noqa: TID251 - what the hook declared
 
 
+def get_secret(name: str, default: str | None = None) -> str | None:
+    """From the environment, of which this hook sees what it names."""
+    return os.environ.get(name, default)  # noqa: TID251 - what the hook declared
+
+
 def get_active_profile_name() -> str:
     """There are no others here."""
     return "default"

@@ -43,7 +43,7 @@ from gateway.hooks.wires.event_calls import describe_session
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
-from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.records import HookFolder, HookGuard
 from gateway.worker.protocol import CallMeta, PluginContents
@@ -77,8 +77,18 @@ class PluginTools:
             if hook.is_up and hook.process.targets and hook.current and hook.current.manifest:
                 yield hook, hook.process.targets.offers
 
-    async def use(self, name: str, target: str, fields: Mapping[str, Any], timeout: float) -> Any:
-        """Call `tool:<name>` or `command:<name>` of this plugin. HookError when it fails or is gone."""
+    async def use(
+        self,
+        name: str,
+        target: str,
+        fields: Mapping[str, Any],
+        timeout: float,
+        answers: Mapping[str, Any] | None = None,
+    ) -> HookAnswer:
+        """Call `tool:<name>` or `command:<name>` of this plugin. HookError when it fails or is gone.
+
+        `answers` are the person's, by question; without them it cannot ask.
+        """
         hook, begun = self._hooks().get(name), time.perf_counter()
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -86,12 +96,13 @@ class PluginTools:
             wire = await hook.process.get_wire(timeout)
             with hook.process.using(wire), hook.rights.serving(fields) as doing:
                 meta = CallMeta(event=doing, decides=True, target=target, session=describe_session(fields))
+                meta = meta if answers is None else msgspec.structs.replace(meta, answers=dict(answers))
                 answer = await wire.call(target, fields, meta, timeout)
         except HookFailed as failed:
             hook.calls.record.failed(target, time.perf_counter() - begun, failed)
             raise
         hook.calls.record.answered(target, time.perf_counter() - begun, "ok")
-        return answer.result
+        return answer
 
 
 class FolderHooks:
