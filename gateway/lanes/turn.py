@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import anyio
 from msgspec.structs import replace
@@ -101,7 +101,7 @@ def count_parts(turn_id: str, steps: Sequence[records.Step]) -> int:
     return sum(isinstance(step, records.LlmStep) and has_own_calls(step, turn_id) for step in steps)
 
 
-def is_last_answer(step: records.Step, turn_id: str) -> bool:
+def is_last_answer(step: records.Step, turn_id: str) -> TypeGuard[records.LlmStep]:
     """Is it an answer of the turn itself, with which that ends?"""
     return isinstance(step, records.LlmStep) and step.turn_id == turn_id and not step.entry.tool_calls
 

@@ -287,4 +287,6 @@ def make_workspace(
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Workspace(*map(tuple, (roots, forbidden, instructions, opened, readable, guarded)))
+    return Workspace(
+        tuple(roots), tuple(forbidden), tuple(instructions), tuple(opened), tuple(readable), tuple(guarded)
+    )
