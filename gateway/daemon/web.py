@@ -1,6 +1,5 @@
 """The port as this gateway has it: what it listens on, when it is ready and what it is measured by."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -90,14 +89,13 @@ class GatewayWeb:
         self._engine = gateway.engine
         self._times = TurnTimes(gateway.nodes.name)
         self._feed = EventStream(partial(tail_events, verbs), redactor.clean_all, cut_event)
-        cookie = cookie_name_of(gateway.home)
         self._chat = ChatStream(gateway.engine, gateway.lanes, gateway.search)
         streams = LiveStreams(gateway.logins)
         chats = PageChat(gateway.adapter_context)
         chat = ChatRoom(chats, self._chat, streams, PROTECTED, redactor.clean)
         events = EventRoom(self._feed, streams, PROTECTED, verbs["events.tail"].role, gateway.activity, chats.find_role)
         rooms = {"chat": chat.answer, "live": events.answer}
-        visitors = Visitors(rules, gateway.logins, chats.find_role, web.identity, cookie)
+        visitors = Visitors(rules, gateway.logins, chats.find_role, web.identity)
         page = Page(rules, gateway.logins, visitors, verbs, redactor.clean, gateway.activity, rooms)
         keys = KeyCheck(gateway.keys, rules)
         intake = WebhookIntake(gateway.engine, gateway.registry, gateway.lanes, gateway.hook_requests)
@@ -159,11 +157,6 @@ async def tail_events(verbs: Mapping[str, Verb], notify: Notify) -> None:
     """As `events tail` does."""
     verb = verbs["events.tail"]
     await verb.answer(msgspec.convert({}, verb.params), notify)
-
-
-def cookie_name_of(home: Home) -> str:
-    """A name for each home: a browser gives the cookies of one host to all its ports."""
-    return f"hermes-gateway-{hashlib.sha256(str(home.root).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 async def list_reasons(gateway: WebSources) -> list[Reason]:

@@ -197,7 +197,7 @@ def answer_receipt(receipt: Receipt) -> HttpResponse:
     return answer_json({"decision": receipt.decision})
 
 
-async def read_json(request: HttpRequest, kind: type[QueryT]) -> QueryT:
+async def read_json(request: HttpRequest, kind: type[QueryT], limit: int = LARGEST_SAID) -> QueryT:
     """A body of this shape, which bounds what decoding takes: at anything else it ends.
 
     Raises:
@@ -206,7 +206,7 @@ async def read_json(request: HttpRequest, kind: type[QueryT]) -> QueryT:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this takes application/json")
     try:
-        return msgspec.json.decode(await request.body.read(LARGEST_SAID), type=kind)
+        return msgspec.json.decode(await request.body.read(limit), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this: {error}") from None
 

@@ -31,7 +31,6 @@ class HostRules:
     proxies: tuple[IPv4Network | IPv6Network, ...]
     is_open: bool
     wants_proxy: bool  # what comes straight from elsewhere is not encrypted
-    encrypted: frozenset[str]  # the names under which people reach it by TLS
     origin: str  # what our own page calls itself, by whatever name a proxy then asks for it; "": as it is asked for
 
     def check(self, headers: Mapping[str, str], peer: str, *, is_link: bool = False) -> None:
@@ -62,10 +61,6 @@ class HostRules:
             peer = before
         return plain_address_of(peer)
 
-    def is_encrypted(self, headers: Mapping[str, str]) -> bool:
-        """Whether the browser that asks has an encrypted line, as far as the configuration tells."""
-        return cut_port(headers.get("host", "")).lower() in self.encrypted
-
     def is_proxy(self, peer: str) -> bool:
         """Is this the address of a proxy that is listed? Loopback is none unless it is in the list."""
         try:
@@ -93,7 +88,6 @@ def build_host_rules(web: WebSettings) -> HostRules:
         tuple(map(ip_network, web.trusted_proxies)),
         is_open=bool(is_elsewhere or web.url or web.hosts or web.trusted_proxies),
         wants_proxy=is_elsewhere and not web.tls.cert,
-        encrypted=names if web.tls.cert else frozenset({url_host} if url.scheme == "https" else ()),
         origin=find_origin(url),
     )
 

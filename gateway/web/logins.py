@@ -1,15 +1,13 @@
 """Who may see the page: a link that is good once and for a minute becomes a login, which lasts as long as it is used.
 
 Only what tells them again is kept of links and logins. A login lasts 30 days after its last use and survives a
-restart; `open --end` ends all of them at once, those that watch live included. What changes anything wants, beside the
-cookie that a browser sends by itself, a token that only our own page knows.
+restart; `open --end` ends all of them at once, those that watch live included. Its secret is given once, to our own
+page, which keeps it for its origin and sends it in a header: no other port of the host gets it.
 
 There are so many logins and links of one person, and whoever makes more ends their own oldest. Whom a proxy names has
 no secret here; that they came is kept for as long as a login, so that it is recorded once in that time.
 """
 
-import hashlib
-import hmac
 import secrets
 import time
 from collections import Counter
@@ -79,15 +77,15 @@ class Logins:
             left = tuple(one for one in kept.links if one is not link)
             if link is None or not 0 <= link.until - now <= LINK_SECONDS + MOST_APART:
                 return replace(kept, links=left)
-            login = Login(mark_of(secret), link.role, now, now, link.person)
+            login = Login(_mark_login(secret), link.role, now, now, link.person)
             return replace(kept, links=left, logins=make_room((*self._list_lasting(), login)))
 
         await self._change(use)
-        return secret if any(one.mark == mark_of(secret) for one in self.logins) else ""
+        return secret if any(one.mark == _mark_login(secret) for one in self.logins) else ""
 
     async def find(self, secret: str) -> Login | None:
         """Whose login it is; None: nobody's, or it has ended. It was used now."""
-        return await self._use(mark_of(secret))
+        return await self._use(_mark_login(secret))
 
     async def note_named(self, name: str, role: Role) -> bool:
         """Somebody has come whom a proxy names. True: for the first time in as long as a login lasts."""
@@ -175,10 +173,6 @@ def make_room(logins: tuple[Login, ...]) -> tuple[Login, ...]:
     return tuple(kept)
 
 
-def token_of(secret: str) -> str:
-    """What our own page says beside the cookie; who has only that cannot tell the cookie from it."""
-    return hashlib.sha256(f"token:{secret}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def is_token(given: str, secret: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token_of(secret).encode())
+def _mark_login(secret: str) -> str:
+    """Unlike that of the logins of before, whose secret was a cookie and went to all ports of the host."""
+    return mark_of(f"login {secret}")

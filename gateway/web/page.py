@@ -1,6 +1,7 @@
 """The operator's page: its files, what it asks for, and events as they happen.
 
-Whoever is not let in by `hermes-gateway open` gets the same short refusal for whatever they ask. The page asks for what
+Its own files hold nothing, and are for everybody; all else is for those who show a login (`logins.py`) in a header, and
+anybody else gets the same short refusal. The page asks for what
 it shows, and has done what is done on it, by the verbs of the control socket (`page_verbs.py`): so it knows and can
 what the commands of the terminal do, and no more. Everything that it loads comes from here, and nothing may put it into
 a frame.
@@ -8,21 +9,23 @@ a frame.
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from html import escape
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
+
+import msgspec
 
 from gateway.activity import CALLER, Activity, Caller
 from gateway.adapters.page.places import OWNER, PLATFORM
 from gateway.control_socket.server import Verb
 from gateway.records import ActivityRecord, Login
+from gateway.web.chat import read_json
 from gateway.web.host_rules import ENTRANCE, HostRules
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, answer_json
 from gateway.web.key_check import KeyLimiter
-from gateway.web.logins import LOGIN_SECONDS, Logins, is_token, token_of
+from gateway.web.logins import Logins
 from gateway.web.page_verbs import JSON, PageVerbs
 from gateway.web.request_body import WebRefusal
 from gateway.web.visitors import Visitors
@@ -37,7 +40,8 @@ CONTENT_TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; media-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
+    "media-src 'self' blob:; "
     "manifest-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -51,19 +55,19 @@ PROTECTED: Mapping[str, str] = MappingProxyType(
     }
 )
 KNOWN_ALREADY = "the proxy says who you are: no link is needed here, nor good"
-# What programs of chat networks and mail filters look at is not used up by it, nor are they let in. Browsers say that
-# they follow a link wherever the line is encrypted or ends at this machine.
-NOT_FOLLOWED = "follow this link in a browser: whatever else asks for it is not let in"
 USED_LINK = "this link was used, or is older than a minute: `hermes-gateway open` prints a new one"
-# The cookie is sent to pages that come from here alone, so whoever followed a link from elsewhere goes on from here.
-ENTERED = (
-    '<!doctype html><meta charset="utf-8"><title>hermes-gateway</title><meta http-equiv="refresh" content="0;url=/">'
-)
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
+MOST_OF_LINK = 1000  # bytes of JSON
+STATIC = "/static/"
+APART = ("enter.js", "open.js")  # the modules of pages beside the frame
 
 AnswerVisitor: TypeAlias = Callable[[HttpRequest, Login], Awaitable[HttpResponse | HttpStream]]
 """The answer to somebody who is let in. Raises WebRefusal."""
+
+
+class LinkCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The code of a link, as the page hands it in."""
+
+    code: str
 
 
 class Page:
@@ -89,41 +93,34 @@ class Page:
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """What is asked was meant for us. Raises WebRefusal."""
-        if request.path == "/open" and request.method == "GET":
+        if request.method in ("GET", "HEAD") and (name := find_open_file(request.path)):
+            return self._show_file(name)
+        if (request.method, request.path) == ("POST", "/open"):
             return await self._enter(request, peer)
-        if request.method == "GET" and (name := find_open_file(request.path)):
-            return self._show_file(name, {})
         visitor = await self._visitors.find(request, peer)
-        login, secret = visitor.login, visitor.secret
+        login = visitor.login
         CALLER.set(self._name_caller(login, request, peer))
         if visitor.is_named and await self._logins.note_named(login.person, login.role):
             await self._activity.write(ActivityRecord(what="page.login"))
-        if request.method not in ("GET", "HEAD") and not is_token(request.headers.get("x-token", ""), secret):
-            raise WebRefusal(HTTPStatus.FORBIDDEN, "this wants the token of the page")
         if room := self._rooms.get(request.path.split("/", 2)[1]):
             return await room(request, login)
         if request.method not in ("GET", "HEAD"):
             return await self._change(request, login)
-        match request.path.strip("/").split("/"):
-            case [""]:
-                cookie = self._write_cookie(request, secret)
-                told = {"token": token_of(secret), "may": " ".join(self._verbs.list_allowed(login.role))}
-                told["end"] = "" if login.at else "hidden"  # whom a proxy names is named by it again
-                return self._show_file("index.html", {"Set-Cookie": cookie}, told)
-            case ["static", name]:
-                return self._show_file(name, {})
-            case ["api", verb]:
+        match request.path.split("/"):
+            case ["", "api", "me"]:
+                may = self._verbs.list_allowed(login.role)
+                about = {"person": login.person, "role": login.role, "is_named": visitor.is_named, "may": may}
+                return answer_verb(msgspec.json.encode(about))
+            case ["", "api", verb]:
                 return answer_verb(await self._verbs.look(verb, request))
         raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
 
     async def _enter(self, request: HttpRequest, peer: str) -> HttpResponse:
-        """A link of `open` becomes a login."""
+        """A link of `open` becomes a login: our page has its secret in this answer, and never again."""
         if self._visitors.read_name(request, peer):
             raise WebRefusal(HTTPStatus.FORBIDDEN, KNOWN_ALREADY)
-        if self._rules.is_encrypted(request.headers) and request.headers.get("sec-fetch-mode") != "navigate":
-            raise WebRefusal(HTTPStatus.FORBIDDEN, NOT_FOLLOWED)
-        code = parse_qs(request.query).get("code", [""])[0]
-        secret = await self._logins.redeem(code)
+        asked = await read_json(request, LinkCode, MOST_OF_LINK)
+        secret = await self._logins.redeem(asked.code)
         if not secret:
             if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
                 what = "too many wrong links came from there"
@@ -132,12 +129,7 @@ class Page:
         if login := await self._logins.find(secret):
             CALLER.set(self._name_caller(login, request, peer))
         await self._activity.write(ActivityRecord(what="page.login"))
-        cookie = self._write_cookie(request, secret)
-        return HttpResponse(
-            body=ENTERED.encode(),
-            content_type=CONTENT_TYPES[".html"],
-            headers={**PROTECTED, "Set-Cookie": cookie},
-        )
+        return answer_verb(msgspec.json.encode({"login": secret}))
 
     async def _change(self, request: HttpRequest, login: Login) -> HttpResponse:
         """What changes anything."""
@@ -155,18 +147,12 @@ class Page:
         name = f"login {login.mark[:8]}" if login.person == OWNER else f"{PLATFORM}:{login.person}"
         return Caller(name, f"page {self._rules.find_peer(request.headers, peer)}", login.role)
 
-    def _show_file(self, name: str, headers: Mapping[str, str], told: Mapping[str, str] = NOTHING) -> HttpResponse:
-        """One of the page's own files, known by its name as a whole; `told` stands where its names do."""
+    def _show_file(self, name: str) -> HttpResponse:
+        """One of the page's own files, known by its name as a whole."""
         body, kind = self._files.get(unquote(name), (None, ""))
         if body is None:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page has no file of that name")
-        for word, text in told.items():
-            body = body.replace(b"{{%s}}" % word.encode(), escape(text).encode())
-        return HttpResponse(body=body, content_type=kind, headers={**PROTECTED, **headers})
-
-    def _write_cookie(self, request: HttpRequest, secret: str) -> str:
-        kept = f"{self._visitors.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LOGIN_SECONDS}"
-        return f"{kept}; Secure" if self._rules.is_encrypted(request.headers) else kept
+        return HttpResponse(body=body, content_type=kind, headers=PROTECTED)
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[bytes, str]]:
@@ -176,15 +162,19 @@ class Page:
         """
         paths = [path for path in sorted(FILES.iterdir()) if path.suffix in CONTENT_TYPES]
         found = {path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix]) for path in paths}
-        modules = [name for name in found if name.endswith(".js") and name != "enter.js"]
+        modules = [name for name in found if name.endswith(".js") and name not in APART]
         links = [f'<link rel="modulepreload" href="/static/{name}">' for name in modules]
         frame, kind = found["index.html"]
         return {**found, "index.html": (frame.replace(b"{{modules}}", "\n".join(links).encode()), kind)}
 
 
 def find_open_file(path: str) -> str:
-    """The file that everybody is shown, for those who come by a button in a chat; empty: there is none there."""
-    return "enter.js" if path == "/enter.js" else "enter.html" if path.startswith(ENTRANCE) else ""
+    """The file of the page that this is; empty: it is none."""
+    if path.startswith(ENTRANCE):  # for those who come by a button in a chat
+        return "enter.html"
+    if path.startswith(STATIC):
+        return path.removeprefix(STATIC)
+    return {"/": "index.html", "/open": "open.html"}.get(path, "")
 
 
 def answer_verb(said: bytes) -> HttpResponse:

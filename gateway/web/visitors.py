@@ -6,7 +6,6 @@ and so is a name that the configuration does not know.
 """
 
 import re
-import secrets
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
@@ -18,13 +17,17 @@ from gateway.records import Login
 from gateway.roles import Role, pick_low_role
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest
-from gateway.web.logins import SECRET_BYTES, Logins
-from gateway.web.program_keys import mark_of
+from gateway.web.logins import Logins
 from gateway.web.request_body import WebRefusal
 
-NOT_LET_IN = "open the link that `hermes-gateway open` prints; programs with a key ask below /v1"
+NOT_LET_IN = (
+    "this browser has no login: run `hermes-gateway open` where the gateway runs, or write /open to the bot, and open "
+    "the link; programs with a key ask below /v1"
+)
+HEADER = "x-token"  # of the page: the secret of its login, or the name that a proxy gives the person
 NOT_A_NAME = "the proxy does not say who you are, or not in a way that has one meaning"
 NOBODY = "nobody of your name is let in here: `web.people` in the configuration says who is"
+NOT_BY_PAGE = f"the page alone changes something: it says your name in `{HEADER}`"
 NAME = re.compile(r"[!-+\--9;-~]{1,200}")  # printable, without a space, a comma and a colon
 
 FindRole: TypeAlias = Callable[[str], Role | None]
@@ -32,22 +35,20 @@ FindRole: TypeAlias = Callable[[str], Role | None]
 
 
 class Visitor(NamedTuple):
-    """`login` says who it is and what they may do now; `secret` is what their browser shows, and keeps."""
+    """`login` says who it is and what they may do now; `is_named`: a proxy says so."""
 
     login: Login
-    secret: str
     is_named: bool = False
 
 
 class Visitors:
-    """Finds out who asks. `header` is empty where no proxy names people; `cookie` is where a login lies."""
+    """Finds out who asks. `header` is empty where no proxy names people."""
 
-    def __init__(self, rules: HostRules, logins: Logins, find_role: FindRole, header: str, cookie: str) -> None:
+    def __init__(self, rules: HostRules, logins: Logins, find_role: FindRole, header: str) -> None:
         self._rules = rules
         self._logins = logins
         self._find_role = find_role
         self._header = header.lower()
-        self.cookie = cookie
 
     def read_name(self, request: HttpRequest, peer: str) -> str:
         """The name that a trusted proxy gives whoever asks; empty where it gives none.
@@ -62,22 +63,16 @@ class Visitors:
 
     async def find(self, request: HttpRequest, peer: str) -> Visitor:
         """Raises WebRefusal: nobody who is let in."""
-        secret = read_cookie(request, self.cookie)
+        token = request.headers.get(HEADER, "")
         if name := self.read_name(request, peer):
             role = None if name == OWNER else self._find_role(name)
             if role is None:
                 raise WebRefusal(HTTPStatus.FORBIDDEN, NOBODY)
-            secret = secret or secrets.token_urlsafe(SECRET_BYTES)
-            return Visitor(Login(mark_of(secret), role, 0.0, 0.0, name), secret, is_named=True)
-        login = await self._logins.find(secret) if secret else None
+            if request.method not in ("GET", "HEAD") and token != name:  # a page elsewhere can send no such header
+                raise WebRefusal(HTTPStatus.FORBIDDEN, NOT_BY_PAGE)
+            return Visitor(Login("", role, 0.0, 0.0, name), is_named=True)
+        login = await self._logins.find(token) if token else None
         role = self._find_role(login.person) if login else None
         if login is None or role is None:
             raise WebRefusal(HTTPStatus.FORBIDDEN, NOT_LET_IN)
-        return Visitor(replace(login, role=pick_low_role(login.role, role)), secret)
-
-
-def read_cookie(request: HttpRequest, name: str) -> str:
-    """ "" where there is none, or more than one of that name."""
-    pairs = (pair.strip().partition("=") for pair in request.headers.get("cookie", "").replace(",", ";").split(";"))
-    found = [value for key, _, value in pairs if key == name]
-    return found[0] if len(found) == 1 else ""
+        return Visitor(replace(login, role=pick_low_role(login.role, role)))

@@ -6,7 +6,6 @@ A browser sends what was written until the gateway has it, and goes on with what
 import asyncio
 import itertools
 import json
-import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -35,7 +34,6 @@ class PageWire:
     roles: dict[str, str] = field(default_factory=lambda: dict.fromkeys(PEOPLE, "user"))
     _port: int = 0
     _seen: dict[str, int] = field(default_factory=dict)
-    _tokens: dict[str, tuple[str, str]] = field(default_factory=dict)
     _posts: list[tuple[str, str, bytes]] = field(default_factory=list)
     _lines: set[asyncio.StreamWriter] = field(default_factory=set)
     _working: dict[str, int] = field(default_factory=dict)
@@ -114,27 +112,12 @@ class PageWire:
         """Until the gateway has it, or says that it will not."""
         while True:
             with suppress(OSError, asyncio.IncompleteReadError):
-                token, cookie = await self._enter(by)
-                headers = {"Content-Type": kind, "Content-Length": str(len(body)), "X-Token": token, "Cookie": cookie}
+                token = self.known_as(by)
+                headers = {"Content-Type": kind, "Content-Length": str(len(body)), "X-Token": token}
                 status, answer = await self._ask(by, "POST", path, headers, body)
                 if status < 500:
                     return answer
             await anyio.sleep(PAUSE)
-
-    async def _enter(self, by: str) -> tuple[str, str]:
-        """The token of the page, and its cookie."""
-        if by not in self._tokens:
-            reader, writer = await self._open(by, "GET", "/", {})
-            page = (await reader.read()).decode()
-            writer.close()
-            token, cookie = (
-                re.search(r'name="token" content="([0-9a-f]{64})"', page),
-                re.search(r"Cookie: ([^;]+)", page),
-            )
-            assert token, page
-            assert cookie, page
-            self._tokens[by] = token[1], cookie[1]
-        return self._tokens[by]
 
     async def _ask(self, by: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         reader, writer = await self._open(by, method, path, headers)

@@ -1,12 +1,14 @@
 """A page of another program of this machine, in the browser of somebody who is logged in: it does and reads nothing.
 
-To a browser it is of the same site, since ports make no difference there, so it sends the cookie along.
+To a browser it is of the same site, since ports make no difference there: it would get a cookie of ours, may set one,
+and can frame, open and fetch. The login is the origin's own.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from playwright.sync_api import StorageState
 
 from gateway.testing import GatewayProcess
 from tests.browser.conftest import OpenScreen
@@ -29,7 +31,12 @@ WAYS = """async url => {
     await ask('/api/hooks.disable', { headers: { ...json, 'X-Token': '0'.repeat(64) } })
     await ask('/api/status', { method: 'GET', body: undefined })
     await ask('/', { method: 'GET', body: undefined })
+    await ask('/api/me', { method: 'GET', body: undefined })
+    await ask('/api/me', { method: 'GET', body: undefined, headers: { 'X-Token': 'owner' } })
+    await ask('/open', { headers: json, body: '{"code": "x"}' })
     await ask('/end', { mode: 'no-cors' })
+    document.cookie = 'hermes-gateway=planted; path=/'
+    document.cookie = 'X-Token=planted; path=/'
     navigator.sendBeacon(url + '/api/hooks.disable', body)
     const script = document.body.appendChild(document.createElement('script'))
     const loaded = new Promise(done => { script.onload = () => done('loaded'); script.onerror = () => done('refused') })
@@ -42,14 +49,22 @@ WAYS = """async url => {
     const live = new EventSource(url + '/live', { withCredentials: true })
     const told = await new Promise(done => { live.onopen = () => done('told'); live.onerror = () => done('refused') })
     live.close()
-    return { heard, script: await loaded, seen, told }
+    const other = window.open(url + '/')
+    await new Promise(done => setTimeout(done, 500))
+    let opened = 'nothing'
+    try { opened = other.document.body.textContent || other.localStorage.length } catch { /* another origin */ }
+    const kept = [document.cookie.includes('hermes-gateway-'), localStorage.getItem('hermes-gateway-login')]
+    return { heard, script: await loaded, seen, told, opened, kept }
 }"""
 
 
 class EvilPage(QuietHandler):
-    """Something that this machine serves besides."""
+    """Something that this machine serves besides; it keeps what a browser sends."""
+
+    heard: ClassVar[list[dict[str, str]]] = []
 
     def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+        self.heard.append({name.lower(): value for name, value in self.headers.items()})
         self.answer(b"<!doctype html><title>evil</title><body>", "text/html")
 
 
@@ -60,6 +75,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         gateway.start()
         gateway.until(lambda: state_of(gateway) == "loaded")
         yield gateway
+
+
+def find_login(state: StorageState) -> str:
+    """What the browser keeps for the page's origin."""
+    stored = [entry for origin in state.get("origins", []) for entry in origin["localStorage"]]
+    (login,) = [str(one["value"]) for one in stored if one["name"] == "hermes-gateway-login"]
+    return login
 
 
 def state_of(gateway: GatewayProcess) -> str:
@@ -78,5 +100,9 @@ def test_a_page_of_another_program_here_does_nothing_and_reads_nothing(
         found: dict[str, Any] = screen.page.evaluate(WAYS, str(gateway.call("status")["web"]["url"]))
         assert [text for _, text in found["heard"] if text] == []
         assert (found["script"], found["seen"], found["told"]) == ("refused", "nothing", "refused")
+        assert (found["opened"], found["kept"]) == ("nothing", [False, None])
+        login = find_login(screen.page.context.storage_state())
+        assert EvilPage.heard
+        assert not [one for one in EvilPage.heard if login in str(one) or "cookie" in one or "x-token" in one]
         assert state_of(gateway) == "loaded"
         screen.enter("hooks/watches", "observes")  # and nobody was logged out

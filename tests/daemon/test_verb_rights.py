@@ -27,6 +27,7 @@ from gateway.testing.live_gateway import LiveGateway, gateway_in
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.page_verbs import SHOWN_VERBS
 from tests.spine import until
+from tests.web.logged_in import read_login, redeem
 from tests.web.visits import connect, visit
 
 WORD = "canary"
@@ -179,16 +180,16 @@ async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> N
 async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     assert live.gateway.web
     url = live.gateway.web.port.local_url
-    entered = await to_thread.run_sync(visit, url, f"/open?code={await live.gateway.logins.open_link('operator')}")
-    cookie = entered.headers["set-cookie"].partition(";")[0]
+    link = f"{url}/open?code={await live.gateway.logins.open_link('operator')}"
+    token = read_login(await to_thread.run_sync(redeem, link))
     for name in sorted(SHOWN_VERBS):
         query = urlencode(PARAMS.get(name, {}))
-        answer = await to_thread.run_sync(partial(visit, url, f"/api/{name}?{query}", Cookie=cookie))
+        answer = await to_thread.run_sync(partial(visit, url, f"/api/{name}?{query}", X_Token=token))
         is_open = VERB_RIGHTS[name].role == "operator"
         assert (answer.status, WORD.encode() in answer.body) == (200 if is_open else 403, False), name
     with connect(url) as line:
         at = url.partition("//")[2]
-        line.sendall(f"GET /live HTTP/1.1\r\nHost: {at}\r\nCookie: {cookie}\r\n\r\n".encode())
+        line.sendall(f"GET /live HTTP/1.1\r\nHost: {at}\r\nX-Token: {token}\r\n\r\n".encode())
         told = await to_thread.run_sync(line.recv, 65536)
         await live.say(SAID)
         while b'"agent:end"' not in told:

@@ -22,7 +22,7 @@ class Heard(NamedTuple):
 
 
 class ChatVisitor:
-    """`headers` let them in: a cookie, or what a proxy says of them. `token` is the page's own."""
+    """`token` is that of a login, or the name that a proxy says of them in `headers`."""
 
     def __init__(self, url: str, token: str, **headers: str) -> None:
         self.url = url
@@ -83,7 +83,7 @@ class ChatVisitor:
         return [one for one in heard if one.kind == "shown"]
 
     def _make_get(self, path: str, headers: Mapping[str, str]) -> bytes:
-        named = {"Host": urlsplit(self.url).netloc, **self.headers, **headers}
+        named = {"Host": urlsplit(self.url).netloc, "X-Token": self.token, **self.headers, **headers}
         lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
         return "\r\n".join(lines).encode() + b"\r\n\r\n"
 

@@ -34,7 +34,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 def enter(gateway: GatewayProcess) -> ChatVisitor:
     """As the owner, by a link from the terminal."""
     browser = log_in(gateway)
-    return ChatVisitor(browser.url, browser.token, Cookie=browser.cookie)
+    return ChatVisitor(browser.url, browser.token)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_an_answer_that_a_crash_cuts_off_comes_whole_and_once_however_often_it_w
         gateway.script(*SCRIPT)
         gateway.start()
         browser = log_in(gateway)
-        visitor = ChatVisitor(browser.url, browser.token, Cookie=browser.cookie)
+        visitor = ChatVisitor(browser.url, browser.token)
         said = {"id": "message-kept", "text": "slow"}
         assert visitor.post("/chat/say", json.dumps(said).encode()).status == 200
         heard = visitor.hear(lambda one: one.kind == "piece" and "word3" in one.data["text"])
@@ -224,7 +224,7 @@ def test_what_is_no_message_is_refused_and_nothing_of_it_is_kept(owner: ChatVisi
     assert owner.post("/chat/say", body, "text/plain").status == 415
     assert owner.post("/chat/say", body, **{"X-Token": "0" * 64}).status == 403
     assert owner.post("/chat/say", b"[" * 100_000).status == 400
-    assert ChatVisitor(owner.url, owner.token).post("/chat/say", body).status == 403
+    assert ChatVisitor(owner.url, "").post("/chat/say", body, Cookie=f"hermes-gateway={owner.token}").status == 403
     assert not [one for one in owner.see("I heard you.") if one.data["id"] == "message-x1"]
 
 

@@ -17,9 +17,8 @@ from gateway.web.logins import (
     MOST_LOGINS,
     MOST_OF_ONE,
     Logins,
-    is_token,
-    token_of,
 )
+from gateway.web.program_keys import mark_of
 
 DAY = 86400.0
 
@@ -118,10 +117,14 @@ async def test_whom_a_proxy_names_has_come_once_in_the_time_of_a_login() -> None
 
 
 @pytest.mark.row("T8")
-def test_the_token_of_a_page_follows_from_its_cookie_alone() -> None:
-    assert is_token(token_of("a"), "a")
-    for given in ("", token_of("b"), token_of("a").upper(), "ä\ud800"):
-        assert not is_token(given, "a")
+async def test_a_login_of_before_whose_secret_was_a_cookie_is_none() -> None:
+    engine = MemoryEngine()
+    kept = records.LoginState(logins=(records.Login(mark_of("cookie"), "owner", 1.0, 9e12, "owner"),))
+    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, kept, 0)
+    logins = Logins(engine)
+    await logins.last.load()
+    for given in ("cookie", "", "login cookie", "ä\ud800"):
+        assert await logins.find(given) is None
 
 
 async def tell(feed: EventStream, count: int, text: str = "x") -> None:

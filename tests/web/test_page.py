@@ -12,9 +12,9 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from gateway.web.key_check import MOST_WRONG
-from gateway.web.page import FILES
+from gateway.web.page import APART, FILES
 from gateway.web.page_verbs import DONE_VERBS, SHOWN_VERBS
-from tests.web.logged_in import Browser, log_in, open_link
+from tests.web.logged_in import Browser, log_in, open_link, read_login, redeem
 from tests.web.visits import connect, read_answer, visit
 
 pytestmark = pytest.mark.process
@@ -42,26 +42,37 @@ def browser(gateway: GatewayProcess) -> Browser:
 
 def test_without_a_login_everything_is_the_same_refusal(gateway: GatewayProcess) -> None:
     url = str(gateway.call("status")["web"]["url"])
-    for path in ("/", "/static/main.js", "/static/nothing", "/api/status", "/live", "/end", "/nothing", "/hooks/x"):
+    for path in ("/api/me", "/api/status", "/live", "/chat/list", "/end", "/nothing", "/hooks/x"):
         for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
-            answer = visit(url, path, method, Cookie="hermes-gateway-00000000=guess")
+            answer = visit(url, path, method, X_Token="guess", Cookie="hermes-gateway-00000000=guess")
             assert (answer.status, b"hermes-gateway open" in answer.body) == (403, True)
 
 
-def test_a_link_is_good_once_and_makes_a_cookie_that_no_script_reads(gateway: GatewayProcess) -> None:
-    link = urlsplit(open_link(gateway))
-    url, path = f"{link.scheme}://{link.netloc}", f"{link.path}?{link.query}"
-    first, second = visit(url, path), visit(url, path)
-    assert (first.status, second.status, "set-cookie" in second.headers) == (200, 403, False)
-    for word in ("httponly", "samesite=strict", "path=/", "max-age=2592000"):
-        assert word in first.headers["set-cookie"].lower()
+def test_the_page_s_own_files_are_for_everybody_and_hold_nothing(gateway: GatewayProcess, browser: Browser) -> None:
+    for path in ("/", "/open", "/static/main.js", "/static/page.css"):
+        shown = [visit(browser.url, path), browser.get(path), visit(browser.url, path, Cookie="a=b")]
+        assert [one.status for one in shown] == [200] * 3
+        assert len({one.body for one in shown}) == 1
+        assert not [one for one in shown if browser.token.encode() in one.body or "set-cookie" in one.headers]
+    assert visit(browser.url, "/static/nothing").status == 404
+
+
+def test_a_link_is_good_once_and_for_our_own_page(gateway: GatewayProcess) -> None:
+    link = open_link(gateway)
+    assert visit(link.partition("/open")[0], f"/open?{urlsplit(link).query}").status == 200, "to look uses it not up"
+    for elsewhere in ({"Origin": "http://evil.com"}, {"Sec_Fetch_Site": "same-site"}, {"Content_Type": "text/plain"}):
+        assert redeem(link, **elsewhere).status in (403, 415)
+    first, second = redeem(link, Sec_Fetch_Site="same-origin"), redeem(link)
+    assert (first.status, second.status) == (200, 403)
+    assert "set-cookie" not in first.headers
     assert b"used, or is older than a minute" in second.body
-    assert len(link.query.removeprefix("code=")) * 6 >= 256
+    assert len(urlsplit(link).query.removeprefix("code=")) * 6 >= 256
+    assert len(read_login(first)) * 6 >= 256
 
 
 def test_the_frame_names_all_modules_so_that_they_come_at_once(browser: Browser) -> None:
     named = re.findall(rb'<link rel="modulepreload" href="/static/(\w+\.js)">', browser.page.body)
-    assert sorted(named) == sorted(path.name.encode() for path in FILES.glob("*.js") if path.name != "enter.js")
+    assert sorted(named) == sorted(path.name.encode() for path in FILES.glob("*.js") if path.name not in APART)
 
 
 def test_the_page_asks_for_what_the_terminal_shows(gateway: GatewayProcess, browser: Browser) -> None:
@@ -103,19 +114,21 @@ def test_to_look_changes_nothing_and_what_is_not_the_page_s_is_not_there(browser
 
 
 @pytest.mark.row("T4")
-def test_what_changes_something_wants_more_than_the_cookie(gateway: GatewayProcess) -> None:
+def test_a_login_counts_in_its_header_alone(gateway: GatewayProcess) -> None:
     browser = log_in(gateway)
     form = {"Content_Type": "text/plain", "Content_Length": "0"}
-    assert browser.get("/end", "POST").status == 403
-    assert browser.get("/end", "POST", **form).status == 403
-    assert browser.get("/end", "POST", X_Token="0" * 64).status == 403
-    assert browser.get(f"/end?token={browser.token}", "POST").status == 403
-    assert browser.get("/end", "POST", X_Token=browser.token, Origin="http://evil.com").status == 403
-    assert browser.get("/end", "POST", X_Token=browser.token, Sec_Fetch_Site="cross-site").status == 403
-    assert visit(browser.url, "/end", "POST", X_Token=browser.token).status == 403
-    assert browser.get("/").status == 200
-    assert json.loads(browser.get("/end", "POST", X_Token=browser.token).body) == {"ended": 1}
-    assert browser.get("/").status == 403
+    cookie = f"hermes-gateway={browser.token}"
+    for path, method in (("/end", "POST"), ("/api/status", "GET"), ("/live", "GET"), ("/chat/list", "GET")):
+        for headers in ({}, form, {"Cookie": cookie}, {"Authorization": f"Bearer {browser.token}"}):
+            assert visit(browser.url, path, method, **headers).status == 403
+        assert visit(browser.url, f"{path}?token={browser.token}", method).status == 403
+        assert browser.get(path, method, X_Token="0" * 43).status == 403
+        assert browser.get(path, method, X_Token=f"{browser.token}, {browser.token}").status == 403
+        assert browser.get(path, method, Origin="http://evil.com").status == 403
+        assert browser.get(path, method, Sec_Fetch_Site="cross-site").status == 403
+    assert browser.get("/api/me").status == 200
+    assert json.loads(browser.get("/end", "POST").body) == {"ended": 1}
+    assert browser.get("/api/me").status == 403
 
 
 @pytest.mark.row("T5")
@@ -136,7 +149,7 @@ def test_no_secret_stands_in_an_address_and_nothing_comes_from_elsewhere(browser
 
 
 @pytest.mark.row("T2")
-def test_a_page_from_elsewhere_gets_nothing_though_the_browser_sends_the_cookie(browser: Browser) -> None:
+def test_a_page_from_elsewhere_gets_nothing_though_it_sends_the_login(browser: Browser) -> None:
     for path in ("/", "/live", "/api/status", "/static/main.js"):
         assert browser.get(path, Origin="http://evil.com").status == 403
         assert browser.get(path, Origin="null").status == 403
@@ -146,13 +159,12 @@ def test_a_page_from_elsewhere_gets_nothing_though_the_browser_sends_the_cookie(
 
 @pytest.mark.row("T6")
 def test_links_cannot_be_guessed_for_long(gateway: GatewayProcess) -> None:
-    link = urlsplit(open_link(gateway))
-    url = f"{link.scheme}://{link.netloc}"
-    tries = [visit(url, f"/open?code=guess{number}") for number in range(MOST_WRONG + 1)]
+    link = open_link(gateway)
+    tries = [redeem(f"{link}{number}") for number in range(MOST_WRONG + 1)]
     assert tries[-1].status == 429
     assert {one.status for one in tries} <= {403, 429}
     assert int(tries[-1].headers["retry-after"]) > 0
-    assert visit(url, f"/open?{link.query}").status == 200
+    assert redeem(link).status == 200
 
 
 def test_a_file_is_known_by_its_name_alone(browser: Browser) -> None:
@@ -175,7 +187,7 @@ class Stream:
         self.file = self.line.makefile("rb")
         resume = f"Last-Event-ID: {seen}\r\n" if seen else ""
         at = urlsplit(browser.url).netloc
-        self.line.sendall(f"GET /live HTTP/1.1\r\nHost: {at}\r\nCookie: {browser.cookie}\r\n{resume}\r\n".encode())
+        self.line.sendall(f"GET /live HTTP/1.1\r\nHost: {at}\r\nX-Token: {browser.token}\r\n{resume}\r\n".encode())
         head = iter(self.file.readline, b"\r\n")
         self.status = int(next(head).split()[1])
         assert list(head)
@@ -247,17 +259,16 @@ def test_a_login_survives_a_restart_and_all_end_at_once(tmp_path: Path) -> None:
         gateway.stop()
         gateway.start()
         browser.url = str(gateway.call("status")["web"]["url"])
-        assert browser.get("/").status == 200
+        assert browser.get("/api/me").status == 200
         stream = Stream(browser)
         assert stream.read()["event"] == "hello"
-        unused = urlsplit(open_link(gateway))
+        unused = open_link(gateway)
         assert "1 logins have ended" in gateway.cli("open", "--end").stdout
         assert stream.read() == {}
         stream.close()
-        assert browser.get("/").status == 403
-        assert visit(browser.url, f"/open?{unused.query}").status == 403
-        secret = browser.cookie.partition("=")[2]
-        assert secret.encode() not in gateway.home.journal.read_bytes()
+        assert browser.get("/api/me").status == 403
+        assert redeem(unused).status == 403
+        assert browser.token.encode() not in gateway.home.journal.read_bytes()
 
 
 def test_no_port_no_page(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Who is let in to the page beside the owner: whom a trusted proxy names, and who was given a link in a direct chat."""
 
 import json
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ import pytest
 from gateway.testing import GatewayProcess
 from gateway.web.live_stream import MOST_OF_ONE
 from tests.web.chats import ChatVisitor
+from tests.web.logged_in import open_link, read_login, redeem
 from tests.web.visits import Visit, connect, read_all, read_answer, say, visit
 
 pytestmark = pytest.mark.process
@@ -39,11 +39,7 @@ def look(gateway: GatewayProcess, path: str = "/", **headers: str) -> Visit:
 
 
 def come_as(gateway: GatewayProcess, name: str) -> ChatVisitor:
-    page = look(gateway, X_Person=name)
-    token = re.search(rb'name="token" content="([0-9a-f]{64})"', page.body)
-    assert token, page
-    cookie = page.headers["set-cookie"].partition(";")[0]
-    return ChatVisitor(url_of(gateway), token[1].decode(), Cookie=cookie, **{"X-Person": name})
+    return ChatVisitor(url_of(gateway), name, **{"X-Person": name})
 
 
 @pytest.mark.row("T17")
@@ -58,7 +54,7 @@ def test_whom_the_proxy_names_has_a_chat_of_their_own_and_what_their_role_gives(
     assert (ann.get("/live").status, ann.ask("/chat/list")["chats"][0]["title"]) == (403, "hello")
     assert olga.get("/api/status").status == 200
     assert olga.get("/api/sessions.show?session=x").status == 403
-    assert b'name="may" content=""' in ann.get("/").body
+    assert ann.ask("/api/me") == {"person": "ann", "role": "user", "is_named": True, "may": []}
 
 
 @pytest.mark.parametrize(
@@ -79,18 +75,17 @@ def test_whom_the_proxy_names_has_a_chat_of_their_own_and_what_their_role_gives(
 )
 def test_what_is_no_name_that_is_known_lets_nobody_in(gateway: GatewayProcess, headers: str) -> None:
     host = urlsplit(url_of(gateway)).netloc
-    asked = f"GET / HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n\r\n".encode("latin-1")
+    asked = f"GET /api/me HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n\r\n".encode("latin-1")
     assert read_answer(say(url_of(gateway), asked)).status == 403
 
 
 def test_a_name_counts_before_a_login_and_links_are_good_for_nobody_there(gateway: GatewayProcess) -> None:
-    link = str(json.loads(gateway.cli("open", "--json").stdout)["url"]).partition("/open")[2]
-    assert look(gateway, f"/open{link}", X_Person="ann").status == 403
-    entered = look(gateway, f"/open{link}")
-    cookie = entered.headers["set-cookie"].partition(";")[0]
-    assert look(gateway, "/api/status", Cookie=cookie).status == 200
-    assert look(gateway, "/api/status", Cookie=cookie, X_Person="ann").status == 403
-    assert look(gateway, "/", Cookie=cookie, X_Person="nobody").status == 403
+    link = open_link(gateway)
+    assert redeem(link, X_Person="ann").status == 403
+    token = read_login(redeem(link))
+    assert look(gateway, "/api/status", X_Token=token).status == 200
+    assert look(gateway, "/api/status", X_Token=token, X_Person="ann").status == 403
+    assert look(gateway, "/api/me", X_Token=token, X_Person="nobody").status == 403
 
 
 def test_one_person_holds_so_many_lines_and_shuts_nobody_out(gateway: GatewayProcess) -> None:
@@ -112,11 +107,11 @@ def test_that_somebody_came_whom_the_proxy_names_is_recorded_once(tmp_path: Path
         gateway.configure(SETTINGS)
         gateway.start()
         for name in ("olga", "olga", "ann", "stranger"):
-            look(gateway, X_Person=name)
+            look(gateway, "/api/me", X_Person=name)
             look(gateway, "/api/status", X_Person=name)
         gateway.stop()
         gateway.start()
-        look(gateway, X_Person="olga")
+        look(gateway, "/api/me", X_Person="olga")
         done = gateway.call("activity.list")["activity"]
         assert [(one["who"], one["place"]) for one in done if one["what"] == "page.login"] == [
             ("web:olga", "page 127.0.0.1"),
@@ -138,7 +133,7 @@ def test_from_elsewhere_than_the_proxy_the_header_is_nothing(tmp_path: Path) -> 
         gateway.script(settings=SETTINGS.replace("127.0.0.1", "10.9.8.7"))
         gateway.start()
         for name in ("ann", "boss@example.org"):
-            assert look(gateway, X_Person=name, X_Forwarded_For="10.9.8.7").status == 403
+            assert look(gateway, "/api/me", X_Person=name, X_Forwarded_For="10.9.8.7").status == 403
 
 
 @pytest.mark.row("T7")

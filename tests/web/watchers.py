@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.control_socket.client import ControlClient
-from tests.web.visits import visit
+from tests.web.logged_in import read_login, redeem
 
 PAUSE = 2.0  # between two looks of a page, as in main.js
 TALK_PAUSE = 0.2  # between an answer and the next words
@@ -42,9 +42,9 @@ class Told:
 class Watcher:
     """One page."""
 
-    def __init__(self, url: str, cookie: str, told: Told) -> None:
+    def __init__(self, url: str, token: str, told: Told) -> None:
         at = urlsplit(url)
-        self._host, self._port, self._cookie, self._told = at.hostname, at.port, cookie, told
+        self._host, self._port, self._token, self._told = at.hostname, at.port, token, told
         self.is_watching = asyncio.Event()
         self._news = asyncio.Event()
         self._seen = 0
@@ -93,17 +93,16 @@ class Watcher:
 
     async def _ask(self, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=1 << 20)
-        head = f"GET {path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nCookie: {self._cookie}\r\n\r\n"
+        head = f"GET {path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nX-Token: {self._token}\r\n\r\n"
         writer.write(head.encode())
         return reader, writer
 
 
 def log_in(socket: Path) -> tuple[str, str]:
-    """The page's address, and the cookie of somebody who was let in."""
+    """The page's address, and the login of somebody who was let in."""
     with ControlClient(socket) as client:
-        link = urlsplit(client.call("web.open")["url"])
-    url = f"{link.scheme}://{link.netloc}"
-    return url, visit(url, f"{link.path}?{link.query}").headers["set-cookie"].partition(";")[0]
+        link = client.call("web.open")["url"]
+    return link.partition("/open")[0], read_login(redeem(link))
 
 
 def talk(socket: Path, session: str, until: float, told: Told) -> None:
@@ -116,8 +115,8 @@ def talk(socket: Path, session: str, until: float, told: Told) -> None:
 
 async def watch_all(socket: Path, pages: int, seconds: float, talkers: int) -> Told:
     told = Told()
-    url, cookie = log_in(socket)
-    watchers = [Watcher(url, cookie, told) for _ in range(pages)]
+    url, token = log_in(socket)
+    watchers = [Watcher(url, token, told) for _ in range(pages)]
     tasks = [asyncio.create_task(one.watch()) for one in watchers]
     for one in watchers:
         await one.is_watching.wait()

@@ -1,15 +1,18 @@
 // The chat: what was said in one conversation, from the journal; the answer while it is written; and what one writes.
 
-import { post, whyNot } from './asking.js'
+import { get, post, whyNot } from './asking.js'
 import { bytes, el, panel, plain } from './dom.js'
 import { offerCommands } from './commands.js'
+import { open, showLater } from './files.js'
 import { drawMarkdown } from './markdown.js'
+import { follow } from './streams.js'
 import { listUnsent, makeId, send } from './unsent.js'
 
 export const title = 'Chat'
 
 const LARGEST_FILE = 25_000_000
 const MOST_FILES = 10
+const AGAIN = 1500  // before a line that was lost is tried again
 const DRAW_PAUSE = 80  // between two drawings of an answer that grows
 const LONG = 20_000  // characters: what is longer is set as plain text until it is whole
 const SOUNDS = ['audio/ogg', 'audio/mpeg', 'audio/wav', 'audio/mp4', 'audio/flac', 'audio/webm']
@@ -52,17 +55,16 @@ class Room {
 
   connect() {
     if (this.source) return
-    this.source = new EventSource(`/chat/live?${new URLSearchParams({ thread: this.thread, seen: this.seen })}`)
-    this.source.addEventListener('shown', heard => this.add({ number: Number(heard.lastEventId), ...JSON.parse(heard.data) }))
-    this.source.addEventListener('ready', heard => { this.older.hidden = !JSON.parse(heard.data).more; this.toEnd() })
-    this.source.addEventListener('state', heard => this.showState(JSON.parse(heard.data)))
-    this.source.addEventListener('piece', heard => this.grow(JSON.parse(heard.data)))
-    this.source.onerror = () => {
+    this.source = follow(`/chat/live?${new URLSearchParams({ thread: this.thread, seen: this.seen })}`, (kind, data, id) => {
+      if (kind === 'shown') this.add({ number: Number(id), ...data })
+      if (kind === 'ready') { this.older.hidden = !data.more; this.toEnd() }
+      if (kind === 'state') this.showState(data)
+      if (kind === 'piece') this.grow(data)
+    }, () => {
       this.state.textContent = 'the line is lost: what you write is kept, and sent as soon as it is back'
-      if (this.source?.readyState !== EventSource.CLOSED) return
       this.disconnect()
-      setTimeout(() => { if (this.node.isConnected && !document.hidden) this.connect() }, 3000)
-    }
+      setTimeout(() => { if (this.node.isConnected && !document.hidden) this.connect() }, AGAIN)
+    })
   }
 
   disconnect() {
@@ -167,7 +169,7 @@ class Room {
   }
 
   async showOlder() {
-    const answer = await fetch(`/chat/past?${new URLSearchParams({ thread: this.thread, before: this.first })}`)
+    const answer = await get(`/chat/past?${new URLSearchParams({ thread: this.thread, before: this.first })}`)
     if (!answer.ok) return
     const { past, more } = await answer.json()
     const height = this.log.scrollHeight
@@ -181,7 +183,7 @@ class Room {
   }
 
   async listChats() {
-    const answer = await fetch('/chat/list').catch(() => null)
+    const answer = await get('/chat/list').catch(() => null)
     if (!answer?.ok) return
     const { chats } = await answer.json()
     this.list.replaceChildren(...chats.map(one => {
@@ -228,9 +230,20 @@ function drawFile(place, one, file, number) {
   if (file.isLocal) return el('span', {}, name)
   const href = `/chat/file?${new URLSearchParams({ thread: place.thread, message: one.id, number })}`
   const isPicture = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(file.type)
-  if (SOUNDS.includes(file.type)) return el('audio', { src: href, controls: true, preload: 'none', 'aria-label': plain(name) })
-  const link = el('a', isPicture ? { href, target: '_blank', rel: 'noopener' } : { href, download: name })
-  link.append(isPicture ? el('img', { src: href, alt: plain(name), loading: 'lazy' }) : `${plain(name)} · ${bytes(file.size)}`)
+  if (SOUNDS.includes(file.type)) {
+    const sound = el('audio', { controls: true, 'aria-label': plain(name) })
+    return showLater(sound, async () => { sound.src = await open(href) })
+  }
+  if (isPicture) {
+    const picture = el('img', { alt: plain(name) })
+    const link = el('a', { href: '#', target: '_blank', rel: 'noopener' }, picture)
+    return showLater(link, async () => { link.href = picture.src = await open(href) })
+  }
+  const link = el('a', { href: '#', download: name }, `${plain(name)} · ${bytes(file.size)}`)
+  link.addEventListener('click', async event => {
+    event.preventDefault()
+    el('a', { href: await open(href), download: name }).click()
+  })
   return link
 }
 

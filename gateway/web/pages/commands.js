@@ -1,11 +1,12 @@
 // The commands that one may type: offered below a text that begins with a slash, chosen with the arrows.
 
+import { get } from './asking.js'
 import { el } from './dom.js'
 
 let rows = null
 
 async function load() {
-  const answer = await fetch('/chat/commands')
+  const answer = await get('/chat/commands')
   rows = answer.ok ? (await answer.json()).commands : null
 }
 

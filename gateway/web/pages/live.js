@@ -3,11 +3,12 @@
 // or hears nothing from a tab that sleeps, takes the connection over and is given what came since.
 
 import { mayLook } from './asking.js'
+import { follow as hear } from './streams.js'
 
 const NAME = 'hermes-gateway-events'
 const BEAT = 4000  // how often the tab with the connection says that it is there
 const SILENCE = 13000  // who is looked at and hears less takes over
-const AGAIN = 3000
+const AGAIN = 1500
 
 const channel = new BroadcastChannel(NAME)
 const listeners = new Set()
@@ -45,17 +46,16 @@ function take(message) {
 
 function connect() {
   source?.close()
-  const mine = source = new EventSource(seen ? `/live?seen=${seen.run}-${seen.number}` : '/live')
-  mine.addEventListener('hello', () => tellAll({ kind: 'up' }))
-  mine.addEventListener('gap', () => tellAll({ kind: 'gap' }))
-  mine.addEventListener('event', heard => {
-    const [run, number] = heard.lastEventId.split('-')
-    tellAll({ kind: 'event', run, number: Number(number), ...JSON.parse(heard.data) })
-  })
-  mine.onerror = () => {
+  const mine = source = hear(seen ? `/live?seen=${seen.run}-${seen.number}` : '/live', (kind, data, id) => {
+    if (kind === 'hello') tellAll({ kind: 'up' })
+    if (kind === 'gap') tellAll({ kind: 'gap' })
+    if (kind !== 'event') return
+    const [run, number] = id.split('-')
+    tellAll({ kind: 'event', run, number: Number(number), ...data })
+  }, () => {
     tellAll({ kind: 'down' })
-    if (mine.readyState === EventSource.CLOSED) setTimeout(() => source === mine && connect(), AGAIN)  // refused
-  }
+    setTimeout(() => source === mine && connect(), AGAIN * (0.5 + Math.random()))  // not all pages at one moment
+  })
 }
 
 function leave() {

@@ -1,6 +1,6 @@
 // The frame: which room is open, what stands beside it, and when it is drawn anew.
 
-import { ask, endLogin, may, mayLook } from './asking.js'
+import { ask, endLogin, may, mayLook, me } from './asking.js'
 import { catchUp, forgetActions, keepFocus, saidElsewhere } from './acting.js'
 import { el, lasting, plain, renew } from './dom.js'
 import { listen } from './live.js'
@@ -128,6 +128,7 @@ listen(message => {
 })
 window.addEventListener('hashchange', () => { enter(); byId('content').focus() })
 document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); byId('content').focus() })
+byId('end').hidden = me.is_named
 byId('end').addEventListener('click', async () => { await endLogin(); location.reload() })
 setInterval(refresh, BEAT)
 enter()
