@@ -15,6 +15,7 @@ REGISTER = "register_hook"
 # Methods that answer nothing, as long as no function of the folder has their name.
 _SILENT = frozenset({"append", "debug", "error", "exception", "info", "print", "warning"})
 _CHANGING = frozenset({"append", "clear", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"})
+_ENDING = frozenset({"exit", "quit", "_exit", "abort", "kill"})  # a guard whose process is gone has failed
 _READING = frozenset({"get", "items", "values"})
 _SELF = frozenset({"self", "cls"})
 
@@ -127,13 +128,15 @@ class _DecisionSearch:
         return False
 
     def _interferes(self, function: Function) -> bool:
-        """Whether it raises something, or changes what it was given."""
+        """Tell if it raises something, ends its process, or changes what it was given."""
         if id(function) in self._seen:
             return False
         self._seen.add(id(function))
         given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - _SELF
         nodes = list(find_nodes(function))
         if any(isinstance(node, ast.Assert) or (isinstance(node, ast.Raise) and node.exc) for node in nodes):
+            return True
+        if any(isinstance(node, ast.Call) and call_name_of(node) in _ENDING for node in nodes):
             return True
         for _ in range(2):  # an alias of an alias
             given |= {name for node in nodes for name in _aliases(node, given)}

@@ -65,6 +65,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         description=get_text(root, "description"),
         version=get_text(root, "version"),
         requires=ManifestRequires(python=_words_of(root.get("pip_dependencies"))),
+        kind=get_text(root, "kind").lower(),
         declared_hooks=(*_words_of(root.get("provides_hooks")), *_words_of(root.get("hooks"))),
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
@@ -136,7 +137,9 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     rows += around
     guards = [*find_guards(manifest, code, seen), *around]
     shown = registered = _list_registrations(rows, guards)
-    hides = [row for row in _GUARDS if seen.place and (not seen.is_name or can_guard(code, row.name))]
+    # A network or a model of Hermes's registers by names that it computes; it guards nothing unless it speaks of that.
+    is_open = manifest.kind in SUPPORTED_KINDS or bool(guards)
+    hides = [row for row in _GUARDS if seen.place and is_open and (not seen.is_name or can_guard(code, row.name))]
     if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
         registered = _list_registrations(HERMES_HOOKS.values(), possible)
     found = tuple(name for name in env if name not in manifest.env)

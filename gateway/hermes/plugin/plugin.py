@@ -112,7 +112,14 @@ def load_plugin(
     if not callable(register):
         raise TypeError("nothing to call: define register(ctx)")
     ctx = PluginContext(manifest, options, requests)
-    if hasattr(register(ctx), "__await__"):
+    try:
+        is_coroutine = hasattr(register(ctx), "__await__")
+    except Exception as error:  # whatever it raises, what it registered before that is in force, as in Hermes
+        if not _has_guards(ctx):
+            raise
+        remark(f"register() raised {type(error).__name__}: {error}; what it registered before that is in force")
+        is_coroutine = False
+    if is_coroutine:
         raise TypeError(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
@@ -121,6 +128,12 @@ def load_plugin(
     if ctx.registered.is_nothing and not is_busy and not manifest.get("callbacks"):
         ctx.registered.remarks.append(REGISTERS_NOTHING)
     return Plugin(ctx, report, remark).handlers()
+
+
+def _has_guards(ctx: PluginContext) -> bool:
+    """Tell if it registered something, and all that its source says that it guards."""
+    registered = {event for name in ctx.registered.hooks if name in HERMES_HOOKS for event in HERMES_HOOKS[name].events}
+    return not ctx.registered.is_nothing and {*ctx.manifest.guards} <= registered
 
 
 def _load_entry_point(value: str) -> Any:

@@ -20,6 +20,7 @@ from gateway.hooks.wires.wire import HookFailed
 
 OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that found all observers notified
 MAX_REMARKS = 100  # that are known as said already
+LATE_LIMIT = 2.0  # seconds that a guard has at each call after one that took too long
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
 log = logging.getLogger("gateway.hooks")
@@ -77,6 +78,7 @@ class HookCalls:
         self._rights = rights
         self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
+        self._is_late = False  # the last decision took too long, and none was in time since
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
@@ -153,10 +155,19 @@ class HookCalls:
                 log.warning(words, self._name, event.name, late, TELLING_LIMIT, extra={"hook": self._name})
 
     async def _ask(self, event: Event, remark: Remark) -> Any:
-        wire = await self._process.get_wire(limit_decision(self._manifest))
-        with ExitStack() as used, self._rights.handling(event):
-            wire = DecisionWire(self._process, wire, used)
-            return await ask_version(self._version, wire, self._targets(event.name), event, remark)
+        limit = limit_decision(self._manifest)
+        if self._is_late and self._manifest.denies(event.name):
+            limit = min(limit, LATE_LIMIT)
+        try:
+            wire = await self._process.get_wire(limit)
+            with ExitStack() as used, self._rights.handling(event):
+                wire = DecisionWire(self._process, wire, used)
+                answer = await ask_version(self._version, wire, self._targets(event.name), event, remark, limit)
+        except HookFailed as failed:
+            self._is_late = self._is_late or failed.kind == "timeout"
+            raise
+        self._is_late = False
+        return answer
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
         """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""

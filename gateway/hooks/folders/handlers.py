@@ -87,14 +87,19 @@ def describe_unused_mark(name: str) -> str:
 
 
 async def ask_version(
-    version: HookVersion, wire: Wire, targets: Sequence[HandlerTarget], event: Event, remark: Remark
+    version: HookVersion,
+    wire: Wire,
+    targets: Sequence[HandlerTarget],
+    event: Event,
+    remark: Remark,
+    limit: float | None = None,
 ) -> Any:
-    """What this version of a hook answers, in our words; `remark` is told of what of that has no effect.
+    """What this version of a hook answers, in our words, within the limit; `remark` is told of vain parts of it.
 
     Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
     """
     assert version.manifest
-    said = await ask_handlers(wire, targets, event, limit_decision(version.manifest), remark)
+    said = await ask_handlers(wire, targets, event, limit or limit_decision(version.manifest), remark)
     answer = version.source.read_answer(version.manifest, said)
     outcome_from(answer)
     return answer

@@ -114,6 +114,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     decide_together: float | None = None  # seconds that all hooks with this have together to decide about an event
     starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
     commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
+    kind: str = ""  # of a plugin: what its manifest says that it is
     declared_hooks: tuple[str, ...] = ()  # of a plugin: what its manifest says that it registers
     callbacks: tuple[str, ...] = ()  # what its source registers by name, perhaps only while it runs
     overrides: tuple[str, ...] = ()  # the tools whose place it takes, where it is allowed to; `*`: it may be any

@@ -1,13 +1,15 @@
 """What a hook of ours denies when it fails and says no `on_error`; a home of before is told what that changes."""
 
 import json
+import time
 
 import pytest
 
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
-from tests.hooks.folders.workshop import Home
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -97,3 +99,22 @@ async def test_a_guard_whose_code_has_no_word_to_deny_by_is_warned_of(home: Home
     async with home.serving(HookRegistry()) as service:
         warned = [one.name for one in await service.status() if any("can never deny" in said for said in one.findings)]
     assert warned == ["never"]
+
+
+async def test_after_a_timeout_a_guard_has_two_seconds_until_it_was_in_time_once(home: Home) -> None:
+    gate = home.root / "gate"
+    waits = f"import os, time\ndef handle(event_type, context):\n    while not os.path.exists({str(gate)!r}):\n"
+    home.plant("slow", "intercepts: [tool:before]\ntimeout: 7s\n", f"{waits}        time.sleep(0.05)\n")
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        took = []
+        for _ in range(2):
+            begun = time.monotonic()
+            assert isinstance((await registry.run("tool:before", tool="x")).outcome, Deny)
+            took.append(time.monotonic() - begun)
+        assert took[1] < took[0] - 2
+        gate.touch()
+        await service.reset("slow")
+        await until(lambda: hook_of(service, "slow").is_up)
+        assert (await registry.run("tool:before", tool="x")).outcome is None
+        assert not hook_of(service, "slow").calls._is_late
