@@ -375,6 +375,7 @@ class Gateway:
             shared_files=self.shared_files,
             shared_folders=self.shared_folders,
             find_folders=partial(find_shared_folders, self),
+            plugins=self.home.plugins,
             find_workspace=lambda facts: self.agents.reach.find_workspace(facts),  # noqa: PLW0108 - others come
             media=self._media,
             keys=sessions,

@@ -4,14 +4,17 @@ and from nowhere else.
 A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling,
 and by which hook of the chain put it there.
 What is allowed goes on under its real path, and is read there following no link. A file that is not allowed is left
-out, and the reply says so: its text is not to blame.
+out, and the reply says so: its text is not to blame. An answer may also name pictures, sounds and films in the folders
+of plugins: under Hermes a plugin puts such a line below the answer.
 """
 
 import dataclasses
 import logging
+import mimetypes
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -22,7 +25,7 @@ import msgspec
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
 from gateway.hooks.field_watcher import FieldChange
-from gateway.messages import Attachment, Reply, attachment_from
+from gateway.messages import Attachment, Reply, attachment_from, kind_of
 from gateway.records import OwedReply
 from gateway.shared_files import SharedFiles
 
@@ -101,12 +104,26 @@ async def attach_allowed(
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
 
 
-async def attach_files(reply: Reply, names: Sequence[str], workspace: Workspace | None) -> Reply:
+def find_file(path: str, workspace: Workspace, plugins: Path | None) -> Path:
+    """The real place of a file that may go out. Raises AgentError."""
+    try:
+        return workspace.resolve(path)
+    except AgentError:
+        is_medium = kind_of(mimetypes.guess_type(path)[0] or "") != "document"
+        if not (plugins and is_medium and Path(path).is_absolute()):
+            raise
+        return Workspace((plugins,)).resolve(path)
+
+
+async def attach_files(
+    reply: Reply, names: Sequence[str], workspace: Workspace | None, plugins: Path | None = None
+) -> Reply:
     """The reply with the files that its answer names; without a workspace, with the words that none is sent."""
     if workspace is None:
         return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
-    named = await attach_allowed(reply, wanted, lambda _one: workspace.resolve)
+    find = partial(find_file, workspace=workspace, plugins=plugins)
+    named = await attach_allowed(reply, wanted, lambda _one: find)
     files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
     if (more := len(names) - MOST_NAMED) > 0:
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()

@@ -108,6 +108,7 @@ class DispatcherContext:
     shared_files: SharedFiles  # what lies in these, for all gateways
     shared_folders: SharedFolders  # in which agents work, for all gateways
     find_workspace: FindWorkspace  # the files of a turn, by its facts
+    plugins: Path  # in which plugins have pictures and sounds of their own, for answers
     find_folders: FindFolders  # those of them that all gateways have
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval

@@ -301,7 +301,7 @@ class Dispatcher:
         reply = dataclasses.replace(reply, text=text)
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
-            reply = await attach_files(reply, files, workspace)
+            reply = await attach_files(reply, files, workspace, self._context.plugins)
             reply = await self._context.shared_files.share(reply, turn.session.key)
         return (reply,) if text or files else ()
 

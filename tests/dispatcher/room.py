@@ -231,6 +231,7 @@ async def chat(
         files=files,
         shared_folders=SharedFolders(engine, files),
         find_workspace=lambda _facts: workspace,
+        plugins=Path("/nowhere/plugins"),
         activity=Activity(engine),
         **given,
     )
