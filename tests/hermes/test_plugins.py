@@ -10,6 +10,7 @@ import pytest
 
 from gateway.events import Event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, UNSUPPORTED_HOOKS
+from gateway.hermes.plugin.plugin import pick_arguments
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -395,6 +396,27 @@ def test_callbacks_get_only_what_they_declare_and_may_run_loops_of_their_own(gat
     assert ["two", "hello", True] in seen
     assert [word[0] for word in seen][:6] == ["two", "nothing", "later", "own loop", "object", "slept"]
     assert ["object", "script", "hermes.observer.v1"] in seen
+    gateway.until(lambda: ["newer", "end_turn", False] in lines(gateway.home.root / "seen-narrow.jsonl"))
+
+
+NEWER_KEYS = {  # what 0.20 to 0.22 have added, for callbacks that name it
+    "pre_llm_call": "parent_session_id",
+    "pre_api_request": "system_prompt retry_count",
+    "post_api_request": "context_length first_chunk_at moa_references",
+    "transform_llm_output": "turn_id",
+    "transform_terminal_output": "tool_call_id",
+    "subagent_stop": "tool_call_history",
+    "on_session_end": "turn_exit_reason failed",
+}
+
+
+@pytest.mark.parametrize("name", NEWER_KEYS)
+def test_a_callback_that_names_what_newer_hermes_adds_is_given_it(name: str) -> None:
+    row, wanted = HERMES_HOOKS[name], NEWER_KEYS[name].split()
+    named = row.build_named(Event(row.events[0])) if row.build_named else {}
+    callback = eval(f"lambda {', '.join(wanted)}: None")
+    assert list(pick_arguments(callback, {}, row.is_loose, named)) == wanted
+    assert pick_arguments(lambda **_: None, {}, row.is_loose, named) == {}
 
 
 def test_pre_verify_sends_the_model_on_three_times_when_files_were_changed(gateway: GatewayProcess) -> None:

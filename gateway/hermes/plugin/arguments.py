@@ -234,6 +234,11 @@ def _session_of(event: Event) -> str:
     return called or event.get("session_id") or ""
 
 
+def _parent_session_of(event: Event) -> str:
+    """Return the session of the agent that called this sub-agent."""
+    return str(event.get("session_id") or "") if event.get("agent") in event.own.get(CALLED_KEY, ()) else ""
+
+
 def _task_of(event: Event) -> str:
     """The conversation's session, or the sub-agent's id."""
     return event["agent"] if event.get("agent") in event.own.get(CALLED_KEY, ()) else event.get("session_id") or ""
@@ -321,6 +326,18 @@ build_post_llm_args = _compose(
 build_cost_args = _compose(
     usage=lambda event: event.get("usage") or {},
     cost=lambda event: (event.get("usage") or {}).get("cost", 0.0),
+)
+
+
+# The same of what 0.20 to 0.22 have added.
+build_pre_llm_names = _compose(parent_session_id=_parent_session_of)
+build_pre_request_names = _compose(system_prompt="system", retry_count=0)
+build_post_request_names = _compose(context_length=None, first_chunk_at=None, moa_references=lambda _: [])
+build_output_names = _compose(turn_id="turn_id")
+build_terminal_names = _compose(tool_call_id="call_id")
+build_subagent_stop_names = _compose(tool_call_history=lambda _: [])
+build_turn_end_names = _compose(
+    turn_exit_reason="stop", failed=lambda event: bool(event.get("error")) or event.get("stop") == "failed"
 )
 
 

@@ -80,6 +80,7 @@ _HOOKS = (
         arguments.build_terminal_args,
         results.apply_terminal_output,
         True,
+        build_named=arguments.build_terminal_names,
     ),
     HermesHook(
         "transform_llm_output",
@@ -87,6 +88,7 @@ _HOOKS = (
         "the first text is the reply; nothing of the answer is shown before",
         arguments.build_output_args,
         results.apply_reply,
+        build_named=arguments.build_output_names,
         rewords=True,
         notes=_TURN,
     ),
@@ -96,6 +98,7 @@ _HOOKS = (
         "context, added to the person's message for this turn's calls alone",
         arguments.build_pre_llm_args,
         results.apply_context,
+        build_named=arguments.build_pre_llm_names,
     ),
     HermesHook(
         "post_llm_call",
@@ -120,6 +123,7 @@ _HOOKS = (
         ("llm:before",),
         "the model is called",
         arguments.build_pre_request_args,
+        build_named=arguments.build_pre_request_names,
         notes=(*_TURN, "message:add"),
     ),
     HermesHook(
@@ -127,6 +131,7 @@ _HOOKS = (
         ("llm:after",),
         "the model answered",
         arguments.build_post_request_args,
+        build_named=arguments.build_post_request_names,
         notes=(*_TURN, "llm:before"),
     ),
     HermesHook(
@@ -148,6 +153,7 @@ _HOOKS = (
         ("agent:end",),
         "a turn is over, whatever its name says",
         arguments.build_turn_end_args,
+        build_named=arguments.build_turn_end_names,
         order=3,
         notes=_TURN,
     ),
@@ -160,7 +166,12 @@ _HOOKS = (
         arguments.build_subagent_start_args,
     ),
     HermesHook(
-        "subagent_stop", ("handoff:after",), "it is done", arguments.build_subagent_stop_args, notes=("handoff:before",)
+        "subagent_stop",
+        ("handoff:after",),
+        "it is done",
+        arguments.build_subagent_stop_args,
+        build_named=arguments.build_subagent_stop_names,
+        notes=("handoff:before",),
     ),
     HermesHook(
         "pre_gateway_dispatch",

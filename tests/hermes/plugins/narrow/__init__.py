@@ -36,12 +36,17 @@ def sleeps(response_text):
     note("slept")
 
 
+def newer(turn_exit_reason, failed):
+    note("newer", turn_exit_reason, failed)
+
+
 class Object:
     def __call__(self, model, **more):
         note("object", model, more["telemetry_schema_version"])
 
 
 def register(ctx):
+    ctx.register_hook("on_session_end", newer)
     for callback in (only_two, nothing, later, own_loop, Object()):
         ctx.register_hook("pre_llm_call", callback)
     ctx.register_hook("transform_llm_output", sleeps)
