@@ -148,6 +148,11 @@ class PluginSource(FolderSource):
     together = frozenset({"tool:before"})  # what most guards pass, in a process each
     needs_start = True
 
+    @property
+    def trouble(self) -> str:
+        self.config.read()
+        return super().trouble or self.config.trouble
+
     def is_place(self, folder: Path) -> bool:
         return _is_category(folder)
 

@@ -17,9 +17,11 @@ import pytest
 
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
-from gateway.hermes.sources import HermesFolderSource
+from gateway.hermes.config import HermesConfig
+from gateway.hermes.sources import HermesFolderSource, PluginSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.turn_marks import ToolTimes
@@ -114,12 +116,43 @@ if os.geteuid() == 0:
 SHORT = list(STATES)[:8]
 
 
+# What handlers do when they are to decide.
+DEEDS = {
+    "raises": "raise KeyError(1)",
+    "exits": "raise SystemExit(0)",
+    "ends its process": "os._exit(0)",
+    "kills its process": "os.kill(os.getpid(), 9)",
+    "stops its process": "os.kill(os.getpid(), 19)",
+    "hangs": "time.sleep(60)",
+    "spins": "while True: pass",
+    "answers what means nothing": "return object()",
+    "answers a word": "return 'fine'",
+    "closes its wire": "os.closerange(3, 2000)",
+    "eats memory": "x = [bytearray(1 << 24) for _ in range(200)]; raise MemoryError",
+    "recurses": "return handle(event_type, context)",
+    "interrupts": "raise KeyboardInterrupt",
+}
+# Programs in place of a handler, and what becomes of each.
+PROGRAM = "#!/bin/sh\necho 'not this' >&2\nexit 2\n"
+PROGRAMS: Mapping[str, Spoil] = {
+    "has no x bit": lambda folder: (folder / "hook.sh").chmod(0o600),
+    "is gone": lambda folder: (folder / "hook.sh").unlink(),
+    "is empty": write("hook.sh", ""),
+    "fails": write("hook.sh", "#!/bin/sh\nexit 1\n"),
+    "has an interpreter that is not there": write("hook.sh", "#!/no/such/interpreter\n"),
+    "says what means nothing": write("hook.sh", "#!/bin/sh\necho hello\n"),
+    "hangs": write("hook.sh", "#!/bin/sh\nsleep 60\n"),
+    "is killed": write("hook.sh", "#!/bin/sh\nkill -9 $$\n"),
+}
+
+
 class Guarded:
     """A home whose hooks guard and are owed, one for each state; `tools`: when tools were at work."""
 
     def __init__(self, home: Home) -> None:
         self.home, self.engine, self.tools = home, MemoryEngine(), ToolTimes()
         self.settings = HooksSettings(eager=100)
+        self.list_sources: Callable[[], list[Source]] = lambda: [HermesFolderSource(home.hooks, "home")]
         self.sent = 0
         self.names: list[str] = []
 
@@ -133,7 +166,7 @@ class Guarded:
         around = replace(self.home.environment(), tools=self.tools)
         async with ForkServerClient(SETTINGS) as fork_server, HookRegistry() as self.registry:
             self.service = FolderHooks(self.registry, fork_server, self.engine, self.settings, around)
-            async with self.service.running([HermesFolderSource(self.home.hooks, "home")], self.home.grant):
+            async with self.service.running(self.list_sources(), self.home.grant):
                 if settled:
                     await self.service.settled()
                 yield
@@ -207,6 +240,80 @@ async def test_in_each_state_of_its_files_nothing_gets_past_it(guarded: Guarded)
 @pytest.mark.thorough
 async def test_in_all_states_of_its_files_nothing_gets_past_it(guarded: Guarded) -> None:
     await walk(guarded, STATES)
+
+
+@pytest.mark.thorough
+async def test_whatever_a_handler_does_in_place_of_a_decision_nothing_gets_past_it(guarded: Guarded) -> None:
+    for deed, code in DEEDS.items():
+        guarded.plant(name_of(deed))
+        handler = guarded.home.hooks / name_of(deed) / "handler.py"
+        handler.write_text(HANDLER.replace('raise Deny("not this")', code))
+    async with guarded.serving():
+        for _ in range(2):
+            assert not await guarded.list_open()
+        guarded.mend()
+        await guarded.until_told()
+
+
+@pytest.mark.thorough
+async def test_whatever_becomes_of_a_program_nothing_gets_past_it(guarded: Guarded) -> None:
+    manifest = 'intercepts: [tool:before]\nwhen: {tool: %s}\ncommand: ["./hook.sh"]\nprotocol: oneshot\ntimeout: 3s\n'
+    for state in PROGRAMS:
+        guarded.home.plant(name_of(state), manifest % name_of(state), **{"hook.sh": PROGRAM})
+        guarded.names.append(name_of(state))
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        for state, spoil in PROGRAMS.items():
+            spoil(guarded.home.hooks / name_of(state))
+        await guarded.until_noticed(["is-gone", "has-no-x-bit"])
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving(settled=False):
+        assert not await guarded.list_open(), "after a start"
+
+
+PLUGIN = """
+def guard(tool_name, args, **_):
+    if tool_name == "%s":
+        return {"action": "block", "message": "not this"}
+
+def register(ctx):
+    ctx.register_hook("pre_tool_call", guard)
+"""
+PLUGINS: Mapping[str, Spoil] = {
+    "manifest cannot be parsed": write("plugin.yaml", "name: [one\n"),
+    "manifest is empty": write("plugin.yaml", ""),
+    "manifest is gone": lambda folder: (folder / "plugin.yaml").unlink(),
+    "code is empty": write("__init__.py", ""),
+    "code is no Python": write("__init__.py", "def register(:\n"),
+    "code cannot be imported": write("__init__.py", f"import no_such_module\n{PLUGIN}"),
+    "code is gone": lambda folder: (folder / "__init__.py").unlink(),
+    "everybody may write to it": lambda folder: folder.chmod(0o777),
+}
+
+
+@pytest.mark.thorough
+async def test_in_each_state_of_a_plugin_nothing_gets_past_it(guarded: Guarded) -> None:
+    place, config = guarded.home.root / "plugins", guarded.home.root / "config.yaml"
+    enabled = json.dumps({"plugins": {"enabled": [*map(name_of, PLUGINS), "well"]}})
+    config.write_text(enabled)
+    for name in (*map(name_of, PLUGINS), "well"):
+        (place / name).mkdir(parents=True)
+        (place / name / "plugin.yaml").write_text(f"name: {name}\n")
+        (place / name / "__init__.py").write_text(PLUGIN % name)
+        guarded.names.append(name)
+    guarded.list_sources = lambda: [PluginSource(place, "plugins", config=HermesConfig(config))]
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        for state, spoil in PLUGINS.items():
+            spoil(place / name_of(state))
+        assert not await guarded.list_open(), "while it runs"
+    for text in (enabled, "", "plugins: {enabled: ["):
+        config.write_text(text)
+        async with guarded.serving(settled=False):
+            assert not await guarded.list_open(), f"after a start with {text!r}"
+    place.rename(guarded.home.root / "aside")
+    async with guarded.serving(settled=False):
+        assert not await guarded.list_open(), "its place is away"
 
 
 async def test_what_changes_or_goes_while_a_tool_is_at_work_waits_for_a_person(guarded: Guarded) -> None:
