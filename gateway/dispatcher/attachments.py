@@ -24,6 +24,7 @@ import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
+from gateway.events import Deny, End, Event, Pause
 from gateway.hooks.field_watcher import FieldChange
 from gateway.messages import Attachment, Reply, attachment_from, kind_of
 from gateway.records import OwedReply
@@ -59,6 +60,7 @@ class HookFiles:
 
 FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]
 """Returns the files that a hook may put beside a reply. Asked at each: the configuration may have changed."""
+RunEvent: TypeAlias = Callable[..., Awaitable[Event]]
 FindPlace: TypeAlias = Callable[[str], Path]
 """Returns the real place of a file of this name. Raises AgentError: it may not be taken from there."""
 
@@ -129,6 +131,27 @@ async def attach_files(
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()
         named = dataclasses.replace(named, text=text)
     return dataclasses.replace(named, attachments=tuple(files))
+
+
+async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], list[str]]:
+    """Ask the hooks before tools about the files that an answer names: such a line is a `send_file` by another door.
+
+    Returns the files that may go, and a line about each of the others.
+    """
+    allowed, refused = list(names[MOST_NAMED:]), []
+    for name in reversed(names[:MOST_NAMED]):
+        call = {"tool": "send_file", "args": {"path": name}, "impl": None, "result": None, "call_id": "", "hop": 0}
+        try:
+            event = await run("tool:before", **call)
+            why = event.outcome.text if isinstance(event.outcome, Deny) else ""
+            is_allowed = not isinstance(event.outcome, Deny | End)
+        except Pause:
+            why, is_allowed = "a person would have to approve it", False
+        if is_allowed:
+            allowed.insert(0, name)
+        else:
+            refused.insert(0, f"[the file {display_name_of(name)} is not sent: {why or 'a hook did not allow it'}]")
+    return allowed, refused
 
 
 def describe_file(named: Attachment) -> Attachment:

@@ -23,7 +23,7 @@ from gateway.authors import find_hook
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.attachments import attach_files
+from gateway.dispatcher.attachments import RunEvent, ask_guards, attach_files
 from gateway.dispatcher.audio_messages import quote_words
 from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
 from gateway.dispatcher.chat_commands import (
@@ -288,20 +288,25 @@ class Dispatcher:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        replies = await self._make_answers(turn, parts.make_reply(said), facts if result.sends_files else None)
+        made = parts.make_reply(said)
+        replies = await self._make_answers(turn, made, facts if result.sends_files else None, view.run)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
         return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
 
-    async def _make_answers(self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None) -> tuple[Reply, ...]:
+    async def _make_answers(
+        self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None, run: RunEvent
+    ) -> tuple[Reply, ...]:
         """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
         reply = dataclasses.replace(reply, text=text)
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
-            reply = await attach_files(reply, files, workspace, self._context.plugins)
+            allowed, held = await ask_guards(files, run) if facts else (files, [])
+            reply = dataclasses.replace(reply, text="\n".join(filter(None, [text, *held])))
+            reply = await attach_files(reply, allowed, workspace, self._context.plugins) if allowed else reply
             reply = await self._context.shared_files.share(reply, turn.session.key)
         return (reply,) if text or files else ()
 

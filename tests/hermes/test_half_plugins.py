@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.testing import GatewayProcess
+from tests.hermes.test_plugins import last_result, wants
 from tests.hermes.test_unread_guards import add_plugin, enable, find_hook, keep, script
 
 pytestmark = pytest.mark.process
@@ -80,3 +81,29 @@ def test_a_guard_that_ends_its_process_has_failed(tmp_path: Path) -> None:
         gateway.start()
         assert keep(gateway, "plain") == "Remembered: plain"
         assert "ends guards this and failed" in keep(gateway, "end")
+
+
+READS = """
+def guard(tool_name, args, **_):
+    if tool_name == "read_file" and "secret" in args["path"]:
+        return {"action": "block", "message": "nobody reads that"}
+
+def register(ctx):
+    ctx.register_hook("pre_tool_call", guard)
+"""
+
+
+def test_a_guard_of_reads_is_asked_about_each_way_of_a_file_to_a_person(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(
+            wants("send it", "send_file", path="secret.txt"),
+            {"user": "name it", "answers": [{"text": "here\nMEDIA:secret.txt\nMEDIA:other.txt"}]},
+        )
+        add_plugin(gateway, "reads", READS)
+        enable(gateway, "reads")
+        gateway.start()
+        gateway.say("send it", "sent")
+        assert last_result(gateway, "sent") == "nobody reads that"
+        said = gateway.say("name it", "named")["reply"]
+        assert "[the file secret.txt is not sent: nobody reads that]" in said
+        assert "[the file other.txt is not sent: it is not there" in said
