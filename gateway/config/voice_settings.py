@@ -10,7 +10,24 @@ from gateway.yaml_source import Duration
 LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 
 
-class TranscriptionSettings(Struct, frozen=True, kw_only=True):
+class ProgramReach(Struct, frozen=True, kw_only=True):
+    """The reach of a program that hears or speaks, beside itself and the libraries of this machine."""
+
+    read: Annotated[
+        tuple[str, ...],
+        describe("files and folders that the program reads beside itself and the files that its arguments name"),
+    ] = ()
+    write: Annotated[
+        tuple[str, ...],
+        describe("files and folders that the program writes beside one for what is temporary: a cache, say"),
+    ] = ()
+    network: Annotated[
+        bool | None,
+        describe("whether the program has the network; by default in a home from before this setting alone"),
+    ] = None
+
+
+class TranscriptionSettings(ProgramReach, frozen=True, kw_only=True):
     """What makes words of what people say; nothing does until a model or a program is named."""
 
     model: Annotated[
@@ -29,7 +46,7 @@ class TranscriptionSettings(Struct, frozen=True, kw_only=True):
             raise ValueError("what transcribes is either a `model` or a `command`", "write one of the two")
 
 
-class SpeakerSettings(Struct, frozen=True, kw_only=True):
+class SpeakerSettings(ProgramReach, frozen=True, kw_only=True):
     """What reads answers aloud to those who want that; nothing does until a model or a program is named."""
 
     model: Annotated[

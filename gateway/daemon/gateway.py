@@ -45,11 +45,14 @@ from gateway.daemon.nodes import Nodes
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
+    VOICE_NETWORK,
     has_changed_tools,
+    has_voice_network,
     is_new_home,
     is_new_journal,
     list_notices,
     needs_word_of_folders,
+    needs_word_of_voice,
 )
 from gateway.daemon.part_settings import (
     access_rules_from,
@@ -234,10 +237,13 @@ class Gateway:
             log.warning("%s", FEWER)
         if is_changed and self.access.has_others():
             log.warning("%s", OTHER_FOLDERS)
+        self.voice_programs.has_network = await has_voice_network(self.engine, is_empty)
+        if needs_word_of_voice(self.configuration, self.voice_programs.has_network):
+            log.warning("%s", VOICE_NETWORK)
 
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
-        known = list_notices(self.access, self.configuration, self.is_new)
+        known = list_notices(self.access, self.configuration, self.is_new, self.voice_programs.has_network)
         held = [*map(describe_held, self.context_files.list_held())]
         folders = [*self.shared_folders.left_out.values(), *self.shared_folders.absent.values()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []

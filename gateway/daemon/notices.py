@@ -17,8 +17,13 @@ log = logging.getLogger(__name__)
 OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
 FEWER_TOOLS = "tools by role"
 OWN_FOLDERS = "files by conversation"
+HELD_VOICE = "voice programs in a sandbox"
 TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
 FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
+VOICE_NETWORK = (
+    "programs under `voice` read only themselves and what their arguments and `read` name now, and have the network "
+    "still; to take it: voice: {transcribe: {network: false}, speak: {network: false}}"
+)
 OTHER_FOLDERS = (
     "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
     "which owners and admins have; what lies there stays there: docs/people.md in the sources"
@@ -48,6 +53,18 @@ async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
     return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
 
 
+async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
+    """Was anything done in this home before voice programs were held? Then they keep the network. It is kept."""
+    kept = await _keep_once(engine, HELD_VOICE, is_empty)
+    return not (is_empty if kept is None else kept)
+
+
+def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool:
+    """Is a program set that has the network since nothing is said of it?"""
+    voice = configuration.settings.voice
+    return has_network and any(one.command and one.network is None for one in (voice.transcribe, voice.speak))
+
+
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     """What an earlier start has kept under this key; None: no start has, and now this is kept."""
     where = record_subjects.hook_store_subject_of(OWNER, key)
@@ -68,7 +85,9 @@ def has_changed_tools(access: AccessControl, configuration: Configuration, is_ne
     return not (is_new or is_said) and access.has_others()
 
 
-def list_notices(access: AccessControl, configuration: Configuration, is_new: bool) -> list[str]:
+def list_notices(
+    access: AccessControl, configuration: Configuration, is_new: bool, has_voice_network: bool
+) -> list[str]:
     """For `status`."""
     return [
         *(
@@ -76,4 +95,5 @@ def list_notices(access: AccessControl, configuration: Configuration, is_new: bo
             for one in access.pairings.asking
         ),
         *([FEWER] if has_changed_tools(access, configuration, is_new) else []),
+        *([VOICE_NETWORK] if needs_word_of_voice(configuration, has_voice_network) else []),
     ]

@@ -1,13 +1,17 @@
 """Programs of this machine that are run once for a file, or for an answer, and print what comes of it.
 
 Each leads a process group of its own, finds the usual variables around it and none of our secrets, and ends with the
-gateway, however that ends: its process is one of the fork server's, where that forks. It bears the mark of the home:
+gateway, however that ends: its process is one of the fork server's, where that forks. They read bytes of strangers, so
+there they are in a sandbox: they read themselves, the libraries of this machine, the files that their arguments name
+and what the settings say, and write into a folder that goes with them. They bear the mark of the home:
 what outlives the gateway (what it has detached from itself; all of it where nothing forks) is ended by the next one.
 """
 
 import errno
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +20,10 @@ import anyio
 import msgspec
 from anyio import to_thread
 
+from gateway.config.voice_settings import ProgramReach
 from gateway.errors import VoiceError
+from gateway.hooks.folders.manifest import expand_path
+from gateway.hooks.folders.reach import list_program_files
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.program import (
     ForkProgram,
@@ -28,33 +35,73 @@ from gateway.hooks.wires.program import (
 )
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.process_marks import kill_marked, make_mark
+from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 LONGEST_REMARK = 200
+NOTHING_MORE = ProgramReach(network=False)
+MAY_BE_HELD = "`read` and `network` under voice.transcribe or voice.speak say what it reaches"
+OUT_OF_REACH = re.compile(r"denied|not permitted|read-only|resolv|connect|unreachable|no such file", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VoicePrograms:
     """What they find around them, whose mark they bear, and who makes their processes."""
 
     env: Mapping[str, str]
     mark: str
     fork: ForkProgram | None  # None: we do
+    has_network: bool = False  # where the settings say nothing of it
 
     def find(self, name: str) -> str:
         """The file that is meant by this name; empty: there is none."""
         return shutil.which(name, path=self.env.get("PATH", os.defpath)) or ""
 
-    async def run(self, command: tuple[str, ...], folder: Path, given: bytes = b"") -> bytes:
+    async def run(
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        given: bytes = b"",
+        reach: ProgramReach = NOTHING_MORE,
+        write: str = "",
+    ) -> bytes:
         """What it prints, when it has ended; whoever is cancelled meanwhile leaves nothing of it behind.
 
-        It can read what is `given` to it.
+        It can read what is `given` to it, and write into the folder `write` beside one for what is temporary.
 
         Raises:
             VoiceError: it could not be started, or failed.
         """
+        with tempfile.TemporaryDirectory(dir=self.env.get("TMPDIR"), ignore_cleanup_errors=True) as own:
+            return await self._run(command, folder, self._hold(command, folder, reach, (own, write)), own, given)
+
+    def _hold(
+        self, command: tuple[str, ...], folder: Path, reach: ProgramReach, write: tuple[str, ...]
+    ) -> Sandbox | None:
+        if self.fork is None:
+            return None
+        program = list_program_files((self.find(command[0]) or command[0], *command[1:]), folder, self.env)
+        around = (str(place) for file in program if ((place := Path(file).parent.parent) / "pyvenv.cfg").is_file())
+        named = (part for word in command[1:] for part in (word, word.partition("=")[2]) if part.startswith("/"))
+        read = (*find_needed_paths(), *program, *around, *named, *map(expand_path, reach.read))
+        net = self.has_network if reach.network is None else reach.network
+        write = (*filter(None, write), *map(expand_path, reach.write))
+        return Sandbox(read=read, write=write, net=net)
+
+    async def _run(
+        self, command: tuple[str, ...], folder: Path, sandbox: Sandbox | None, own: str, given: bytes
+    ) -> bytes:
         name, mark, nothing = Path(command[0]).name, make_mark(self.mark), Path("/dev/null")
+        env = {**self.env, "TMPDIR": own}
         spec = ProgramSpec(
-            name=name, command=command, folder=folder, log=nothing, env=self.env, mark=mark, memory=None, fork=self.fork
+            name=name,
+            command=command,
+            folder=folder,
+            log=nothing,
+            env=env,
+            mark=mark,
+            memory=None,
+            sandbox=sandbox,
+            fork=self.fork,
         )
         process = ProgramRun()
         try:
@@ -79,7 +126,8 @@ class VoicePrograms:
             raise VoiceError(f"{name} wrote without end")
         if status := transport.get_returncode():
             remark = process.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][-LONGEST_REMARK:]
-            raise VoiceError(f"{name}: {describe_exit(status)}{f': {remark}' if remark else ''}")
+            held = f" ({MAY_BE_HELD})" if sandbox and OUT_OF_REACH.search(remark) else ""
+            raise VoiceError(f"{name}: {describe_exit(status)}{f': {remark}' if remark else ''}{held}")
         return bytes(process.stdout)
 
     def _find_file(self, name: str, folder: Path) -> str:

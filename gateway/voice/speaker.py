@@ -109,7 +109,9 @@ class AnswerSpeaker:
             command = [
                 one.replace("{language}", voice.language).replace("{file}", str(file)) for one in voice.speak.command
             ]
-            printed = await self._run(tuple(command), words.encode())
+            printed = await self._programs.run(
+                tuple(command), self._folder.parent, words.encode(), voice.speak, str(folder)
+            )
             is_file = any("{file}" in one for one in voice.speak.command)
             return await anyio.to_thread.run_sync(_read_file, file) if is_file else printed
         finally:
@@ -120,12 +122,9 @@ class AnswerSpeaker:
         """As a voice note; empty where nobody here can do that."""
         for command in CONVERTERS.get(kind, OTHERS):
             if self._programs.find(command[0]):
-                note = await self._run(command, data)
+                note = await self._programs.run(command, self._folder.parent, data)
                 return note if infer_media_type(note) == NOTE_TYPE else b""
         return b""
-
-    async def _run(self, command: tuple[str, ...], given: bytes) -> bytes:
-        return await self._programs.run(command, self._folder.parent, given)
 
     def _make_folder(self) -> Path:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

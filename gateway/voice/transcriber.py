@@ -84,11 +84,11 @@ class Transcriber:
         """
         if (model := self._find_model()) is not None:
             return await _ask_endpoint(model, file, language)
-        command = self._find_settings().voice.transcribe.command
-        if not command:
+        how = self._find_settings().voice.transcribe
+        if not how.command:
             raise VoiceError("nobody listens any more", is_final=True)
         (await anyio.to_thread.run_sync(_open_audio, file.path)).close()
-        printed = await self._programs.run(_fill_in(command, file.path, language), self._folder)
+        printed = await self._programs.run(_fill_in(how.command, file.path, language), self._folder, reach=how)
         return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
 
     def _find_model(self) -> ModelSettings | None:

@@ -50,7 +50,8 @@ class Program:
         self.path.chmod(0o700)
 
     def settings(self, what: str) -> str:
-        return f"voice: {{patience: 10s, {what}: {{command: [{json.dumps(str(self.path))}]}}}}\n"
+        reach = f"read: [{self.root}], write: [{self.root}]"
+        return f"voice: {{patience: 10s, {what}: {{command: [{json.dumps(str(self.path))}], {reach}}}}}\n"
 
     @property
     def calls(self) -> int:

@@ -71,7 +71,8 @@ class Mouth:
 
     @property
     def settings(self) -> str:
-        return f"voice: {{speak: {{command: [{json.dumps(str(self.path))}]}}}}\n"
+        reach = f"read: [{self.root}], write: [{self.root}]"
+        return f"voice: {{speak: {{command: [{json.dumps(str(self.path))}], {reach}}}}}\n"
 
     @property
     def calls(self) -> list[str]:

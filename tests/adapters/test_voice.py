@@ -53,7 +53,8 @@ class Ear:
 
     @property
     def settings(self) -> str:
-        return f"voice: {{transcribe: {{command: [{json.dumps(str(self.path))}, '{{file}}']}}}}\n"
+        reach = f"read: [{self.root}], write: [{self.root}]"
+        return f"voice: {{transcribe: {{command: [{json.dumps(str(self.path))}, '{{file}}'], {reach}}}}}\n"
 
     @property
     def calls(self) -> list[str]:

@@ -4,8 +4,10 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
+from gateway.daemon.notices import has_voice_network, needs_word_of_voice
 from gateway.errors import ConfigError
 from gateway.testing import GatewayProcess
+from gateway.testing.memory_engine import MemoryEngine
 
 MODELS = "models: {ear: {provider: openai, name: x, base_url: 'http://127.0.0.1:1/v1'}, deaf: {provider: demo}}\n"
 
@@ -29,6 +31,18 @@ def load(tmp_path, text):
 def test_what_is_wrong_is_named_where_it_stands(tmp_path, text, said):
     with pytest.raises(ConfigError, match=said):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+async def test_a_home_from_before_keeps_the_network_for_its_programs_and_is_told(tmp_path, is_empty):
+    engine = MemoryEngine()
+    for now_empty in (is_empty, False):  # what the first start has found lasts
+        assert await has_voice_network(engine, now_empty) is not is_empty
+    silent = load(tmp_path, "voice: {transcribe: {command: [cat]}}\n")
+    assert needs_word_of_voice(silent, has_network=True)
+    assert not needs_word_of_voice(silent, has_network=False)
+    said = load(tmp_path, "voice: {transcribe: {command: [cat], network: false}}\n")
+    assert not needs_word_of_voice(said, has_network=True)
 
 
 @pytest.mark.parametrize("how", ["model: ear", "command: [cat]"])

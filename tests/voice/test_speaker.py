@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -11,12 +13,14 @@ import pytest
 
 from gateway.config.home import Home
 from gateway.config.settings import Settings
+from gateway.config.voice_settings import ProgramReach
 from gateway.daemon.gateway import build_voice_programs
 from gateway.errors import VoiceError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.voice import AnswerSpeaker, VoicePrograms
 from gateway.voice.speaker import LARGEST
 from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.sandbox import find_support
 
 FLITE = ("flite", "-voice", "slt", "-o", "{file}")
 
@@ -64,11 +68,42 @@ async def test_where_nobody_converts_it_is_a_file(make_speaker: MakeSpeaker, tmp
 
 
 async def test_what_was_spoken_before_is_not_spoken_again(make_speaker: MakeSpeaker, tmp_path: Path) -> None:
-    speaker = make_speaker("sh", "-c", f"echo said >> {tmp_path}/calls; flite -voice slt -o $0", "{file}")
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\nflite -voice slt -o "$1"\n')
+    program.chmod(0o755)
+    speaker = make_speaker(str(program), "{file}")
     for _ in range(2):
         made = await speaker.say("hello", tmp_path / "a1")
         assert made.path == str(tmp_path / "a1.ogg")
-    assert (tmp_path / "calls").read_text() == "said\n"
+        program.unlink(missing_ok=True)
+
+
+HOSTILE = """
+cat "$1" {model} {shown} {secret}
+echo x > {secret} || echo x > {model} || echo x > here
+echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine"
+{python} -c 'import socket; socket.create_connection(("127.0.0.1", {port}), 5); print("through")' || true
+"""
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(bool(find_support().missing), reason="this kernel does not hold all that is tried here")
+@pytest.mark.parametrize("network", [None, False, True])
+async def test_a_program_that_a_voice_note_has_taken_over_reaches_little(tmp_path: Path, network: bool | None) -> None:
+    for name in ("heard", "model", "shown", "secret"):
+        (tmp_path / name).write_text(f"[{name}]")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+            programs = VoicePrograms({"PATH": os.environ["PATH"]}, "x", fork_server.start_program)
+            places = {name: str(tmp_path / name) for name in ("model", "shown", "secret")}
+            script = HOSTILE.format(port=server.getsockname()[1], python=sys.executable, **places)
+            command = ("sh", "-c", script, "sh", f"{tmp_path}/heard", f"--model={tmp_path}/model")
+            reach = ProgramReach(read=(f"{tmp_path}/shown",), network=network)
+            said = (await programs.run(command, tmp_path, b"", reach)).decode()
+    assert said.replace("through\n", "") == "[heard][model][shown]x\n"
+    assert ("through" in said) is (network is True)
+    assert not (tmp_path / "here").exists()
+    assert (tmp_path / "secret").read_text() == "[secret]"
 
 
 @pytest.mark.parametrize(

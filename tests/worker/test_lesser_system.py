@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.doctor import DoctorTarget, check_kernel
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.doctor import DoctorTarget, check_kernel, check_sandbox
 from gateway.config.home import Home
+from gateway.config.loading import load_configuration
 from gateway.testing import GatewayProcess
 from gateway.worker.kernel import KernelSupport, find_kernel_support, is_live
+from gateway.worker.landlock import OUTSIDERS
+from gateway.worker.sandbox import SandboxSupport
 from tests.worker.lesser_system import CANNOT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -103,6 +107,22 @@ def test_what_this_system_lacks_is_found_by_trying() -> None:
     assert "outlives it" in done.stdout
     assert "taken for you" in done.stdout
     assert done.stdout.endswith("False\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "has_mounts", "is_told"), [("ask", False, True), ("ask", True, False), ("'off'", False, False)]
+)
+def test_the_doctor_says_where_commands_change_modes_elsewhere(
+    tmp_path: Path, shell: str, has_mounts: bool, is_told: bool
+) -> None:
+    home = Home(tmp_path)
+    home.own_folder.mkdir(mode=0o700)
+    home.config.write_text(f"tools: {{shell: {shell}}}\n")
+    configuration = load_configuration(load_settings_schema(), home, {})
+    target = DoctorTarget(home, configuration, (), support=SandboxSupport(OUTSIDERS, True), has_mounts=has_mounts)
+    said = [str(finding) for finding in check_sandbox(target)]
+    assert any("can change modes, owners and times" in one for one in said) is is_told
+    assert len(said) == is_told
 
 
 def test_the_doctor_says_where_it_was_never_run(tmp_path: Path) -> None:
