@@ -43,7 +43,7 @@ async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_p
         await house.shows("never, by /settings")
         await wire.mention("what is it?", by=BEN, chat=GROUP)
         await wire.write("/settings answer default", chat=GROUP)
-        await house.shows("mention, by config.yaml")
+        await house.shows("mention, by default")
         await wire.mention("and you?", by=BEN, chat=GROUP)
         await house.shows("I heard you.")
         assert len(house.with_text("It is 42.")) == 1
