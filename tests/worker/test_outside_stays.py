@@ -9,6 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,17 +132,16 @@ def run_inside(source: str, **facts: Any) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, str]:
-    """A folder of one's own and one outside, of the user who tries it; an open way to both."""
-    for part in tmp_path.relative_to("/tmp").parents:
-        Path("/tmp", part).chmod(0o755)
-    out, own = tmp_path / "out", tmp_path / "own"
-    for folder in (out, own, out / "folder"):
-        folder.mkdir()
-    (out / "kept").write_text("kept")
-    (out / "link").symlink_to("kept")
-    tmp_path.chmod(0o755)
-    return {"out": str(out), "own": str(own)}
+def places() -> Iterator[dict[str, str]]:
+    """A folder of one's own and one outside, of the user who tries it; pytest's own are closed to other users."""
+    with tempfile.TemporaryDirectory() as place:
+        out, own = Path(place, "out"), Path(place, "own")
+        for folder in (out, own, out / "folder"):
+            folder.mkdir()
+        (out / "kept").write_text("kept")
+        (out / "link").symlink_to("kept")
+        Path(place).chmod(0o755)
+        yield {"out": str(out), "own": str(own)}
 
 
 def give(places: dict[str, str], user: str) -> None:
