@@ -18,9 +18,9 @@ from gateway.hooks.folders.sources import HookVersion
 
 FOR_EVERYBODY = frozenset({"status"})
 # What a hook that was placed by hand may ask. All else approves, answers or speaks for a person, lets people in, makes
-# keys, switches hooks, or changes rights; what is not in this list is refused.
+# keys, switches hooks, stops or restarts, or changes rights; what is not in this list is refused.
 FOR_PLACED_HOOKS = FOR_EVERYBODY | {
-    *("stop", "platform.list", "platform.steer", "chat.send", "events.tail", "events.replay", "pairing.list"),
+    *("platform.list", "chat.send", "events.tail", "events.replay", "pairing.list"),
     *("hooks.list", "hooks.info", "hooks.reload", "hooks.reset", "hooks.test", "hooks.fire"),
     *("hooks.dead_letters", "hooks.dead_retry", "hooks.dead_prune"),
     *("sessions.list", "sessions.show", "sessions.search", "sessions.export", "sessions.stop", "sessions.delete"),

@@ -9,6 +9,7 @@ import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio.abc
@@ -240,8 +241,7 @@ class Dispatcher:
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, session)
-        limits = self._context.find_limits(find_hook(message.author))
-        facts = {**view.fields, FOLDER: folder, READABLE: (limits.reads if limits else None) or ()}
+        facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
         approvals = approvals_of(self._context.engine, message, session)
         known = await approvals.known() if self._context.access.can_approve_own(message) else None
         allowed = dict(known or {})
@@ -354,6 +354,12 @@ async def run_in_folders(
     if is_resumed or result.questions or any(entry.tool_calls for entry in result.entries):
         await context.shared_folders.put(*folders)
     return result
+
+
+def list_readable(context: DispatcherContext, message: Message) -> Sequence[Path]:
+    """The files that a restricted hook reads, for the tools of a turn that it began."""
+    limits = context.find_limits(find_hook(message.author))
+    return (limits.reads if limits else None) or ()
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:

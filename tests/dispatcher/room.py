@@ -192,6 +192,7 @@ async def chat(
     lanes: LaneSettings | None = None,
     workspace: Workspace = NO_FILES,
     approvers: tuple[str, ...] = ("admin", "asker"),
+    commands: CommandTable | None = None,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = ShardedEngine(), HookRegistry(), Net()
@@ -224,7 +225,7 @@ async def chat(
         sessions=sessions,
         outbox=outbox,
         access=AccessControl(make_rules(approvers), Pairings(engine)),
-        commands=CommandTable(BUILT_IN),
+        commands=commands or CommandTable(BUILT_IN),
         reports=make_reports(restart, about),
         keys=SessionSettings(),
         run_id="this run",

@@ -1,0 +1,289 @@
+"""Every command, verb of the socket and of the page, and request of a hook, against each author: one table, walked.
+
+What is not in a table here fails: whoever adds a command or a verb says whose words may bring it about.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from gateway import authors, record_subjects, records
+from gateway.access import API, INTERNAL
+from gateway.commands import Command, CommandResult, CommandTable
+from gateway.daemon.callers import refuse_verb
+from gateway.daemon.verb_rights import VERB_RIGHTS
+from gateway.dispatcher import BUILT_IN, HookRequests
+from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.reminders import TurnChat
+from gateway.errors import AgentError, HookError
+from gateway.hooks.cause import use_rights
+from gateway.hooks.folders.folder_source import FolderSource
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.reach import HookLimits, HookReach
+from gateway.hooks.folders.services import STORE_VERBS, check_request
+from gateway.hooks.folders.sources import HookVersion
+from gateway.messages import Address, Message, Reply
+from gateway.roles import ROLES, rank_of
+from gateway.testing.live_gateway import gateway_in
+from gateway.web.page_verbs import DONE_VERBS, SHOWN_VERBS
+from tests.daemon.test_doors import build_verbs_of_nobody
+from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.spine import until
+from tests.web.visits import send
+
+# Who may bring a command about: a hook in place of a person's words too, or people alone.
+HARMLESS, PEOPLE = "hooks and people", "people"
+COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(("help", "start", "status", "whoami", "stop", "new", "retry", "undo", "title", "model"), HARMLESS),
+    **dict.fromkeys(("voice", "sessions", "resume", "branch", "usage", "queue", "hooks"), HARMLESS),
+    **dict.fromkeys(("open", "approve", "deny", "approvals", "pairing", "settings", "platform"), PEOPLE),
+    **dict.fromkeys(("letters", "restart"), PEOPLE),
+}
+# Who is answered on the socket: everything that the gateway started, hooks that are placed, those that `send`, people.
+SOCKET: Mapping[str, str] = {
+    "status": "all",
+    "chat.send": "send",
+    **dict.fromkeys(("platform.list", "events.tail", "events.replay", "pairing.list"), "placed"),
+    **{f"hooks.{one}": "placed" for one in ("list", "info", "reload", "reset", "test", "fire")},
+    **{f"hooks.dead_{one}": "placed" for one in ("letters", "retry", "prune")},
+    **{f"sessions.{one}": "placed" for one in ("list", "show", "search", "export", "stop", "delete", "rebuild")},
+    "sessions.statistics": "placed",
+    **{f"hooks.{one}": PEOPLE for one in ("enable", "disable", "trust", "forget", "logs")},
+    **{f"pairing.{one}": PEOPLE for one in ("approve", "invite", "revoke", "uninvite")},
+    **{f"people.{one}": PEOPLE for one in ("list", "show", "export", "forget")},
+    **{f"keys.{one}": PEOPLE for one in ("create", "list", "revoke")},
+    **dict.fromkeys(("approvals.answer", "approvals.list", "questions.answer", "activity.list", "config.show"), PEOPLE),
+    **dict.fromkeys(("chat.say", "chat.show", "chat.commands", "logs.read", "usage", "web.open", "web.end"), PEOPLE),
+    **dict.fromkeys(("platform.probe", "platform.steer", "stop"), PEOPLE),
+}
+# The lowest role that has a verb of the page.
+PAGE: Mapping[str, str] = {
+    **dict.fromkeys(("status", "hooks.list", "hooks.info", "hooks.dead_letters", "hooks.dead_retry"), "operator"),
+    **dict.fromkeys(("platform.list", "platform.probe", "platform.steer", "logs.read", "usage"), "operator"),
+    "sessions.list": "operator",
+    **{f"sessions.{one}": "admin" for one in ("show", "search", "export", "stop", "delete")},
+    **{f"hooks.{one}": "admin" for one in ("logs", "enable", "disable", "reload", "reset", "fire", "dead_prune")},
+    **dict.fromkeys(("pairing.list", "pairing.approve", "approvals.list", "approvals.answer"), "admin"),
+    **dict.fromkeys(("questions.answer", "config.show", "activity.list", "people.list", "keys.list"), "admin"),
+    **dict.fromkeys(("events.replay", "chat.send"), "admin"),
+}
+# The word of `uses` that a request needs; none of them approves, answers, pairs, switches or restarts.
+REQUESTS: Mapping[str, str] = {
+    **{name: name for name in ("send", "submit", "emit")},
+    "facts": "",
+    **{f"{STORE_VERBS}{one}": "store" for one in ("get", "set", "delete", "keys")},
+}
+PERSONS: Mapping[str, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
+OTHERS = ("hook:placed", "hook:restricted", "webhook:feed", "api:key", "job")
+CALLS = "agent:main:api:dm:key"
+MOST_TURNS = 20  # that one command is tried with
+
+
+def test_the_tables_have_a_line_for_everything() -> None:
+    assert COMMANDS.keys() == {command.name for command in BUILT_IN}
+    assert SOCKET.keys() == build_verbs_of_nobody().keys()
+    assert PAGE.keys() == SHOWN_VERBS | DONE_VERBS.keys()
+    assert {name: VERB_RIGHTS[name].role for name in PAGE} == PAGE
+
+
+def message_of(author: str, text: str, number: int) -> Message:
+    """A text of somebody who is no person, as it comes to a lane."""
+    if author == "job":
+        return Message(f"job-{number}", ROOM, PERSONS["owner"], text, session=KEY, is_job=True)
+    if author.startswith(authors.PROGRAM):
+        return Message(f"call-{number}", Address(API, "key"), "key", text, kind="call", session=CALLS)
+    return Message(f"other-{number}", ROOM, author, text, kind="internal", session=KEY, role="owner")
+
+
+class Walk:
+    """A room in which commands only say that they were run."""
+
+    def __init__(self, room: Chat, ran: list[str]) -> None:
+        self.room, self.ran = room, ran
+        self._count = 0
+
+    async def try_text(self, author: str, text: str) -> str:
+        """What became of it: the command that was run, `agent` where the agent got it as a text, else `refused`."""
+        self._count += 1
+        before, turns, ended = len(self.ran), self._count_turns(), await self._count_ended()
+        if author in PERSONS:
+            await self.room.write(text, PERSONS[author])
+        else:
+            message = message_of(author, text, self._count)
+            await self.room.dispatcher.lanes.accept(message, message.session)
+
+        async def is_over() -> bool:
+            return await self._count_ended() > ended
+
+        await until(is_over)
+        await self.room.hooks.settled()
+        if len(self.ran) > before:
+            return self.ran[-1]
+        return "agent" if self._count_turns() > turns else "refused"
+
+    def _count_turns(self) -> int:
+        return [name for name, _ in self.room.events].count("agent:start")
+
+    async def _count_ended(self) -> int:
+        """The answers to people in the room, and the turns of the program, whom no network answers."""
+        chain = record_subjects.session_subject_of("turn", CALLS)
+        calls = [1 async for _ in records.read_all(self.room.house.engine, chain, records.TurnEnded)]
+        return len(self.room.net.sent) + len(calls)
+
+
+@asynccontextmanager
+async def walking() -> AsyncIterator[Walk]:
+    ran: list[str] = []
+
+    def record(command: Command) -> Command:
+        async def run(_call: CommandCall) -> CommandResult:
+            ran.append(command.name)
+            return CommandResult(f"{command.name} has run")
+
+        return replace(command, run=run)
+
+    commands = CommandTable(map(record, BUILT_IN))
+    answers = ["a text"] * MOST_TURNS * len(BUILT_IN)
+    async with chat(*answers, commands=commands) as room:
+        rules = room.house.access.rules
+        named = {f"net:{user}": role for role, user in PERSONS.items()}
+        room.house.access.rules = replace(rules, rate=10_000, admins={}, users={}, named=named)
+        room.house.access._find_program_role = lambda _user: "operator"
+        yield Walk(room, ran)
+
+
+@pytest.mark.timeout(120)
+async def test_a_command_is_a_person_s_own_word_and_no_other_author_s() -> None:
+    async with walking() as walk:
+        for command in BUILT_IN:
+            for role in ROLES:
+                wanted = command.name if command.is_for(role) else "refused"
+                assert await walk.try_text(role, f"/{command.name}") == wanted, (role, command.name)
+            for author in OTHERS:
+                wanted = "agent"
+                if author.startswith(authors.PROGRAM):
+                    wanted = command.name if command.is_for("operator") else "refused"
+                assert await walk.try_text(author, f"/{command.name}") == wanted, (author, command.name)
+
+
+@pytest.mark.timeout(120)
+async def test_a_hook_puts_harmless_commands_in_place_of_a_person_s_words() -> None:
+    puts = ["help"]
+    async with walking() as walk:
+        walk.room.hooks.on("message:received", lambda _event: {"text": f"/{puts[0]}"}, key="rewriter")
+        walk.room.hooks.on("command:whoami", lambda _event: {"command": puts[0]}, key="rewriter")
+        for command in BUILT_IN:
+            puts[0] = command.name
+            wanted = command.name if COMMANDS[command.name] == HARMLESS else "refused"
+            for text in ("good morning", "/whoami"):
+                assert await walk.try_text("owner", text) == wanted, (text, command.name)
+            assert await walk.try_text("hook:rewriter", "good morning") == "agent", command.name
+        done, _ = await walk.room.house.activity.read(0, 0.0)
+        assert {one["who"] for one in done} == {"the hook rewriter"}
+        assert {one["what"] for one in done} == {f"/{command.name}" for command in BUILT_IN}
+
+
+async def test_what_the_agent_says_is_no_command() -> None:
+    said = [f"/{command.name}" for command in BUILT_IN]
+    async with chat(*said) as room:
+        for number, text in enumerate(said, 1):
+            await room.write("good morning", "1")
+            assert await room.hear(number) == text
+        await room.hooks.settled()
+        assert [name for name, _ in room.events if name.startswith("command:")] == []
+
+
+def version_of(tmp_path: Path, *uses: Any, is_restricted: bool) -> HookVersion:
+    manifest = Manifest(folder="one", name="one", uses=uses)
+    reach = HookReach("it was installed") if is_restricted else None
+    return HookVersion("one", tmp_path / "one", FolderSource(tmp_path, "home"), manifest=manifest, reach=reach)
+
+
+def test_a_verb_of_the_socket_is_for_people_unless_its_line_says_otherwise(tmp_path: Path) -> None:
+    who: Mapping[str, tuple[HookVersion | None, tuple[str, ...]]] = {
+        "what a tool, a command or a server has started": (None, ("all",)),
+        "a restricted hook": (version_of(tmp_path, is_restricted=True), ("all",)),
+        "one that sends": (version_of(tmp_path, "send", "submit", is_restricted=True), ("all", "send")),
+        "a placed hook": (version_of(tmp_path, is_restricted=False), ("all", "send", "placed")),
+    }
+    for name, (hook, lines) in who.items():
+        for verb, line in SOCKET.items():
+            assert (refuse_verb(hook, verb) == "") == (line in lines), (name, verb)
+
+
+@pytest.mark.timeout(120)
+async def test_a_verb_of_the_page_is_for_logins_of_its_role(tmp_path: Path) -> None:
+    async with gateway_in(tmp_path / "home") as live:
+        assert live.gateway.web
+        url, key = live.gateway.web.port.local_url, await live.gateway.keys.create("program", "operator", "")
+        for role in ROLES:
+            found = [verb for verb in PAGE if rank_of(role) >= rank_of(PAGE[verb])]  # type: ignore[arg-type]
+            token = await live.gateway.logins.redeem(await live.gateway.logins.open_link(role))
+            me = await to_thread.run_sync(partial(send, url, "/api/me", "GET", b"", X_Token=token))
+            assert all((f'"{verb}"'.encode() in me.body) == (verb in found) for verb in PAGE), role
+        for verb in PAGE:
+            for headers in ({"Authorization": f"Bearer {key}"}, {"X_Token": str(key)}, {"X_Token": "hook:one"}):
+                for method in ("GET", "POST"):
+                    asked = partial(send, url, f"/api/{verb}", method, b"", **headers)
+                    assert (await to_thread.run_sync(asked)).status == 403, (verb, headers)
+
+
+async def test_a_request_of_a_hook_needs_its_word_and_decides_nothing(tmp_path: Path) -> None:
+    async with chat() as room:
+        requests = HookRequests(room.house, room.dispatcher.lanes)
+        with pytest.raises(HookError) as listed:
+            await requests("one", "approve", {}, "")
+        assert REQUESTS.keys() == {*str(listed.value).partition("there is ")[2].split(", ")}
+    for is_restricted in (False, True):
+        for verb, word in REQUESTS.items():
+            without = version_of(tmp_path, is_restricted=is_restricted).manifest
+            having = version_of(tmp_path, *([word] if word else []), is_restricted=is_restricted).manifest
+            assert without
+            assert having
+            if word:
+                with pytest.raises(HookError, match="may not"):
+                    check_request(without, verb, {"name": "a:b"})
+            check_request(having, verb, {"name": "a:b"})
+
+
+async def test_who_began_a_turn_says_whether_it_sends_to_other_chats() -> None:
+    limits = {"sender": HookLimits(("send",)), "placed": HookLimits(("submit",))}
+    sends = {"hook:sender": True, "hook:placed": False, "hook:gone": False, "webhook:feed": False, "job": False}
+    sends |= {"api:key": False, "owner": True, "guest": True}
+    async with chat(find_limits=limits.get) as room:
+        for author, may in sends.items():
+            said: list[Reply] = []
+            message = message_of(author, "x", 1) if author not in PERSONS else Message("1", ROOM, PERSONS[author], "x")
+            assert (message.author or author) == author
+            found = TurnChat(turn_that_says(said), message, "owner", room.house, room.dispatcher.reminders)
+            await found.say("here", "", "a")
+            if may:
+                await found.say("there", "net:other", "b")
+            else:
+                with pytest.raises(AgentError, match=author):
+                    await found.say("there", "net:other", "b")
+            assert [one.address.chat_id for one in said[1:]] == (["other"] if may else []), author
+
+
+def turn_that_says(said: list[Reply]) -> Any:
+    async def say(reply: Reply) -> None:
+        said.append(reply)
+
+    return SimpleNamespace(turn_id="t", say=say)
+
+
+@pytest.mark.parametrize("is_restricted", [True, False])
+async def test_work_of_a_restricted_hook_has_at_most_the_rights_of_a_user(is_restricted: bool) -> None:
+    limits = HookLimits(("submit",), (), () if is_restricted else None)
+    async with chat("done", find_limits=lambda _hook: limits) as room:
+        with use_rights("owner", {}):
+            await HookRequests(room.house, room.dispatcher.lanes)("one", "submit", {"text": "/restart"}, "")
+        (ended,) = await room.when("agent:end")
+        assert (ended["role"], ended["platform"]) == ("user" if is_restricted else "owner", INTERNAL)
