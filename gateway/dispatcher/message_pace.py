@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 CALM = 3.0  # seconds without a further message that is not taken
 LONGEST = 60.0
+LAST_WORD = 1.0  # at the stop
 TOO_FAST = "That is more than I can take from one person in a minute; what you did last was not accepted."
 WAITS = "That is more than I can take from one person in a minute: what you wrote last waits, and is answered later."
 UNTAKEN = (
@@ -72,11 +73,18 @@ class MessagePace:
             await self._say(key, message, text)
 
     async def _say_untaken(self, key: str, first: Message) -> None:
-        with anyio.move_on_after(LONGEST):
-            seen = 0
-            while seen != self._untaken[first.sender]:
-                seen = self._untaken[first.sender]
-                await anyio.sleep(CALM)
+        """Once no more come, or the gateway stops."""
+        try:
+            with anyio.move_on_after(LONGEST):
+                seen = 0
+                while seen != self._untaken[first.sender]:
+                    seen = self._untaken[first.sender]
+                    await anyio.sleep(CALM)
+        finally:
+            with anyio.move_on_after(LAST_WORD, shield=True):
+                await self._say_count(key, first)
+
+    async def _say_count(self, key: str, first: Message) -> None:
         count = format_count(self._untaken.pop(first.sender), "message")
         at = datetime.fromtimestamp(first.sent_at or self._context.engine.clock.latest()).astimezone()
         try:

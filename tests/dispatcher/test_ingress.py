@@ -3,8 +3,11 @@
 import dataclasses
 from typing import Any
 
+import anyio
+
 from gateway import record_subjects, records
 from gateway.access.access_control import MOST_WAITING
+from gateway.dispatcher.message_pace import MessagePace
 from gateway.engine import NewRecord
 from gateway.messages import Address, Message
 from gateway.steps import VERSION
@@ -123,6 +126,21 @@ async def test_of_more_than_may_wait_one_sentence_says_how_much_was_not_taken_an
         (said,) = [one.text for one in room.net.sent if "I did not take 3 messages, the first of 20" in one.text]
         assert f"{MOST_WAITING} of yours wait" in said
         assert len([one for one in room.net.sent if "what you wrote last waits" in one.text]) == 1
+
+
+async def test_a_gateway_that_stops_says_first_what_it_did_not_take() -> None:
+    said = list[str]()
+
+    async def say(_key: str, _message: Message, text: str) -> None:
+        said.append(text)
+
+    async with chat() as room, anyio.create_task_group() as tasks:
+        pace = MessagePace(room.house, tasks, say)
+        for number in "12":
+            assert (await pace.refuse(KEY, Message(number, ROOM, "7", "go"))).decision == "too_fast"
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert "I did not take 2 messages" in said[0]
 
 
 async def test_what_acts_at_once_does_so_within_the_pace_and_an_answer_also_beyond_it() -> None:
