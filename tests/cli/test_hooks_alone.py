@@ -236,3 +236,27 @@ def test_without_a_gateway_all_hooks_are_listed_as_they_would_be(gateway: Gatewa
     states = {one["name"]: (one["state"], one["reason"]) for one in found["hooks"]}
     assert (found["running"], states["greet"]) == (False, ("would run", ""))
     assert states["needy"][0] == "broken"
+
+
+def test_what_all_that_are_on_lack_is_one_list_and_one_command(gateway: GatewayProcess) -> None:
+    handler = "import no_such_module_of_ours\n\n\ndef handle(a, b):\n    pass\n"
+    gateway.add_hook(
+        "asks",
+        {
+            "HOOK.yaml": "events: [agent:end]\nrequires: {python: ['no-such-package-of-ours==99']}\n",
+            "handler.py": "def handle(a, b): ...\n",
+        },
+    )
+    gateway.add_hook("imports", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": handler})
+    gateway.add_hook("is-off", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": handler})
+    gateway.configure("hooks: {is-off: {enabled: false}}\n")
+    seen = gateway.cli("hooks", "deps", "--all")
+    assert seen.stdout.splitlines() == ["asks  no-such-package-of-ours==99", "imports  no_such_module_of_ours"]
+    assert seen.returncode == 1
+    assert "--yes" in seen.stderr
+    environ = {"PIP_NO_INDEX": "1", "UV_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    with gateway.spawn("hooks", "deps", "--all", "--yes", environ=environ) as done:
+        _, told = done.communicate()
+    assert done.returncode == 1
+    assert [f"{name}: no" in told for name in ("asks", "imports", "is-off")] == [True, True, False]
+    assert gateway.cli("hooks", "deps").returncode == 2

@@ -100,10 +100,10 @@ hooks dead-letters prune | skills install | skills update | skills remove | skil
 setup model | setup service | setup message | setup telegram | setup discord | setup slack | service install
 service uninstall | service logs | platform pause | platform resume | platform restart | platform probe | approvals yes
 approvals no | approvals say | pairing approve | pairing invite | pairing uninvite | pairing revoke | people export
-people forget | hooks forget | completions | hooks schema | keys new | keys revoke | activity export | send | sessions show
+people forget | completions | hooks schema | keys new | keys revoke | activity export | send | sessions show
 sessions export | sessions stop | sessions delete | upgrade | uninstall | hooks dev
 sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs | config check | config path
-config schema
+config schema | hooks forget
 """
 
 

@@ -50,7 +50,7 @@ _hermes_gateway() {
                 ' hooks reset') words="--help --json" ;;
                 ' hooks trust') words="--help --json" ;;
                 ' hooks forget') words="--help --json" ;;
-                ' hooks deps') words="--help --json" ;;
+                ' hooks deps') words="--help --all --yes --json" ;;
                 ' hooks install') words="--help --yes --json" ;;
                 ' hooks update') words="--help --check --yes --json" ;;
                 ' hooks outdated') words="--help --json" ;;

@@ -140,6 +140,8 @@ complete -c hermes-gateway -n '__hermes_gateway_at " hooks trust"' -l json -d "p
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks forget"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks forget"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks deps"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks deps"' -l all -d "what every hook and plugin lacks that is switched on, for each alone"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks deps"' -l yes -d "ask nobody: for scripts of whoever has read it"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks deps"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks install"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks install"' -l yes -d "ask nobody: for scripts of whoever has read it"

@@ -10,31 +10,110 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.check import find_folder
 from gateway.cli.hooks.control import show_state
-from gateway.cli.output import print_note, show_json, show_progress
+from gateway.cli.output import ask_person, print_note, print_text, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
-from gateway.errors import GatewayError, HookError, NotRunning
+from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.hermes.imports import find_missing_imports
 from gateway.hermes.modules import NEVER_INSTALLED
-from gateway.hermes.package_files import SERVED_PACKAGES, PackageFiles
+from gateway.hermes.package_files import PACKAGE_NAMES, SERVED_PACKAGES, PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
-from gateway.hooks.folders.readiness import fold_name, list_missing_packages
+from gateway.hooks.folders.inspection import read_code
+from gateway.hooks.folders.readiness import fold_name, list_missing_packages, why_not_enabled
 from gateway.hooks.folders.requirement import read_requirement
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
+from gateway.hooks.folders.switches import HookSwitches
 from gateway.installer.packages import find_package_tool
 
 ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
 
 
-def run(args: argparse.Namespace, home: Home) -> None:
+def run(args: argparse.Namespace, home: Home) -> int:
+    if bool(args.name) == args.all:
+        print_note("hermes-gateway hooks deps: name a hook, or add --all")
+        return int(ExitCode.USAGE)
+    if args.all:
+        return install_all(home, is_agreed=args.yes)
+    install_for_one(args, home)
+    return int(ExitCode.OK)
+
+
+def install_all(home: Home, *, is_agreed: bool) -> int:
+    """Install the missing packages of all folders, after you have seen the list: imports only suggest some names."""
+    lacking = list(list_lacking(home))
+    for version, packages in lacking:
+        print_text(f"{version.called}  {' '.join(packages)}")
+    if not lacking:
+        print_text("all hooks and plugins that are switched on have their packages")
+        return int(ExitCode.OK)
+    if not ask_person("Install these packages?", is_agreed):
+        return int(ExitCode.FAILED)
+    failed = []
+    for version, packages in lacking:
+        try:
+            install_missing(version, packages, home)
+        except HookError as error:
+            print_note(f"{version.called}: {error}")
+            failed.append(version)
+    with suppress(NotRunning):
+        call_gateway(home.socket, "hooks.reload", name="")
+    return int(ExitCode.FAILED if failed else ExitCode.OK)
+
+
+def list_lacking(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:
+    """Each folder that is switched on and lacks packages: those that its files ask for, else those that it imports."""
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    settings, switches = configuration.settings.hooks, HookSwitches(home.hook_state)
+    for source in list_sources(home, configuration):
+        for listed in source.list():
+            with suppress(OSError):
+                version = source.inspect(listed)
+                is_on = version.is_ready and not why_not_enabled(version, settings, switches)
+                if is_on and (packages := find_lacking(version, home)):
+                    yield version, packages
+
+
+def find_lacking(version: HookVersion, home: Home) -> list[str]:
+    assert version.manifest
+    places = [str(find_place(version, home)), *sys.path]
+    if missing := list_missing_packages(list_declared(version), places):
+        return missing
+    files = read_code(version).files if version.manifest.wire == "worker" else {}
+    found = find_missing_imports(version.path, version.manifest.entry, files, places)
+    modules = [one.module for one in found if one.is_sure and one.module not in NEVER_INSTALLED]
+    return list(dict.fromkeys(PACKAGE_NAMES.get(module, module) for module in modules))
+
+
+def find_place(version: HookVersion, home: Home) -> Path:
+    return home.hook_state / "packages" / version.name
+
+
+def list_declared(version: HookVersion) -> list[str]:
+    """The packages that its manifest and its files ask for."""
+    assert version.manifest
+    return [*version.manifest.requires.python, *PackageFiles(version.path).wanted]
+
+
+def install_missing(version: HookVersion, packages: list[str], home: Home) -> None:
+    """Install these packages, those that the folder declares, and those that you have named before."""
+    place, declared = find_place(version, home), list_declared(version)
+    asked = merge_asked(read_asked(place), [one for one in packages if one not in declared])
+    wanted = [*list_missing_packages(declared, sys.path), *asked]
+    print_note(f"installing {' '.join(wanted)} into {place}")
+    install(wanted, asked, place)
+
+
+def install_for_one(args: argparse.Namespace, home: Home) -> None:
     refuse_hermes(args.packages)
     if args.name.startswith(PLUGIN_PREFIX) and args.packages:
         add_package_plugin(args, home)
@@ -48,15 +127,11 @@ def run(args: argparse.Namespace, home: Home) -> None:
         raise HookError(f"{error}\n{hint}") from None
     if version.manifest is None:
         raise HookError(f"{args.name} cannot be read: {describe_first_error(version.findings)}")
-    files, place = PackageFiles(version.path), home.hook_state / "packages" / version.name
-    for finding in files.unread:
+    for finding in PackageFiles(version.path).unread:
         print_note(str(finding))
-    declared = [*version.manifest.requires.python, *files.wanted]
-    asked = merge_asked(read_asked(place), args.packages)
-    if args.packages or list_missing_packages(declared, [str(place), *sys.path]):
-        wanted = [*list_missing_packages(declared, sys.path), *asked]
-        print_note(f"installing {' '.join(wanted)} into {place}")
-        install(wanted, asked, place)
+    places = [str(find_place(version, home)), *sys.path]
+    if args.packages or list_missing_packages(list_declared(version), places):
+        install_missing(version, args.packages, home)
     else:
         print_note(f"{args.name} lacks no package")
     if is_running:

@@ -58,9 +58,12 @@ def _add_fire_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_deps_options(parser: argparse.ArgumentParser) -> None:
-    _add_name_option(parser)
+    parser.add_argument("name", nargs="?", default="", help=FOLDER_HELP)
     says = "further packages, where its README says `pip install PACKAGE`; they are remembered"
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=says)
+    says = "what every hook and plugin lacks that is switched on, for each alone"
+    parser.add_argument("--all", action="store_true", help=says)
+    add_yes_option(parser)
 
 
 def _add_logs_options(parser: argparse.ArgumentParser) -> None:
