@@ -36,7 +36,7 @@ from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.upgrade.start import find_new_records
 from gateway.worker.kernel import KernelSupport
 from gateway.worker.process_marks import mark_of
-from gateway.yaml_source.units import format_count
+from gateway.yaml_source.units import format_count, format_duration
 
 START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pending", "refused"})
@@ -167,13 +167,22 @@ async def settle_letters(act: SettleLetter, hooks: FolderHooks, name: str, wante
     return len(numbers)
 
 
+def describe_late_hook(status: HookStatus) -> str:
+    behind, waiting = format_duration(round(status.behind)), format_count(status.owed, "event")
+    return (
+        f"hook {status.name} is {behind} behind: the journal holds {waiting} for it; "
+        f"to see how long its calls take, and which fail: hermes-gateway hooks info {status.name}"
+    )
+
+
 def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, trouble: str) -> list[str]:
     """Which of them somebody should look at; `trouble` is what ails all of them."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
     restricted = [one for one in known if one.restricted and one.state != "disabled"]
     unheld = dict.fromkeys(what for one in restricted for what in (*one.unheld, *kernel.unheld))
     held_less = [f"hooks are restricted, and not in all of it: {what}" for what in unheld]
-    return [*found, *held_less, *([trouble] if trouble else [])]
+    late = [describe_late_hook(one) for one in known if one.is_behind]
+    return [*found, *late, *held_less, *([trouble] if trouble else [])]
 
 
 async def check_hooks(home: Home, hooks: FolderHooks) -> None:

@@ -111,6 +111,8 @@ def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
     yield Metric("hook_failures", "counter", "Calls that failed.", by_hook("failures"), ("hook",))
     yield Metric("hook_dropped", "counter", "Events that were lost.", by_hook("dropped"), ("hook",))
     yield _gauge("hook_queued", "Events that wait for a hook.", by_hook("queued"), "hook")
+    yield _gauge("hook_owed", "Events that the journal holds for a durable hook.", by_hook("owed"), "hook")
+    yield _gauge("hook_behind_seconds", "How long ago the oldest of them happened.", by_hook("behind"), "hook")
     yield _gauge("hook_dead_letters", "Events that it could not be told of.", by_hook("dead"), "hook")
     yield Metric("hook_restarts", "counter", "Starts of its process after the first.", by_hook("restarts"), ("hook",))
     yield _gauge("hook_state", "1 for the state that it is in.", states, "hook", "state")

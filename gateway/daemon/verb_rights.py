@@ -47,7 +47,9 @@ _PLATFORM = _name("name", "state", "up", "last_event", "last_send", "last_probe"
 _HOOK: dict[str, Shown] = {
     **_name("name", "label", "version", "origin", "path", "state", "wire", "events", "intercepts", "order", "on_error"),
     **_name("delivery", "schedule", "hermes", "digest", "loaded_at", "restarts", "last_fired", "calls", "failures"),
-    **_name("skipped", "queued", "owed", "dropped", "dead", "p50", "p95", "breaker", "breaker_opens_in", "pid"),
+    **_name(
+        "skipped", "queued", "owed", "behind", "dropped", "dead", "p50", "p95", "breaker", "breaker_opens_in", "pid"
+    ),
     **_name("memory", "reads", "writes", "net", "unheld", "webhook"),
     "last_error": _name("at", "event"),
     "traces": {**_name("at", "event", "seconds"), "outcome": _OUTCOMES},

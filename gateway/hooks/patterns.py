@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
+MOST_KNOWN = 500  # names of events; hooks make up names of their own
 _SPECIAL = re.compile(r"[*?\[]")
 
 
@@ -116,12 +117,20 @@ class EventSelector:
     """Names and patterns of events; `name in selector` says whether one of them meets an event's name."""
 
     def __init__(self, names: Iterable[str]) -> None:
+        self._known: dict[str, bool] = {}  # what was found of a name before
         self._patterns: Patterns[str] = Patterns()
         for name in names:
             self._patterns.add(name, name)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(self._patterns.match(name))
+        if not isinstance(name, str):
+            return False
+        if (known := self._known.get(name)) is not None:
+            return known
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = found = any(self._patterns.match(name))
+        return found
 
 
 def _prefix(pattern: str) -> str:

@@ -3,7 +3,9 @@
 import asyncio
 import contextvars
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,14 +13,28 @@ import msgspec
 
 from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
-from gateway.worker.context import HandlerCall, ShowFields, TurnMemory, session_variables
+from gateway.worker.context import NO_PARAMS, HandlerCall, ShowFields, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
-from gateway.worker.link import WireMessage, WorkerLink
+from gateway.worker.link import WireMessage, WorkerLink, encode
 from gateway.worker.loader import Handlers
-from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta, WorkerSpec
+from gateway.worker.protocol import (
+    CANNOT_ANSWER,
+    RAISED,
+    BatchAnswer,
+    BatchEvent,
+    BatchTerms,
+    CallMeta,
+    EventBatch,
+    WorkerSpec,
+    describe_session,
+)
 from gateway.worker.tool_names import TOOL_SERVERS
 
+LOOP_SECONDS = 0.005  # that a batch holds the loop, where its handler takes less
+
 _decode_meta = msgspec.json.Decoder(CallMeta).decode
+_decode_batch = msgspec.json.Decoder(EventBatch).decode
+_decode_terms = msgspec.json.Decoder(BatchTerms).decode
 
 
 class HandlerCalls:
@@ -50,16 +66,39 @@ class HandlerCalls:
         try:
             meta, name = _decode_meta(message.meta), message.method or ""
             context = self._make_context(meta)
-            call = context.run(HandlerCall, name, message.params, meta, self._spec.name, self._memory, self._show)
-            function = self._handlers.bind(call.meta.target, call.context)
+            fields = msgspec.json.decode(message.params)
+            call = self._make_call(context, name, fields, meta, message.params)
+            function = self._handlers.bind(meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)
             return
-        call.equip(self._spec.options, self._gateway, self._spec.data)
-        run = self._run(message.id, call, function)
+        self._start(message, self._run(message.id, call, function), context)
+
+    def begin_batch(self, message: WireMessage) -> None:
+        """The same for many events that it only observes: one after the other, in one task."""
+        try:
+            batch, terms = _decode_batch(message.params), _decode_terms(message.meta)
+        except Exception as error:  # noqa: BLE001 - likewise
+            self._fail(message.id, error)
+        else:
+            self._start(message, self._run_batch(message.id, batch, terms), contextvars.copy_context())
+
+    def _start(self, message: WireMessage, run: Coroutine[Any, Any, None], context: contextvars.Context) -> None:
         task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)
         self._open[message.id] = task
         task.add_done_callback(lambda task: self._ended(message.id, task))
+
+    def _make_call(
+        self,
+        context: contextvars.Context,
+        name: str,
+        fields: dict[str, Any],
+        meta: CallMeta,
+        params: msgspec.Raw = NO_PARAMS,
+    ) -> HandlerCall:
+        call = context.run(HandlerCall, name, fields, meta, self._spec.name, self._memory, self._show, params)
+        call.equip(self._spec.options, self._gateway, self._spec.data)
+        return call
 
     def _make_context(self, meta: CallMeta) -> contextvars.Context:
         context = contextvars.copy_context()
@@ -74,6 +113,50 @@ class HandlerCalls:
             self._send(number, await call.run(partial(self._requests.call_handler, function)))
         except BaseException as error:  # noqa: BLE001 - calling a hook
             self._fail(number, error)
+
+    async def _run_batch(self, number: int | str | None, batch: EventBatch, terms: BatchTerms) -> None:
+        told = BatchAnswer()
+        with suppress(BaseException):  # cut off between two events
+            await self._tell_all(batch, terms, told)
+        try:
+            self._send(number, {"result": told})
+        except BaseException as error:  # noqa: BLE001 - the daemon waits for an answer
+            self._fail(number, error)
+
+    async def _tell_all(self, batch: EventBatch, terms: BatchTerms, told: BatchAnswer) -> None:
+        first = looked = begun = time.perf_counter()
+        in_row = 0
+        for place, (event, key) in enumerate(zip(batch.events, batch.keys, strict=True)):
+            is_cut_off = await self._tell(place, event, key, terms, told)
+            now = time.perf_counter()
+            told.seconds.append(now - begun)
+            begun, in_row = now, in_row + 1 if place in told.failed else 0
+            if is_cut_off or in_row >= terms.failures or now - first > terms.seconds:
+                break
+            if now - looked > LOOP_SECONDS:  # its own tasks run too, and what the daemon says is heard
+                await asyncio.sleep(0)
+                looked = now
+
+    async def _tell(self, place: int, event: BatchEvent, key: int, terms: BatchTerms, told: BatchAnswer) -> bool:
+        """Returns True when its handler was cut off: then the daemon wants no more of the batch."""
+        fields = event.fields
+        fields["delivery"] = {"key": fields.get("delivery", {}).get("key", key), "attempt": 1}
+        session = describe_session(fields) if fields.get("session_key") else {}
+        turn = str(fields.get("turn_id") or "")
+        meta = CallMeta(event=str(fields.get("id", "")), turn=turn, session=session, servers=terms.servers)
+        try:
+            context = self._make_context(meta)
+            call = self._make_call(context, event.name, fields, meta)
+            function = self._handlers.bind("", call.context)
+            context.run(self.enter_session, session)
+            answer = await call.run(partial(self._requests.call_handler, function), context)
+            if len(answer) > 1 or answer["result"] is not None:
+                told.answers[place] = msgspec.Raw(encode(answer))
+        except BaseException as error:  # noqa: BLE001 - calling a hook
+            repair_output(self._ends.log)
+            told.failed[place] = describe_error(error, self._spec.folder)
+            return not isinstance(error, Exception)
+        return False
 
     def _send(self, number: int | str | None, answer: dict[str, Any]) -> None:
         self._link.send({"jsonrpc": "2.0", "id": number} | answer)

@@ -1,12 +1,13 @@
 """What a handler gets as its event, and what of it counts when the handler is done."""
 
+import asyncio
 import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
@@ -102,6 +103,7 @@ class HandlerContext(Event):
         return self.kept_back[name]
 
 
+NO_PARAMS = msgspec.Raw(b"{}")
 _decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -145,21 +147,22 @@ def _remember(turns: OrderedDict[str, dict[str, Any]], turn: str) -> dict[str, A
 
 
 class HandlerCall:
-    """One call, from what came over the wire to the answer that goes back."""
+    """One call, from what came over the wire to the answer that goes back; `params` is that, where the call decides."""
 
     def __init__(
         self,
         event: str,
-        params: msgspec.Raw,
+        fields: dict[str, Any],
         meta: CallMeta,
         hook: str,
         memory: TurnMemory,
         show: ShowFields | None = None,
+        params: msgspec.Raw = NO_PARAMS,
     ) -> None:
         self.meta = meta
         self._params = params
         self._memory = memory
-        self._fields: dict[str, Any] = msgspec.json.decode(params)
+        self._fields = fields
         self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
         bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
         shown = show(event, self._fields) if show else None
@@ -177,12 +180,15 @@ class HandlerCall:
         self.context.data_folder = data
         self.context.gateway = gateway
 
-    async def run(self, function: Callable[[], Any]) -> dict[str, Any]:
-        """The handler's answer. Raises what it raises, and TypeError, with the field's name, for what is no JSON."""
+    async def run(self, function: Callable[[], Any], context: Context | None = None) -> dict[str, Any]:
+        """The handler's answer. Raises what it raises, and TypeError, with the field's name, for what is no JSON.
+
+        `context`: whose variables it has, where those of the task are others'.
+        """
         try:
-            result = function()
+            result = function() if context is None else context.run(function)
             if inspect.isawaitable(result):
-                result = await result
+                result = await (result if context is None else asyncio.create_task(_wait(result), context=context))
         except OUTCOMES as outcome:
             result = outcome
         except BaseException:  # a question, which its handler may have swallowed or turned into another error
@@ -247,6 +253,10 @@ class HandlerCall:
     def _is_as_before(self, name: str) -> bool:
         value, before = self.context.get(name), self._fields[name]
         return value is before or (type(value) is type(before) and bool(value == before))
+
+
+async def _wait(result: Awaitable[Any]) -> Any:
+    return await result
 
 
 def encode_value(what: str, value: Any) -> msgspec.Raw:

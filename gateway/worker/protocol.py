@@ -116,6 +116,36 @@ class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     servers: tuple[str, ...] = ()  # of tools, where their names are told as Hermes's
 
 
+class BatchTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a batch: no event begins after so many seconds, nor after so many failures in a row."""
+
+    seconds: float
+    failures: int
+    servers: tuple[str, ...] = ()  # as of a call
+
+
+class BatchEvent(msgspec.Struct, frozen=True):
+    """One event of a batch, as its record in the journal has it."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+class EventBatch(msgspec.Struct, frozen=True):
+    """Events that a hook observes, each with the key of its delivery, which is the first."""
+
+    events: list[BatchEvent]
+    keys: list[int]
+
+
+class BatchAnswer(msgspec.Struct):
+    """How long each took that was begun; which of these failed, by their places; what some answered in vain."""
+
+    seconds: list[float] = msgspec.field(default_factory=list)
+    failed: dict[int, Any] = msgspec.field(default_factory=dict)
+    answers: dict[int, Any] = msgspec.field(default_factory=dict)
+
+
 class MarkedFunction(msgspec.Struct, frozen=True):
     """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
 
@@ -162,3 +192,25 @@ class WorkerRemark(msgspec.Struct, frozen=True):
     """`$remark`: what its owner should know of it, which only shows while it runs."""
 
     text: str
+
+
+# The context variables that a handler written for Hermes finds, each with our field.
+_SESSION_FIELDS: Mapping[str, str] = {
+    "PLATFORM": "platform",
+    "SOURCE": "platform",
+    "CHAT_ID": "chat_id",
+    "THREAD_ID": "thread_id",
+    "USER_ID": "user_id",
+    "USER_NAME": "user_name",
+    "KEY": "session_key",
+    "ID": "session_id",
+    "MESSAGE_ID": "message_id",
+    "CHAT_NAME": "chat_name",
+    "CHAT_TYPE": "chat_type",
+    "PROFILE": "profile",
+}
+
+
+def describe_session(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The conversation of an event or a call, as its context variables say it."""
+    return {name: "" if (value := fields.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()}

@@ -183,6 +183,8 @@ class Worker:
                 self._calls.cancel(msgspec.json.decode(message.params)["id"])
             case "$stop":
                 self._last = self._loop.create_task(self._stop())
+            case "$events":
+                self._calls.begin_batch(message)
             case "$kept":
                 self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.export()})
             case "$adopt":

@@ -12,7 +12,20 @@ from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 
 WOULD_RUN = {"registered": "would run"}
-STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
+STATS_FIELDS = (
+    "name",
+    "calls",
+    "failures",
+    "skipped",
+    "queued",
+    "dropped",
+    "owed",
+    "behind",
+    "dead",
+    "restarts",
+    "p50",
+    "p95",
+)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -148,10 +161,8 @@ def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_j
     if as_json:
         show_json({"hooks": [{key: hook[key] for key in STATS_FIELDS} for hook in hooks]})
         return
-    rows = [
-        [format_milliseconds(hook[key]) if key in ("p50", "p95") else hook[key] for key in STATS_FIELDS]
-        for hook in shown
-    ]
+    shapes = {"p50": format_milliseconds, "p95": format_milliseconds, "behind": "{:.0f} s".format}
+    rows = [[shapes[key](hook[key]) if key in shapes else hook[key] for key in STATS_FIELDS] for hook in shown]
     show_table(STATS_FIELDS, rows, "there are no hooks")
 
 

@@ -2,25 +2,34 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from gateway.events import Deny, Event, Pause
+import msgspec
+
+from gateway.events import Deny, Event
+from gateway.hooks.folders.call_outcomes import CallOutcomes
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_version, limit_decision, notify_handlers
 from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.owed_delivery import OwedDelivery, encode_batch
 from gateway.hooks.folders.services import TELLING_LIMIT, HookRights, HookServices, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import Breaker, CallEvent, DecisionFailures, HookCall, HookStats, describe_outcome
+from gateway.hooks.folders.stats import MAX_GIVEN, DecisionFailures, describe_outcome
 from gateway.hooks.hook import Remark, RepeatFilter
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
+from gateway.hooks.wires.codec import RpcMessage
+from gateway.hooks.wires.event_calls import report_answer
 from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import BatchOutcome, WorkerHandle
+from gateway.worker.protocol import BatchTerms
 
 OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that found all observers notified
 MAX_REMARKS = 100  # that are known as said already
 LATE_LIMIT = 2.0  # seconds that a guard has at each call after one that took too long
+BATCH_SECONDS = 0.5  # after which nothing more of a batch is begun
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
 log = logging.getLogger("gateway.hooks")
@@ -68,8 +77,8 @@ class HookCalls:
         wait_until_told: WaitUntilTold,
         undecided: DecisionFailures,
     ) -> None:
-        self.record = HookStats(services.redact)
-        self.breaker = Breaker(time.monotonic)
+        self.outcomes = CallOutcomes(name, services, process)
+        self.record, self.breaker = self.outcomes.record, self.outcomes.breaker
         self.undecided = undecided
         self.remarks = HookRemarks(name, services)
         self._name = name
@@ -87,6 +96,7 @@ class HookCalls:
         assert version.manifest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
+        self.outcomes.is_worker = version.manifest.wire == "worker"
         if version.source.together:
             self._services.decisions.join(self._name, self._decide, EventSelector(version.source.together))
         elif version.manifest.decide_together:
@@ -137,9 +147,9 @@ class HookCalls:
             last = self.record.last_error
             why = f"; the last time: {last.message}" if last else ""
             raise FailedBefore(f"it failed too often and is left alone for a while{why}", kind="refused")
-        with self._recorded(event.name, event) as begun:
+        with self.outcomes.recorded(event.name, event) as begun:
             answer = await self._ask(event, remark or self.remarks.add)
-            self._answered(event.name, begun, describe_outcome(answer))
+            self.outcomes.answered(event.name, time.perf_counter() - begun, describe_outcome(answer))
         return answer
 
     async def _wait_for_observers(self, event: Event) -> None:
@@ -199,60 +209,54 @@ class HookCalls:
 
     async def deliver(self, name: str, event: Event, remark: Remark | None = None) -> None:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""
-        with self._recorded(name, event) as begun:
+        with self.outcomes.recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
                 timeout = self._manifest.observe_timeout
                 await notify_handlers(wire, self._targets(name), name, event, timeout, remark or self.remarks.add)
-            self._answered(name, begun, "ok")
+            self.outcomes.answered(name, time.perf_counter() - begun, "ok")
 
-    @contextmanager
-    def _recorded(self, name: str, event: Event) -> Iterator[float]:
-        """Write down how the call inside failed, or that it asked; when it began is for who writes down its answer."""
-        begun, given = time.perf_counter(), dict(event)
+    @property
+    def takes_batches(self) -> bool:
+        """Returns True for a hook that takes many events in one message: it is up, well, and one plain function."""
+        wire, targets = self._process.wire, self._process.targets
+        is_up = isinstance(wire, WorkerHandle) and not wire.gone and targets is not None and not targets.names
+        return is_up and self.breaker.state == "closed"
+
+    async def deliver_all(self, batch: Sequence[OwedDelivery], told: list[HookFailed | None]) -> None:
+        """Notify it of these events, one after the other. `told` gets the outcome of each, in their order,
+        None or a failure, also when the caller is cancelled. Raises HookFailed: all outcomes are unknown.
+        """
+        wire = await self._process.get_wire_alone()
+        if not self.takes_batches or not isinstance(wire, WorkerHandle):
+            return  # it has changed meanwhile
+        limit, failures = self._manifest.observe_timeout, self.breaker.threshold - self.breaker.failures
+        terms = BatchTerms(seconds=min(BATCH_SECONDS, limit / 4), failures=failures)
+        begun = time.perf_counter()
+        owners = ((one.name, one.depth, one.owner) for one in batch)
         try:
-            yield begun
-        except Pause:
-            self._answered(name, begun, "ask")
-            raise
+            with self._process.using(wire), self._rights.handling_all(owners):
+                await wire.tell_batch(
+                    encode_batch(batch), terms, limit, lambda found: self._note_told(batch, found, told)
+                )
         except HookFailed as failed:
-            self._failed(name, begun, failed)
+            self.outcomes.failed(batch[0].name, time.perf_counter() - begun, failed)
             raise
-        except Exception as error:  # what it answered, or asked, means nothing
-            failure = HookFailed(f"{type(error).__name__}: {error}", kind="garbled")
-            self._failed(name, begun, failure)
-            raise failure from error
-        except BaseException:
-            self.breaker.left()
-            given = {}
-            raise
-        finally:
-            if given:
-                self.record.given.append(CallEvent(self.record.last_fired, name, given))
-                if follow := self._services.environment.follow_call:
-                    follow(HookCall(self._name, name, given, self.record.traces[-1]))
+
+    def _note_told(self, batch: Sequence[OwedDelivery], found: BatchOutcome, told: list[HookFailed | None]) -> None:
+        shown = 0 if self._services.environment.follow_call else len(found.seconds) - MAX_GIVEN
+        for place, (one, seconds) in enumerate(zip(batch, found.seconds, strict=False)):
+            failure = found.failed.get(place)
+            told.append(failure)
+            if failure:
+                self.outcomes.failed(one.name, seconds, failure)
+            else:
+                self.outcomes.answered(one.name, seconds, "ok")
+            if place >= shown:
+                self.outcomes.show(one.name, one.read_fields())
+            if answer := found.answers.get(place):
+                said = msgspec.convert(answer, RpcMessage)
+                report_answer(said, one.name, one.read_fields(), self.remarks.add)
 
     def _targets(self, name: str) -> Sequence[HandlerTarget]:
         return self._process.targets.of(name) if self._process.targets else WHOLE_HOOK
-
-    def _answered(self, name: str, begun: float, outcome: str) -> None:
-        self.record.answered(name, time.perf_counter() - begun, outcome)
-        if self.breaker.succeeded():
-            log.info("%s works again", self._name, extra={"hook": self._name})
-        self._process.replace_if_worn()
-
-    def _failed(self, name: str, begun: float, failure: HookFailed) -> None:
-        if self.record.failed(name, time.perf_counter() - begun, failure):
-            self.tell("hook:failed", f"{name}: {failure}")
-            if failure.kind == "garbled" or self._manifest.wire != "worker":  # else its process has said so
-                self._services.note(self._name, f"{name}: {failure}")
-        if failure.kind in ("orphaned", "untrusted"):  # no fault of its own
-            self.breaker.left()
-        elif self.breaker.failed():
-            words = "%s failed %d times in a row and is left alone for a while"
-            log.warning(words, self._name, self.breaker.failures, extra={"hook": self._name})
-            self.tell("hook:tripped", str(failure))
-        self._process.replace_if_worn()
-
-    def tell(self, event: str, reason: str) -> None:
-        self._services.registry.emit(event, hook=self._name, reason=self._services.redact(reason))

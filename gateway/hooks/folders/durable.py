@@ -6,9 +6,11 @@ Each hook has a consumer of its own that reads it in the journal; from when that
 happens, on whichever gateway (`other_hooks`).
 The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
 
-A failed delivery is made again after a while, four times; the engine counts, so that a crash counts too. While the
-hook is tripped nothing is taken from the journal, and while it is broken or its folder is away its backlog stays. Each
-delivery carries a key that is the same at every repetition: a hook that must not act twice keeps it.
+A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets them
+one at a time. A failed delivery is made again after a while, four times, alone; the engine counts, so that a crash
+counts too. While the hook is tripped nothing is taken from the journal, and while it is broken or its
+folder is away its backlog stays. Each delivery carries a key that is the same at every repetition: a hook that must not
+act twice keeps it.
 
 A hook that no gateway on this journal had in any source for as long as the journal keeps its events is forgotten at the
 next start of one, with its consumer, its dead letters and its store (`hook_expiry`). So a folder that is moved, a skill
@@ -16,20 +18,24 @@ that is not loaded or a disk that is not mounted costs nothing that could still 
 """
 
 import logging
+import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 import anyio
 import msgspec
 
 from gateway import record_subjects, records
 from gateway.backoff import Attempts
-from gateway.engine.interface import HELD_SECONDS, ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
+from gateway.engine.interface import HELD_SECONDS, ILL_JOURNAL_BACKOFF, ConsumerSpec, Delivery, Engine
 from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
+from gateway.events.catalogue import EVENT_SPECS
 from gateway.hooks.cause import stamp_event, use_cause
+from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.folders.dead_letters import (
     TOKEN_PREFIX,
     build_filters,
@@ -39,11 +45,13 @@ from gateway.hooks.folders.dead_letters import (
 )
 from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.event_intake import EventIntake
+from gateway.hooks.folders.fetched_deliveries import AttemptCount, FetchedDeliveries
 from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
+from gateway.hooks.folders.owed_delivery import OwedDelivery, read_plain_delivery
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.stats import Breaker
+from gateway.hooks.folders.stats import NOTHING_OWED, OwedFacts
 from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.mailbox import QueuedEvent
 from gateway.hooks.recorder import OwedEvent, OwedEvents
@@ -54,12 +62,10 @@ from gateway.yaml_source.units import format_count
 
 RECORDER_KEY = "durable delivery"  # its name in the registry
 RETRY_JITTER = 0.2
-FETCH_WAIT = 60.0  # seconds that one fetch lasts
+BATCH_BYTES = 1 << 20  # of the events that go over in one message, where one is not larger
 DRAIN_WAIT = 10.0  # seconds that the stop waits for a journal that takes nothing
 STANDING_WAIT = 5.0  # seconds that the start waits for the hooks' consumers
 JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
-
-DeliverCall = Callable[[str, Event], Awaitable[None]]
 
 log = logging.getLogger("gateway.hooks")
 
@@ -180,12 +186,14 @@ class DurableDelivery:
         stamp_event(fields, cause, at)
         if not any(one.takes(name, fields) for one in _list_filters(self._owed.values(), self._others)):
             return
-        if not can_be_durable(name):
+        if name not in EVENT_SPECS and not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
             return
         plain, _ = encode_event(name, fields)
         depth = cause[1] + 1 if cause else 0
-        emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain), depth=depth)
+        # As they are to be written: decoded and encoded again, a long prompt would cost more than its turn.
+        written = cast("dict[str, Any]", msgspec.Raw(plain))
+        emitted = records.EmittedEvent(name=name, fields=written, depth=depth)
         if owed is None or owed.is_over:
             self._intake.add(records.make_event_put(emitted, f"ev:{fields['id']}"))
         else:
@@ -193,14 +201,12 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """Delivers to one hook what it is owed, as this manifest says. `deliver` calls it, and raises HookFailed.
+    """Delivers to one hook what it is owed, as this manifest says. `calls` are its.
 
     `token`: by which the journal knows it. Another hook of its name, from elsewhere, has another one.
     """
 
-    def __init__(
-        self, manifest: Manifest, token: str, shared: DurableDelivery, breaker: Breaker, deliver: DeliverCall
-    ) -> None:
+    def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
         self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max)
         self.hook, self.token = manifest.folder, token
         self.filter = OwedFilter(
@@ -212,8 +218,9 @@ class DurableConsumer:
         self._at_once = manifest.max
         self._repeats = RepeatFilter()
         self._shared = shared
-        self._breaker = breaker
-        self._call_hook = deliver
+        self._breaker = calls.breaker
+        self._calls = calls
+        self._spared = AttemptCount()
 
     async def run(self) -> None:
         """Until its scope is cancelled; what happens then is kept for the hook all the same."""
@@ -241,83 +248,121 @@ class DurableConsumer:
     async def _serve(self) -> None:
         """Deliver until the journal fails."""
         try:
-            consumer = await self._shared.engine.consumer(self._spec)
-            async with anyio.create_task_group() as tasks:
+            fetched = FetchedDeliveries(await self._shared.engine.consumer(self._spec))
+            async with fetched.holding(), anyio.create_task_group() as tasks:
                 for _ in range(self._at_once):
-                    tasks.start_soon(self._deliver_all, consumer)
+                    tasks.start_soon(self._deliver_all, fetched)
         except* EngineError as failed:
             log.warning("%s waits for the journal: %s", self.hook, failed.exceptions[0], extra={"hook": self.hook})
 
-    async def _deliver_all(self, consumer: Consumer) -> None:
+    async def _deliver_all(self, fetched: FetchedDeliveries) -> None:
         while True:
-            await anyio.sleep(self._breaker.remaining)
-            for delivery in await consumer.fetch(1, FETCH_WAIT):
-                if self._breaker.admits():
-                    await self._deliver(delivery)
-                else:
-                    await delivery.nak(max(self._breaker.remaining, JOURNAL_RETRY))
+            if self._breaker.remaining:
+                for spared in await fetched.give_back_waiting(self._breaker.remaining):
+                    self._spared.add(spared)
+                await anyio.sleep(self._breaker.remaining)
+            first = await fetched.take()
+            is_alone = self._at_once > 1 or first.attempt > 1 or not self._calls.takes_batches
+            if is_alone or (read := read_plain_delivery(first)) is None:
+                await self._deliver(first, fetched)
+            elif len(batch := await self._make_batch(read, fetched)) > 1:
+                await self._deliver_batch(batch, fetched)
+            elif batch:
+                await self._deliver(batch[0].delivery, fetched)
 
-    async def _deliver(self, delivery: Delivery) -> None:
-        is_settled = False
+    async def _make_batch(self, first: OwedDelivery, fetched: FetchedDeliveries) -> list[OwedDelivery]:
+        """Gather one message, of this delivery and those behind it; an event that the hook does not want is done."""
+        batch: list[OwedDelivery] = []
+        read: OwedDelivery | None = first
+        size = 0
+        while read:
+            if self._takes(read):
+                batch.append(read)
+                size += len(read.delivery.record.data)
+            else:
+                await fetched.settle(read.delivery)
+            following = fetched.take_waiting() if size < BATCH_BYTES else None
+            read = read_plain_delivery(following) if following else None
+            if following and read is None:
+                fetched.put_back(following)
+        return batch
+
+    def _takes(self, read: OwedDelivery) -> bool:
+        """Its filter was narrower than the consumer's, or the manifest has changed since."""
+        return self.filter.takes(read.name, read.read_fields() if self.filter.owed.when else read.owner)
+
+    async def _deliver_batch(self, batch: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
+        told: list[HookFailed | None] = []
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_report_progress, delivery)
-                await self._settle(delivery)
-                is_settled = True
-                tasks.cancel_scope.cancel()
+            await self._calls.deliver_all(batch, told)
+        except HookFailed:  # their outcomes are unknown: each comes again alone
+            pause = _pause_after(1, self._shared.services.environment.retries)
+            await fetched.give_back(pause, *(one.delivery for one in batch))
+            return
         finally:
-            if not is_settled:  # cancelled: the next one begins with it
-                with anyio.CancelScope(shield=True):
-                    await delivery.nak()
+            with anyio.CancelScope(shield=True):
+                for one, failed in zip(batch, told, strict=False):
+                    if failed:
+                        await self._note_failure(one.delivery, one.name, failed, fetched)
+                await fetched.settle(*(one.delivery for one, failed in zip(batch, told, strict=False) if not failed))
+        fetched.put_back(*(one.delivery for one in batch[len(told) :]))
 
-    async def _settle(self, delivery: Delivery) -> None:
-        """Call the hook with what was fetched, and tell the journal what came of it."""
+    async def _deliver(self, delivery: Delivery, fetched: FetchedDeliveries) -> None:
+        """Tell the hook of this one alone, and the journal what came of it."""
+        if not self._breaker.admits():
+            self._spared.add(delivery)
+            await fetched.give_back(max(self._breaker.remaining, JOURNAL_RETRY), delivery)
+            return
         try:
-            name, event, depth = _event_from(delivery)
+            name, event, depth = _event_from(delivery, self._spared.count_tries(delivery))
         except EngineTooNew as error:
             self._breaker.left()
             self._shared.too_new.note(f"what {self.hook} is owed", error)
+            fetched.release(delivery)
             await refuse_delivery(delivery)
             return
         except msgspec.MsgspecError as error:
             self._breaker.left()
-            await self._bury(delivery, str(error))
+            await self._bury(delivery, str(error), fetched)
             return
         if not self.filter.takes(name, event):  # the filter was wider, or the manifest has changed since
             self._breaker.left()
-            await delivery.ack()
+            await fetched.settle(delivery)
             return
         if find_files := self._shared.services.environment.find_files:
             event = Event(name, await find_files(event))
         try:
             with use_cause((str(event.get("id", "")), depth)):
-                await self._call_hook(name, event)
+                await self._calls.deliver(name, event)
         except HookFailed as failed:
-            if self._repeats.is_news(str(failed), time.monotonic()):
-                log.warning("%s failed at %s: %s", self.hook, name, failed, extra={"hook": self.hook})
-            retries = self._shared.services.environment.retries
-            if delivery.attempt > len(retries) and failed.kind not in ("refused", "untrusted"):
-                await self._bury(delivery, str(failed))
-            else:
-                await delivery.nak(_pause_after(delivery.attempt, retries))
+            await self._note_failure(delivery, name, failed, fetched)
         else:
-            await delivery.ack()
+            await fetched.settle(delivery)
 
-    async def _bury(self, delivery: Delivery, reason: str) -> None:
+    async def _note_failure(
+        self, delivery: Delivery, name: str, failed: HookFailed, fetched: FetchedDeliveries
+    ) -> None:
+        if self._repeats.is_news(str(failed), time.monotonic()):
+            log.warning("%s failed at %s: %s", self.hook, name, failed, extra={"hook": self.hook})
+        retries, tries = self._shared.services.environment.retries, self._spared.count_tries(delivery)
+        if tries > len(retries) and failed.kind not in ("refused", "untrusted"):
+            await self._bury(delivery, str(failed), fetched)
+        else:
+            await fetched.give_back(_pause_after(tries, retries), delivery)
+
+    async def _bury(self, delivery: Delivery, reason: str, fetched: FetchedDeliveries) -> None:
         """Make a dead letter of it."""
-        said = self._shared.services.redact(reason)[:2000]
+        said, tries = self._shared.services.redact(reason)[:2000], self._spared.count_tries(delivery)
         try:
-            await self._shared.engine.append(
-                make_dead_letter_put(self.token, self.hook, delivery.record, said, delivery.attempt)
-            )
+            await self._shared.engine.append(make_dead_letter_put(self.token, self.hook, delivery.record, said, tries))
         except Duplicate:
             pass  # written before a crash that came before the acknowledgement
         except EngineError:
-            await delivery.nak(JOURNAL_RETRY)
+            await fetched.give_back(JOURNAL_RETRY, delivery)
             raise
         words = "%s could not be told of an event, in %s; it is a dead letter: %s"
-        log.error(words, self.hook, format_count(delivery.attempt, "try", "tries"), reason, extra={"hook": self.hook})
-        await delivery.ack()
+        log.error(words, self.hook, format_count(tries, "try", "tries"), reason, extra={"hook": self.hook})
+        await fetched.settle(delivery)
 
 
 class DurableQueue:
@@ -325,12 +370,11 @@ class DurableQueue:
     journal, no hook is.
     """
 
-    def __init__(self, name: str, shared: DurableDelivery | None, breaker: Breaker, deliver: DeliverCall) -> None:
+    def __init__(self, name: str, shared: DurableDelivery | None, calls: HookCalls) -> None:
         self._name = name
         self._token = subject_token_of(name)
         self._shared = shared
-        self._breaker = breaker
-        self._deliver = deliver
+        self._calls = calls
         self._consumer: DurableConsumer | None = None
 
     def follow(self, manifest: Manifest, store_name: str) -> bool:
@@ -339,7 +383,7 @@ class DurableQueue:
         if manifest.delivery != "durable" or not self._shared:
             self.end()
             return False
-        consumer = DurableConsumer(manifest, self._token, self._shared, self._breaker, self._deliver)
+        consumer = DurableConsumer(manifest, self._token, self._shared, self._calls)
         if self._consumer is None or self._consumer.terms != consumer.terms:
             self.rest()
             self._consumer = consumer
@@ -352,9 +396,13 @@ class DurableQueue:
         """Whether what happens now is kept for the hook: from when the journal knows of it."""
         return self._shared is None or self._shared.keeps_for(self._name)
 
-    async def depth(self) -> int:
-        """How many events the journal still holds for it."""
-        return await self._shared.engine.depth(self._token) if self._shared else 0
+    async def read_owed(self) -> OwedFacts:
+        """Ask the journal how many it still holds for it, and since when."""
+        if self._shared is None or not (owed := await self._shared.engine.depth(self._token)):
+            return NOTHING_OWED
+        engine = self._shared.engine
+        oldest = await engine.list_owed(self._token, math.inf, limit=1)
+        return OwedFacts(owed, max(0.0, engine.clock.latest() - oldest[0].ts) if oldest else 0.0)
 
     def rest(self) -> None:
         """Deliver nothing for now; what happens is still kept for the hook."""
@@ -382,18 +430,11 @@ def _pause_after(attempt: int, retries: Sequence[float]) -> float:
     return seconds * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter, no secret
 
 
-async def _report_progress(delivery: Delivery) -> None:
-    """Tell the journal now and then that the hook is still at work."""
-    while True:
-        await anyio.sleep(HELD_SECONDS / 3)
-        await delivery.progress()
-
-
-def _event_from(delivery: Delivery) -> tuple[str, Event, int]:
+def _event_from(delivery: Delivery, tries: int) -> tuple[str, Event, int]:
     """Its name, the event, and its depth: how many came before it."""
     record = records.decode(delivery.record.data)
     if not isinstance(record, records.EmittedEvent):
         raise msgspec.ValidationError(f"a record of another kind: {type(record).__name__}")
     key = record.fields.get("delivery", {}).get("key", delivery.record.seq)
-    fields = {**record.fields, "delivery": {"key": key, "attempt": delivery.attempt}}
+    fields = {**record.fields, "delivery": {"key": key, "attempt": tries}}
     return record.name, Event(record.name, fields), record.depth

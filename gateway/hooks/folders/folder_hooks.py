@@ -36,17 +36,16 @@ from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.folders.stats import CLOSED_STATES, HookInfo, HookState, HookStatus
+from gateway.hooks.folders.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.wires.event_calls import describe_session
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.records import HookFolder, HookGuard
-from gateway.worker.protocol import CallMeta, PluginContents
+from gateway.worker.protocol import CallMeta, PluginContents, describe_session
 from gateway.yaml_source.units import format_count
 
 
@@ -239,7 +238,7 @@ class FolderHooks:
             dead = await self._letters.count() if self._letters and asks_journal else dead
         called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.hooks), []
         for _, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
-            owed = await _count_owed(hook) if asks_journal else 0
+            owed = await _read_owed(hook) if asks_journal else NOTHING_OWED
             found.append(_status_of(hook, owed, dead[subject_token_of(hook.store_name)], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
@@ -249,7 +248,7 @@ class FolderHooks:
         hook = _find_hook(self._set.hooks, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.hooks)
-        found = _status_of(hook, await _count_owed(hook), dead, called, offered)
+        found = _status_of(hook, await _read_owed(hook), dead, called, offered)
         (weighed,) = await add_memory([found])
         given = tuple(hook.calls.record.given)
         return HookInfo(**msgspec.structs.asdict(weighed), stored_as=hook.store_name, given=given)
@@ -417,21 +416,27 @@ def _label_of(hook: FolderHook) -> str:
     return prefix + (hook.label or hook.name)
 
 
-async def _count_owed(hook: FolderHook) -> int:
+async def _read_owed(hook: FolderHook) -> OwedFacts:
     manifest = hook.current.manifest if hook.current else None
-    return await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
+    return await hook.queue.read_owed() if manifest and manifest.delivery == "durable" else NOTHING_OWED
 
 
 def _status_of(
-    hook: FolderHook, owed: int, dead: int, called: Mapping[str, Sequence[str]], offered: Mapping[str, Sequence[str]]
+    hook: FolderHook,
+    owed: OwedFacts,
+    dead: int,
+    called: Mapping[str, Sequence[str]],
+    offered: Mapping[str, Sequence[str]],
 ) -> HookStatus:
     namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
     return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *_warn_of_rivals(hook, offered)))
 
 
-def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Sequence[str] = ()) -> HookStatus:
-    """`owed`: how many events the journal still holds for it; `dead`: how many could not be delivered to it;
-    `warnings`: what others make of it."""
+def build_status(
+    hook: FolderHook, owed: OwedFacts = NOTHING_OWED, dead: int = 0, warnings: Sequence[str] = ()
+) -> HookStatus:
+    """`owed`: what the journal still holds for it; `dead`: how many events could not be delivered to it; `warnings`:
+    what others make of it."""
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
@@ -466,7 +471,8 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, warnings: Seque
         failures=record.failures,
         skipped=record.skipped,
         queued=hook.subscription.queued,
-        owed=owed,
+        owed=owed.owed,
+        behind=round(owed.behind, 1),
         dropped=hook.subscription.dropped,
         dead=dead,
         p50=record.percentile(50),

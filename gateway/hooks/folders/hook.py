@@ -160,7 +160,7 @@ class FolderHook:
         undecided = DecisionFailures(partial(kept.keep_missed, name), kept.find_missed(name))
         self.calls = HookCalls(name, services, self.process, self.rights, wait, undecided)
         self.subscription = FolderSubscription(services.registry, name, self.calls)
-        self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
+        self.queue = DurableQueue(name, durable, self.calls)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look
@@ -365,7 +365,7 @@ class FolderHook:
             await self._kept.save()
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
-        self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
+        self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
     def _tell_missing_variables(self, version: HookVersion) -> None:
         """Once of each version: it may not have been given what it was to heed."""
@@ -400,9 +400,9 @@ class FolderHook:
             self.queue.rest()
         if state != "disabled":
             log.warning("%s is %s: %s", self.name, state, reason, extra={"hook": self.name})
-            self.calls.tell("hook:failed", reason)
+            self.calls.outcomes.tell("hook:failed", reason)
 
     def _keep_running(self, why: str) -> None:
         self.process.enter(self.process.state, f"the last change does not count, the version before runs on: {why}")
         log.warning("%s: %s", self.name, self.process.reason, extra={"hook": self.name})
-        self.calls.tell("hook:failed", self.process.reason)
+        self.calls.outcomes.tell("hook:failed", self.process.reason)

@@ -67,7 +67,8 @@ class InProcessWire:
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         params = msgspec.Raw(codec.encode_fields(fields))
-        call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory, self._show)
+        known = msgspec.json.decode(params)
+        call = HandlerCall(name, known, _decode_meta(_encode(meta)), self._name, self._memory, self._show, params)
         # Here every request is to be awaited, also in a plain function.
         gateway = HookCapabilities(lambda verb, params: self._serve(verb, params, meta.event))
         call.equip(self._options, gateway, str(self._data))

@@ -6,8 +6,8 @@ What one hook may ask of the gateway is what its manifest `uses`, and it asks wi
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -253,7 +253,7 @@ class WireEndings:
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
 AFTERTHOUGHT = 5.0  # seconds after its answer in which what a program asks for is taken as caused by the event
-MAX_CAUSES = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
+MAX_CAUSES = 512  # events whose cause is known, for tasks that a hook goes on with after its answer
 
 
 def check_request(manifest: Manifest, verb: str, params: Mapping[str, Any]) -> None:
@@ -282,20 +282,31 @@ class HookRights:
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
         """It has this event inside; what it does because of that, then or later, has the same cause."""
-        with self._having(str(event.get("id", "")), role_of_event(event.name, event), event):
+        cause = self._services.registry.current_cause
+        with self._having(str(event.get("id", "")), cause, role_of_event(event.name, event), event):
+            yield
+
+    @contextmanager
+    def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[None]:
+        """It has these events inside: of each its name, its depth and its fields, as far as they say whose it is."""
+        with ExitStack() as having:
+            for name, depth, fields in events:
+                known = str(fields.get("id", ""))
+                having.enter_context(self._having(known, (known, depth), role_of_event(name, fields), fields))
             yield
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
         """It does what a person wants of it, by its own command or tool, with their rights; the name of this doing."""
         name = uuid.uuid4().hex
-        with self._having(name, next((role for role in ROLES if role == fields.get("role")), "guest"), fields):
+        role: Role = next((role for role in ROLES if role == fields.get("role")), "guest")
+        with self._having(name, self._services.registry.current_cause, role, fields):
             yield name
 
     @contextmanager
-    def _having(self, name: str, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
+    def _having(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
         self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (self._services.registry.current_cause, role, place_of_event(fields))
+        self._causes[name] = (cause, role, place_of_event(fields))
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
         self._handled[name] = None

@@ -20,6 +20,7 @@ from gateway.hooks.wires.wire import HookFailed
 SAMPLES = 256
 MAX_TRACES = 20
 MAX_GIVEN = 5  # calls whose events are kept to be looked at
+LONG_BEHIND = 60.0  # seconds
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
@@ -78,8 +79,18 @@ class LastError(msgspec.Struct, frozen=True):
     traceback: str = ""
 
 
+class OwedFacts(NamedTuple):
+    """How many events the journal holds for a hook, and how many seconds ago the oldest of them happened."""
+
+    owed: int = 0
+    behind: float = 0.0
+
+
+NOTHING_OWED = OwedFacts()
+
+
 class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """All that `hooks list` and `hooks info` show of a hook."""
+    """All that `hooks list` and `hooks info` show of a hook. `owed` and `behind` are as in `OwedFacts`."""
 
     name: str  # the folder's
     label: str
@@ -111,6 +122,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     queued: int = 0
     owed: int = 0
+    behind: float = 0.0
     dropped: int = 0
     dead: int = 0
     p50: float | None = None
@@ -128,6 +140,11 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     writes: tuple[str, ...] = ()
     net: str = ""
     unheld: tuple[str, ...] = ()  # what of that this kernel does not hold
+
+    @property
+    def is_behind(self) -> bool:
+        """Is the oldest pending event so old that a person should look at the hook?"""
+        return self.behind >= LONG_BEHIND
 
     @property
     def needs_attention(self) -> bool:

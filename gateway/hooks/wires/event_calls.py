@@ -9,25 +9,10 @@ from gateway.events import Deny, Event, is_yes
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.hook import Remark
 from gateway.hooks.outcomes import describe_refused_field
+from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
-from gateway.worker.protocol import CallMeta
-
-# What a handler written for Hermes finds in its context variables, and in which field we have it.
-_SESSION_FIELDS: Mapping[str, str] = {
-    "PLATFORM": "platform",
-    "SOURCE": "platform",
-    "CHAT_ID": "chat_id",
-    "THREAD_ID": "thread_id",
-    "USER_ID": "user_id",
-    "USER_NAME": "user_name",
-    "KEY": "session_key",
-    "ID": "session_id",
-    "MESSAGE_ID": "message_id",
-    "CHAT_NAME": "chat_name",
-    "CHAT_TYPE": "chat_type",
-    "PROFILE": "profile",
-}
+from gateway.worker.protocol import CallMeta, describe_session
 
 
 def ignore(_remark: str) -> None:
@@ -85,11 +70,15 @@ async def observe(
     fields, _ = encode_event(name, event)
     answer = await wire.call(name, fields, _build_meta(event, target), timeout)
     _apply_bags(event, answer)
-    if said := _describe_vain_answer(answer, event):
+    report_answer(answer, name, event, remark)
+
+
+def report_answer(answer: HookAnswer | RpcMessage, name: str, fields: Mapping[str, Any], remark: Remark) -> None:
+    if said := _describe_vain_answer(answer, fields):
         remark(f"{said} at {name}, which it only observes{_suggest_intercepting(name)}")
 
 
-def _describe_vain_answer(answer: HookAnswer, event: Event) -> str:
+def _describe_vain_answer(answer: HookAnswer | RpcMessage, event: Mapping[str, Any]) -> str:
     """What an observer would have decided or changed; another answer may mean something to whoever wrote it."""
     if answer.ask is not None:
         return "asked"
@@ -117,11 +106,6 @@ def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
         session=describe_session(event) if event.get("session_key") else {},
         **more,
     )
-
-
-def describe_session(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The conversation of an event or a call, as its context variables say it."""
-    return {name: "" if (value := fields.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()}
 
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,17 @@ killed. A handler that is cancelled properly never sees the second step.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+import anyio
 import msgspec
 
 from gateway.hooks.wires.codec import RpcMessage, encode_fields
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.wire import HookFailed
-from gateway.worker.protocol import CallMeta
+from gateway.worker.protocol import BatchTerms, CallMeta
 
 HELD_AFTER = 0.1  # seconds from the cancellation until we take the loop for held
 DUMP_TIME = 0.03  # seconds to write down where it hangs
@@ -34,15 +36,18 @@ class CallHolder(Protocol):
 
 
 class CallTimeout:
-    def __init__(self, holder: CallHolder, cancel: Callable[[], None], limit: float) -> None:
+    """`spare`: seconds that pass before that for which the limit is."""
+
+    def __init__(self, holder: CallHolder, cancel: Callable[[], None], limit: float, spare: float = 0.0) -> None:
         self._holder = holder
         self._cancel = cancel
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(limit, self.begin)
-        self._due = self._timer.when()
+        self._begun = self._loop.time()
+        self._timer = self._loop.call_later(limit + spare, self.begin)
         self._has_ended = False
         self.limit = limit
         self.why = ""
+        self.is_abandoned = False
         self.is_alone = True  # no other call ran beside it: what was started since then is this call's
 
     @property
@@ -51,11 +56,12 @@ class CallTimeout:
 
     @property
     def age(self) -> float:
-        return self._loop.time() - self._due + self.limit
+        return self._loop.time() - self._begun
 
     def abandon(self) -> None:
         """Nobody waits for the answer any more, which may have come in the same moment."""
         if not self.is_late and not self._has_ended:
+            self.is_abandoned = True
             self.begin("was cancelled")
 
     def begin(self, why: str = "") -> None:
@@ -103,12 +109,7 @@ class ActiveCalls:
 
     async def make(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> RpcMessage:
         """Raises HookFailed when there is no answer, or it came too late."""
-        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._leave)
-        call = CallTimeout(self._holder, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
-        if self._running:
-            for each in (call, *self._running.values()):
-                each.is_alone = False
-        self._running[number] = call
+        call, answered = self._begin(name, encode_fields(fields), _encode(meta), timeout)
         try:
             message = await answered
         except asyncio.CancelledError:
@@ -120,6 +121,36 @@ class ActiveCalls:
         if call.is_late:
             raise self._late(call.why)
         return message
+
+    async def make_batch(
+        self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[RpcMessage, CallTimeout], None]
+    ) -> None:
+        """Make one call of many events, each with this limit. `note` gets its answer, also after a cancellation.
+
+        Raises HookFailed without an answer.
+        """
+        call, answered = self._begin("$events", batch, _encode(terms), limit, terms.seconds)
+        try:
+            message = await asyncio.shield(answered)
+        except asyncio.CancelledError:
+            call.abandon()
+            with anyio.CancelScope(shield=True), suppress(HookFailed):
+                note(await answered, call)
+            raise
+        except HookFailed as failed:
+            raise (self._late(call.why) if call.is_late else failed) from None
+        note(message, call)
+
+    def _begin(
+        self, name: str, params: bytes, meta: bytes, limit: float, spare: float = 0.0
+    ) -> tuple[CallTimeout, "asyncio.Future[RpcMessage]"]:
+        number, answered = self._peer.call(name, params, meta, self._leave)
+        call = CallTimeout(self._holder, partial(self._peer.tell, "$cancel", {"id": number}), limit, spare)
+        if self._running:
+            for each in (call, *self._running.values()):
+                each.is_alone = False
+        self._running[number] = call
+        return call, answered
 
     def _leave(self, number: int) -> None:
         call = self._running.pop(number)

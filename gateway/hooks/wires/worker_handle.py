@@ -23,9 +23,9 @@ with the stacks of step 2 as the traceback: only then is it certain that the han
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import msgspec
@@ -37,7 +37,7 @@ from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import CLOSED, ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
-from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
+from gateway.worker.protocol import BatchAnswer, BatchTerms, CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
 from gateway.worker.tool_names import TOOL_SERVERS
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
@@ -46,6 +46,14 @@ EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by 
 HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
 MAX_REMARKS, MAX_REMARK = 20, 300  # of what it says while it runs, and of the characters of each
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
+
+
+class BatchOutcome(NamedTuple):
+    """How long each event took that a worker began; why some failed; what some answered, in vain."""
+
+    seconds: Sequence[float]
+    failed: Mapping[int, HookFailed]
+    answers: Mapping[int, Any]
 
 
 class WorkerPipe(asyncio.BufferedProtocol):
@@ -127,6 +135,32 @@ class WorkerHandle:
         if message.error is not None:
             raise self._failed(message.error)
         return answer_from(message, meta)
+
+    async def tell_batch(
+        self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[BatchOutcome], None]
+    ) -> None:
+        """Notify it of events in one message; `limit` is that of each. `note` hears what came of them,
+        also when the caller is cancelled. Raises HookFailed: the outcomes are unknown.
+        """
+        if self.gone:
+            raise self.process.failure()
+        if self.spec.hermes or self.spec.plugin is not None:
+            terms = msgspec.structs.replace(terms, servers=tuple(TOOL_SERVERS.get()()))
+        await self._calls.make_batch(batch, terms, limit, lambda message, call: note(self._read_told(message, call)))
+
+    def _read_told(self, message: RpcMessage, call: CallTimeout) -> BatchOutcome:
+        """The event that was cut off is late, or goes back to the journal."""
+        if message.error is not None:
+            raise self._failed(message.error)
+        told = msgspec.convert(message.result, BatchAnswer, str_keys=True)
+        last = len(told.seconds) - 1
+        is_cut_off = call.is_late and told.failed.pop(last, None) is not None
+        failed = {place: self._failed(msgspec.convert(fault, RpcErrorObject)) for place, fault in told.failed.items()}
+        if is_cut_off and call.is_abandoned:
+            del told.seconds[last]
+        elif is_cut_off:
+            failed[last] = self._late(call.why)
+        return BatchOutcome(told.seconds, failed, told.answers)
 
     async def stop(self, grace: float = 2.0) -> None:
         """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""

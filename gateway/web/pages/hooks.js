@@ -14,7 +14,7 @@ const LONGEST = 60  // characters of a reason, beside other things
 function lightOf(hook) {
   if (['broken', 'tripped', 'refused'].includes(hook.state)) return 'bad'
   if (hook.state === 'disabled') return 'off'
-  return hook.state !== 'loaded' && hook.state !== 'registered' || hook.failures || hook.breaker !== 'closed' ? 'warn' : 'ok'
+  return hook.state !== 'loaded' && hook.state !== 'registered' || hook.failures || hook.behind >= 60 || hook.breaker !== 'closed' ? 'warn' : 'ok'
 }
 
 const linkTo = hook => el('span', {}, dot(lightOf(hook)), el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, hook.label))
@@ -73,7 +73,7 @@ const drawFacts = hook => facts([
   ['observes', hook.events.join(', ')], ['intercepts', hook.intercepts.join(', ')],
   ['calls', `${hook.calls}, ${hook.failures} failed, ${hook.skipped} skipped`],
   ['answers', hook.calls ? `half within ${seconds(hook.p50)}, 95 % within ${seconds(hook.p95)}` : ''],
-  ['last called', ago(hook.last_fired)], ['waiting', hook.queued || ''], ['owed', hook.owed || ''], ['lost', hook.dropped || ''],
+  ['last called', ago(hook.last_fired)], ['waiting', hook.queued || ''], ['owed', hook.owed ? `${hook.owed}, ${seconds(hook.behind)} behind` : ''], ['lost', hook.dropped || ''],
   ['breaker', hook.breaker === 'closed' ? '' : hook.breaker_opens_in ? `${hook.breaker}, tried again in ${seconds(hook.breaker_opens_in)}` : hook.breaker],
   ['dead letters', hook.dead || ''],
   ['where it cannot decide', hook.on_error], ['delivery', hook.delivery], ['schedule', hook.schedule], ['webhook', hook.webhook],

@@ -1,0 +1,76 @@
+"""The outcomes of a hook's calls: its record keeps them, its breaker weighs them, and its events report them."""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from gateway.events import Event, Pause
+from gateway.hooks.folders.hook_process import HookProcess
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.stats import Breaker, CallEvent, HookCall, HookStats
+from gateway.hooks.wires.wire import HookFailed
+
+log = logging.getLogger("gateway.hooks")
+
+
+class CallOutcomes:
+    def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
+        self.record = HookStats(services.redact)
+        self.breaker = Breaker(time.monotonic)
+        self.is_worker = False  # its process writes into its log what fails
+        self._name = name
+        self._services = services
+        self._process = process
+
+    @contextmanager
+    def recorded(self, name: str, event: Event) -> Iterator[float]:
+        """Write down how the call inside failed, or that it asked; when it began is for who writes down its answer."""
+        begun, given = time.perf_counter(), dict(event)
+        try:
+            yield begun
+        except Pause:
+            self.answered(name, time.perf_counter() - begun, "ask")
+            raise
+        except HookFailed as failed:
+            self.failed(name, time.perf_counter() - begun, failed)
+            raise
+        except Exception as error:  # what it answered, or asked, means nothing
+            failure = HookFailed(f"{type(error).__name__}: {error}", kind="garbled")
+            self.failed(name, time.perf_counter() - begun, failure)
+            raise failure from error
+        except BaseException:
+            self.breaker.left()
+            given = {}
+            raise
+        finally:
+            if given:
+                self.show(name, given)
+
+    def show(self, name: str, given: Mapping[str, Any]) -> None:
+        self.record.given.append(CallEvent(self.record.last_fired, name, given))
+        if follow := self._services.environment.follow_call:
+            follow(HookCall(self._name, name, given, self.record.traces[-1]))
+
+    def answered(self, name: str, seconds: float, outcome: str) -> None:
+        self.record.answered(name, seconds, outcome)
+        if self.breaker.succeeded():
+            log.info("%s works again", self._name, extra={"hook": self._name})
+        self._process.replace_if_worn()
+
+    def failed(self, name: str, seconds: float, failure: HookFailed) -> None:
+        if self.record.failed(name, seconds, failure):
+            self.tell("hook:failed", f"{name}: {failure}")
+            if failure.kind == "garbled" or not self.is_worker:  # else its process has said so
+                self._services.note(self._name, f"{name}: {failure}")
+        if failure.kind in ("orphaned", "untrusted"):  # no fault of its own
+            self.breaker.left()
+        elif self.breaker.failed():
+            words = "%s failed %d times in a row and is left alone for a while"
+            log.warning(words, self._name, self.breaker.failures, extra={"hook": self._name})
+            self.tell("hook:tripped", str(failure))
+        self._process.replace_if_worn()
+
+    def tell(self, event: str, reason: str) -> None:
+        self._services.registry.emit(event, hook=self._name, reason=self._services.redact(reason))

@@ -1,0 +1,147 @@
+"""The deliveries that a durable hook's consumer has fetched: taken in their order, acknowledged many at a time.
+
+While little happens an event is fetched the moment it is there. Events that come within half a second of each other are
+fetched together, and a backlog without a pause. A fetch takes as many as the hook takes in half a second: gateways that
+share the consumer have the rest.
+
+The journal counts a try for each delivery of a batch. So a gateway that is killed with a batch in its hands has used up
+one try of each; were they fetched together again, one event that kills the gateway would soon have buried the others.
+Therefore a delivery that comes again is fetched alone.
+"""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from gateway.engine.interface import HELD_SECONDS, Consumer, Delivery
+
+MOST_FETCHED = 256
+FIRST_FETCHED = 16
+FETCH_WAIT = 60.0  # seconds that one fetch lasts
+PAUSE = 0.5  # seconds between two fetches that bring little, and between two acknowledgements
+MOST_SPARED = 4 * MOST_FETCHED
+
+
+class FetchedDeliveries:
+    """The deliveries of one consumer; several tasks may take from here, each one delivery after another."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._lock = anyio.Lock()
+        self._open: dict[int, Delivery] = {}  # by their sequences: what the journal waits for
+        self._waiting: deque[Delivery] = deque()
+        self._done: list[Delivery] = []
+        self._most = FIRST_FETCHED
+        self._is_full = True  # the last fetch brought all that it might
+        self._fetched_at = self._acknowledged_at = -PAUSE
+
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[None]:
+        """Inside, the journal hears that they are at work; at the end, the others go back to it."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report_progress)
+            try:
+                yield
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._acknowledge()
+                    await self.give_back(0, *self._open.values())
+                tasks.cancel_scope.cancel()
+
+    async def take(self) -> Delivery:
+        """The next one, which may be waited for."""
+        async with self._lock:
+            while not self._waiting:
+                await self._acknowledge()
+                await self._fetch()
+            return self._waiting.popleft()
+
+    def take_waiting(self) -> Delivery | None:
+        """The next one, where it is here already and was never handed over."""
+        return self._waiting.popleft() if self._waiting and self._waiting[0].attempt == 1 else None
+
+    def put_back(self, *deliveries: Delivery) -> None:
+        """They were not handed over, and are the next ones again."""
+        self._waiting.extendleft(reversed(deliveries))
+
+    async def settle(self, *deliveries: Delivery) -> None:
+        """They are done; the journal hears of that soon."""
+        self._done += deliveries
+        if not self._waiting or time.monotonic() - self._acknowledged_at > PAUSE:
+            await self._acknowledge()
+
+    def release(self, delivery: Delivery) -> None:
+        """The caller tells the journal of it from now on."""
+        self._open.pop(delivery.record.seq, None)
+
+    async def give_back(self, delay: float, *deliveries: Delivery) -> None:
+        """They come again after so many seconds."""
+        async with anyio.create_task_group() as tasks:
+            for delivery in deliveries:
+                self.release(delivery)
+                tasks.start_soon(delivery.nak, delay)
+
+    async def give_back_waiting(self, delay: float) -> list[Delivery]:
+        """All that were not handed over come again after so many seconds."""
+        waiting = [*self._waiting]
+        self._waiting.clear()
+        await self.give_back(delay, *waiting)
+        return waiting
+
+    async def _fetch(self) -> None:
+        took = time.monotonic() - self._fetched_at
+        if not self._is_full and took < PAUSE:
+            await anyio.sleep(PAUSE - took)
+        elif self._is_full and took < PAUSE:
+            self._most = min(MOST_FETCHED, 2 * self._most)
+        elif took > 2 * PAUSE and self._is_full:
+            self._most = max(1, self._most // 2)
+        self._keep(await self._consumer.fetch(1, FETCH_WAIT))
+        is_first = bool(self._waiting) and self._waiting[0].attempt == 1
+        if is_first and self._most > 1:
+            self._keep(await self._consumer.fetch(self._most - 1, 0))
+        self._is_full = not is_first or len(self._waiting) >= self._most
+        self._fetched_at = time.monotonic()
+
+    def _keep(self, fetched: list[Delivery]) -> None:
+        self._waiting += fetched
+        self._open |= {delivery.record.seq: delivery for delivery in fetched}
+
+    async def _acknowledge(self) -> None:
+        done, self._done = self._done, []
+        self._acknowledged_at = time.monotonic()
+        if done:
+            with anyio.CancelScope(shield=True):
+                await self._consumer.ack(done)
+            for delivery in done:
+                self.release(delivery)
+
+    async def _report_progress(self) -> None:
+        while True:
+            await anyio.sleep(HELD_SECONDS / 3)
+            if time.monotonic() - self._fetched_at < HELD_SECONDS / 3:
+                continue
+            async with anyio.create_task_group() as tasks:
+                for delivery in tuple(self._open.values()):
+                    tasks.start_soon(delivery.progress)
+
+
+class AttemptCount:
+    """How often the hook was notified of a delivery. The journal counts a try for each that is fetched, also for those
+    that were not handed over, because the breaker opened; this process knows better as long as it lives.
+    """
+
+    def __init__(self) -> None:
+        self._spared: OrderedDict[int, int] = OrderedDict()
+
+    def add(self, delivery: Delivery) -> None:
+        seq = delivery.record.seq
+        self._spared[seq] = self._spared.pop(seq, 0) + 1
+        if len(self._spared) > MOST_SPARED:
+            self._spared.popitem(last=False)
+
+    def count_tries(self, delivery: Delivery) -> int:
+        return delivery.attempt - self._spared.get(delivery.record.seq, 0)
