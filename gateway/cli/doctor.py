@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -45,7 +46,7 @@ from gateway.daemon.journal import find_missing_client
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
-from gateway.engine.sqlite.backup import verify_journal
+from gateway.engine.sqlite.backup import count_bytes, verify_journal
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
@@ -77,6 +78,14 @@ VERDICT_COLOURS = {
 
 
 MIN_FREE_BYTES = 200_000_000  # bytes that should be free on the disk
+KINDS = {
+    **dict.fromkeys(("ev", "owed", "redo"), "events of durable hooks"),
+    **dict.fromkeys(("out", "sent"), "replies"),
+    "turn": "conversations",
+    "in": "messages",
+    "dead": "dead letters",
+    "keep": "stores of hooks",
+}  # of records, by the second segment of their subjects
 JOURNAL_FULL_SHARE = 0.9  # of the journal's bound
 PATIENCE = 10.0
 MOST_CALLS = 16  # to models, at a time
@@ -211,8 +220,17 @@ def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
     with suppress(OSError):
         size = found.home.journal.stat().st_size
         if bound and size > JOURNAL_FULL_SHARE * bound:
-            what = f"it has {size} bytes, and its bound is {bound}"
+            what = f"it has {size} bytes, and its bound is {bound}; most of it: {describe_contents(found.home.journal)}"
             yield make_finding(found.home.journal, what, "raise journal.max_size", "warning")
+
+
+def describe_contents(journal: Path) -> str:
+    """The three kinds of records that fill a journal, with their shares."""
+    sizes = Counter[str]()
+    with suppress(GatewayError):  # a check of its own says what is wrong with it
+        for segment, size in count_bytes(journal).items():
+            sizes[KINDS.get(segment, "others")] += size
+    return ", ".join(f"{kind} {size / sizes.total():.0%}" for kind, size in sizes.most_common(3))
 
 
 def check_models(found: DoctorTarget) -> Iterator[Finding]:

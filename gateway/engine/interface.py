@@ -91,6 +91,7 @@ class EngineHealth:
     """Whether the journal takes appends, and in words why not.
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
+    `bound` is how many they may take, 0 where the journal has no bound of its own.
     `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0. `shards`: over
     so many its conversations are spread.
     `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
@@ -101,6 +102,7 @@ class EngineHealth:
     detail: str
     records: int = 0
     size: int = 0
+    bound: int = 0
     warnings: tuple[str, ...] = ()
     progress: str = ""
     commits: int = 0

@@ -59,7 +59,7 @@ class SqliteEngine(LiveMessages):
         self.clock = JournalClock(clock)
         super().__init__(Clock(self.clock.read, clock.steady))
         self.files = FolderFiles(path.with_name(FILES))
-        self._path = path
+        self._path, self._bound = path, max_bytes or 0
         self._condition = FaultState(path)
         self._writer = JournalWriter(path, self.clock, clock.steady, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
@@ -153,7 +153,7 @@ class SqliteEngine(LiveMessages):
         warnings = (*filter(None, [self._condition.warning]), *self._condition.damaged.values())
         detail = "; ".join(filter(None, words)) or "well"
         commits = (self._writer.commits, self._writer.commit_seconds)
-        return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress, *commits)
+        return EngineHealth(is_ok, detail, self._writer.records, size, self._bound, warnings, progress, *commits)
 
     def failure(self) -> str:
         condition, delay = self._condition, self._delay

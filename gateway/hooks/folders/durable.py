@@ -248,7 +248,8 @@ class DurableConsumer:
     async def _serve(self) -> None:
         """Deliver until the journal fails."""
         try:
-            fetched = FetchedDeliveries(await self._shared.engine.consumer(self._spec))
+            consumer = await self._shared.engine.consumer(self._spec)
+            fetched = FetchedDeliveries(consumer, self._shared.expiry.note_told)
             async with fetched.holding(), anyio.create_task_group() as tasks:
                 for _ in range(self._at_once):
                     tasks.start_soon(self._deliver_all, fetched)

@@ -1,4 +1,7 @@
-"""Events that durable hooks were owed for too long: a dead letter each, and then they leave the journal.
+"""When events of durable hooks leave the journal: told ones when it needs room, others after a week, as dead letters.
+
+Told events can be replayed until they go. In a journal that is nearly full the oldest of them go first, so that they
+are never the reason why it takes no message; an event stays as long as one hook has not had it.
 
 An event has no limit in its record, since a hook may be broken, switched off or away, and is owed it all the same. Once
 an hour what is older than a week is looked through: what a hook has not taken by then becomes a dead letter, which
@@ -7,7 +10,9 @@ is named after the event, and is not written twice.
 """
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 
 import anyio
 
@@ -20,6 +25,9 @@ from gateway.yaml_source.units import format_count
 
 LOOK_EVERY = 3600.0  # seconds
 PAGE = 100
+FULL_SHARE, TARGET_SHARE = 0.8, 0.7  # of the journal's bound: from where on told events go, and down to where
+LOOK_SHARE = 0.05  # of the bound: so much is told before the next look at how full the journal is
+PATTERNS = (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS, record_subjects.RETRY_SUBJECTS)
 REASON = "it did not take this within seven days"
 
 log = logging.getLogger("gateway.hooks")
@@ -31,31 +39,85 @@ class EventExpiry:
     def __init__(self, engine: Engine, name_of: Callable[[str], str]) -> None:
         self._engine = engine
         self._name_of = name_of
+        self._left = 0.0  # bytes that may be told before the next look
+        self._is_due = anyio.Event()
+
+    def note_told(self, size: int) -> None:
+        """A hook has had events of so many bytes."""
+        self._left -= size
+        if self._left <= 0:
+            self._is_due.set()
 
     async def run(self) -> None:
         """Look, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run_hourly)
+            while True:
+                await self._is_due.wait()
+                await self._try(self.make_room)
+                self._is_due = anyio.Event()
+
+    async def _run_hourly(self) -> None:
         while True:
             await anyio.sleep(LOOK_EVERY)
-            try:
-                await self.expire()
-            except EngineError as error:
-                log.warning("events that nobody takes wait for the journal: %s", error)
+            await self._try(self.expire)
+
+    async def _try(self, act: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await act()
+        except EngineError as error:
+            log.warning("old events of durable hooks wait for the journal: %s", error)
+
+    async def make_room(self) -> None:
+        """Remove events that each hook has had, the oldest first, until a journal that is nearly full has room."""
+        health = await self._engine.health()
+        self._left = LOOK_SHARE * health.bound or math.inf
+        if not health.bound or health.size < FULL_SHARE * health.bound:
+            return
+        before, told = health.size, 0
+        for pattern in PATTERNS:
+            for after, upto in load_position(self._engine.shards()).list_ranges():
+                while page := await self._engine.read(pattern, after, PAGE, upto=upto):
+                    told += await self._remove_told(pattern, page)
+                    after = page[-1].seq
+                    if (await self._engine.health()).size < TARGET_SHARE * health.bound:
+                        log.info("the journal had %d bytes; removed, told: %s", before, format_count(told, "event"))
+                        return
+
+    async def _remove_told(self, pattern: str, page: Sequence[Record]) -> int:
+        """Those of a page that no hook waits for any more."""
+        pending = set[int]()
+        for token in await self._list_hooks():
+            pending |= await self._list_pending(token, page[0].seq, page[-1].seq)
+        told = 0
+        for is_pending, group in groupby(page, lambda record: record.seq in pending):
+            if not is_pending:
+                some = [record.seq for record in group]
+                told += await self._engine.purge(pattern, some[-1], after=some[0] - 1)
+        return told
+
+    async def _list_pending(self, token: str, first: int, last: int) -> set[int]:
+        found = list[int]()
+        while page := await self._engine.list_owed(token, math.inf, found[-1] if found else first - 1, PAGE):
+            found += [record.seq for record in page]
+            if found[-1] >= last:
+                break
+        return set(found)
+
+    async def _list_hooks(self) -> list[str]:
+        return [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]
 
     async def expire(self) -> None:
         """Do it once, by the journal's clock: whoever sets that of the machine makes nothing old."""
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL
-        for token in [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]:
+        for token in await self._list_hooks():
             if count := await self._bury(token, until):
                 hook = self._name_of(token)
                 told = format_count(count, "event")
                 log.error("%s did not take %s within seven days; each is a dead letter now", hook, told)
-        for pattern in (
-            record_subjects.EVENT_SUBJECTS,
-            record_subjects.OWED_EVENT_SUBJECTS,
-            record_subjects.RETRY_SUBJECTS,
-        ):
+        for pattern in PATTERNS:
             await self._purge(pattern, until)
 
     async def _bury(self, token: str, until: float) -> int:

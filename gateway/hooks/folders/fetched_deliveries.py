@@ -11,7 +11,7 @@ Therefore a delivery that comes again is fetched alone.
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -26,10 +26,14 @@ MOST_SPARED = 4 * MOST_FETCHED
 
 
 class FetchedDeliveries:
-    """The deliveries of one consumer; several tasks may take from here, each one delivery after another."""
+    """The deliveries of one consumer; several tasks may take from here, each one delivery after another.
 
-    def __init__(self, consumer: Consumer) -> None:
+    `note_told` hears of how many bytes were acknowledged.
+    """
+
+    def __init__(self, consumer: Consumer, note_told: Callable[[int], None]) -> None:
         self._consumer = consumer
+        self._note_told = note_told
         self._lock = anyio.Lock()
         self._open: dict[int, Delivery] = {}  # by their sequences: what the journal waits for
         self._waiting: deque[Delivery] = deque()
@@ -118,6 +122,7 @@ class FetchedDeliveries:
                 await self._consumer.ack(done)
             for delivery in done:
                 self.release(delivery)
+            self._note_told(sum(len(delivery.record.data) for delivery in done))
 
     async def _report_progress(self) -> None:
         while True:

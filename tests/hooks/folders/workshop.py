@@ -68,11 +68,12 @@ class Home:
         return NOTE.replace("{name}", name).replace("{version}", version)
 
     def seen(self, name: str) -> list[list[Any]]:
+        """The lines that are whole: one that crosses a page of the file is seen in halves while it is written."""
         try:
-            lines = (self.root / f"seen-{name}.jsonl").read_text().splitlines()
+            whole, _, _ = (self.root / f"seen-{name}.jsonl").read_text().rpartition("\n")
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in whole.splitlines()]
 
     def log(self, name: str) -> str:
         try:
