@@ -47,6 +47,8 @@ from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
 from gateway.engine.sqlite.backup import count_bytes, verify_journal
+from gateway.engine.sqlite.journal_end import read_fault
+from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
@@ -185,8 +187,11 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         except GatewayError as error:
             what, _, own_remedy = str(error).partition("\n")
             yield make_finding(path, what, own_remedy or remedy)
+    if loss := read_fault(path):
+        what, _, remedy = loss.rpartition("; ")
+        yield make_finding(path, what, remedy)
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):
-        if not kept.name.endswith(("-wal", "-shm")):
+        if not kept.name.endswith(COMPANION_SUFFIXES):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"
             yield make_finding(kept, "a damaged journal was set aside", remedy, "warning")
 

@@ -60,7 +60,7 @@ async def test_a_copy_can_be_taken_without_a_gateway(path: Path, copy: Path) -> 
     assert create_backup(path, copy) == verify_journal(copy)
     assert verify_journal(path).records == 1
     assert mode_of(copy) == 0o600
-    assert names_beside(path) == ["journal.db"]
+    assert names_beside(path) == ["journal.db", "journal.db-end"]
 
 
 async def test_a_copy_holds_what_consumers_are_owed_and_no_sequence_comes_back(path: Path, copy: Path) -> None:
@@ -165,7 +165,7 @@ async def test_a_damaged_copy_is_not_restored(path: Path, copy: Path) -> None:
         file.write(os.urandom(8192))
     with pytest.raises(EngineError, match="damaged"):
         restore_backup(copy, path)
-    assert names_beside(path) == ["journal.db"]
+    assert names_beside(path) == ["journal.db", "journal.db-end"]
     assert verify_journal(path).records == 2000
 
 

@@ -234,3 +234,22 @@ class TestFullDisk:
             assert not fetching.done()
             ballast.unlink()
             assert seqs_of(await fetching) == seqs
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+async def test_a_disk_that_does_not_answer_is_no_damage_and_all_goes_on_when_it_does(tmp_path: Path) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    async with await open_sqlite(home / "journal.db") as engine:
+        (first,) = await engine.append(NewRecord("a.x", b"1"))
+        home.rename(away)
+        put_content(home, b"a file where the folder was")
+        with pytest.raises(EngineError, match=r"the disk does not answer: .*; check the file system"):
+            await engine.append(NewRecord("a.x", b"2"))
+        remove(home)
+        away.rename(home)
+        await until_well(engine)
+        assert await engine.append(NewRecord("a.x", b"3")) == [first + 1]

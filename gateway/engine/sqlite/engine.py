@@ -150,7 +150,7 @@ class SqliteEngine(LiveMessages):
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
         building = self._writer.building
         progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
-        warnings = (*filter(None, [self._condition.warning]), *self._condition.damaged.values())
+        warnings = (*filter(None, [self._condition.warning, self._writer.loss]), *self._condition.damaged.values())
         detail = "; ".join(filter(None, words)) or "well"
         commits = (self._writer.commits, self._writer.commit_seconds)
         return EngineHealth(is_ok, detail, self._writer.records, size, self._bound, warnings, progress, *commits)

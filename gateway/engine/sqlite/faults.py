@@ -44,7 +44,8 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
     if is_damage(error):
         return f"the journal {path} is damaged ({error}): stop the gateway, then restore a backup, or start anew"
     if code == sqlite3.SQLITE_IOERR:
-        return f"the disk failed under the journal {path} ({error}): look at the system's log, and make room"
+        what = f"the disk does not answer: {error}, under the journal {path}"
+        return f"{what}; check the file system; nothing is known to be lost"
     return f"the journal {path} could not do this: {error}"
 
 
@@ -53,6 +54,13 @@ def make_damage_error(why: str) -> sqlite3.DatabaseError:
     error = sqlite3.DatabaseError(why)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
+
+
+def make_disk_error(error: OSError) -> sqlite3.OperationalError:
+    """Makes the error that SQLite would raise where the disk refuses to be read or written."""
+    made = sqlite3.OperationalError(error.strerror or str(error))
+    made.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    return made
 
 
 def read_file_facts(path: Path) -> os.stat_result | None:

@@ -13,6 +13,7 @@ import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from gateway.engine.sqlite import journal_end
 from gateway.engine.sqlite.faults import is_damage
 from gateway.engine.sqlite.schema import PAGE_SIZE, check_kind, is_blank, migrate, read_pragma
 from gateway.errors import HomeBusy
@@ -22,7 +23,7 @@ BUSY_TIMEOUT = 5.0
 # The write-ahead log goes back into the journal every so many pages, 16 MB: four times SQLite's own habit makes a
 # loaded journal a quarter faster, and a crash costs a few milliseconds more at the next start.
 WAL_PAGES = 4000
-COMPANION_SUFFIXES = ("-wal", "-shm")
+COMPANION_SUFFIXES = ("-wal", "-shm", "-end")
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,10 @@ def open_writer(path: Path, max_bytes: int | None, stack: ExitStack) -> tuple[sq
     The stack closes it, whatever happens.
     """
     db, note = _open_undamaged(path, stack)
+    lost = journal_end.check_end(db, path)
     migrate(db)
+    if lost:
+        journal_end.move_end(db, lost)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA secure_delete = ON")
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
@@ -79,8 +83,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
 def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
     """Opens a file that was checked; a damaged one is set aside, and the note says so."""
     if not path.exists():
+        Path(f"{path}-end").unlink(missing_ok=True)  # whoever took the journal away begins a new one
         _set_aside_orphan(path)
         _create_file(path)
+    elif not path.stat().st_size:
+        _set_aside_orphan(path)
     db = stack.enter_context(closing(connect(path)))
     damage = _find_damage(db, path)
     if damage is None:
@@ -145,12 +152,13 @@ def find_unused_path(name: str) -> Path:
 
 
 def _set_aside_orphan(path: Path) -> None:
-    """A write-ahead log without its journal: SQLite would delete it, and it may hold the only copy of something."""
+    """A write-ahead log without its journal, or with an empty one: SQLite would delete it, and it may hold the only
+    copy of something."""
     wal = Path(f"{path}-wal")
     if wal.exists() and wal.stat().st_size:
         kept = find_unused_path(f"{wal}.orphan")
         wal.rename(kept)
-        log.warning("%s is missing, but not its write-ahead log; that was set aside as %s", path, kept)
+        log.warning("%s is missing or empty, but not its write-ahead log; that was set aside as %s", path, kept)
 
 
 def _create_file(path: Path) -> None:

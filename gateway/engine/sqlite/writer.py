@@ -41,8 +41,10 @@ from gateway.engine.sqlite.faults import (
     describe_error,
     get_free_bytes,
     make_damage_error,
+    make_disk_error,
 )
 from gateway.engine.sqlite.job_thread import ThreadJob
+from gateway.engine.sqlite.journal_end import JournalEnd, read_fault
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import read_clock, read_pragma, write_clock
 from gateway.errors import EngineError
@@ -78,7 +80,7 @@ class JournalWriter:
         self._closing = ExitStack()
         self.busy_since: float | None = None
         self.commits, self.commit_seconds = 0, 0.0
-        self.note = ""
+        self.note, self.loss = "", ""
         self.records = 0
         self.building: int | None = None  # subjects of an older journal that are in the index by now
         self.epoch = 0
@@ -89,6 +91,8 @@ class JournalWriter:
             with ExitStack() as stack:
                 stack.enter_context(closing(journal_file.FileLock(self._path)))
                 self._db, self.note = journal_file.open_writer(self._path, self._max_bytes, stack)
+                self._end = stack.enter_context(closing(JournalEnd(self._path)))
+                self.loss = read_fault(self._path)
                 self._begin_epoch()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
@@ -126,11 +130,11 @@ class JournalWriter:
 
         The recursion is one level deep: a job that fails by itself is not divided further.
         """
-        tx = Transaction(self._db, self._clock.read(), self._steady())
+        tx, before = Transaction(self._db, self._clock.read(), self._steady()), self._db.total_changes
         try:
             self._begin()
         except (sqlite3.Error, OSError) as error:
-            self._fail(jobs, error if isinstance(error, sqlite3.Error) else make_damage_error(str(error)))
+            self._fail(jobs, error if isinstance(error, sqlite3.Error) else make_disk_error(error))
             return []
         try:
             if tx.wall >= self._next_expiry and not self._clock.is_held:
@@ -142,6 +146,9 @@ class JournalWriter:
             if tx.removed:
                 next_expiry = log_table.read_next_expiry(self._db)
             self._db.execute("COMMIT")
+            if tx.appended:
+                self._end.note(tx.appended[-1].seq, tx.wall)
+            self._end.is_in_log |= self._db.total_changes > before
             self._files.note_size()
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             with suppress(sqlite3.Error):
@@ -199,6 +206,8 @@ class JournalWriter:
             return 0.0
         if now >= self._sweep_at:
             has_more = self._alone(self._tidy) or self._shrink()
+            self._end.move_log(self._db)
+            self.loss = self.loss and read_fault(self._path)
             self._sweep_at = now if has_more else now + SWEEP_SECONDS
         return max(0.0, self._sweep_at - now)
 

@@ -1,0 +1,109 @@
+"""The end of the journal, in a file of its own: a start sees by it whether the newest records are missing.
+
+Up to 16 MB of records are in the write-ahead log alone, and SQLite takes a log that is gone, or that one changed bit
+cuts off, for one that ended there. So the writer notes the last sequence and its time after each commit. The note is
+only in the page cache: after a power cut it may be behind the journal, and never ahead of it.
+
+A loss is written into a file beside the journal, and is a warning until a person removes that. The rest of the log is
+copied before anything is written, and no new record gets the sequence of a lost one: the search index, and all else
+that knows how far it has read, stay as they are.
+"""
+
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.engine.sqlite.schema import is_blank
+from gateway.yaml_source.units import format_count
+
+WIDTH = 48  # bytes of a note
+LOSS_SUFFIX = ".lost"
+
+log = logging.getLogger(__name__)
+
+
+class JournalEnd:
+    """The note of how far a journal was written; `is_in_log` says that the newest of it is in the log alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.is_in_log = True
+        self._file = os.open(f"{path}-end", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def note(self, seq: int, at: float) -> None:
+        with suppress(OSError):  # the journal itself was written; the next start may say too little
+            os.pwrite(self._file, f"{seq} {at:.3f}".ljust(WIDTH).encode(), 0)
+
+    def move_log(self, db: sqlite3.Connection) -> None:
+        """Copy what is in the log alone into the file itself: done once a minute, so that a lost log takes little."""
+        if self.is_in_log:
+            with suppress(sqlite3.Error):
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                self.is_in_log = False
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_end(path: Path) -> tuple[int, float]:
+    """Return the last sequence that was written, and when; zeros where that is not known."""
+    try:
+        seq, at = Path(f"{path}-end").read_text("ascii").split()
+        return int(seq), float(at)
+    except (OSError, ValueError):
+        return 0, 0.0
+
+
+def check_end(db: sqlite3.Connection, path: Path) -> int:
+    """Say and keep what is missing at the end of a journal that was just opened.
+
+    Returns the sequence behind which new records are to begin; 0 where nothing is missing.
+    """
+    end, until = read_end(path)
+    last, since = _read_last(db)
+    if last >= end:
+        return 0
+    wal, kept = Path(f"{path}-wal"), ""
+    with suppress(OSError):
+        if wal.stat().st_size:
+            kept = shutil.copy(wal, f"{wal}{LOSS_SUFFIX}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    count = format_count(end - last, "record")
+    begin = f"from {_format_time(since)}" if since else "from its beginning"
+    said = f"the journal {path} lost its newest records, up to {count}: {begin} to {_format_time(until)}"
+    said += "; a backup of that time has them, and the search still finds the words that it had read"
+    said += f"; what is left of the write-ahead log is in {kept}" if kept else ""
+    file = Path(f"{path}{LOSS_SUFFIX}")
+    file.touch(mode=0o600)
+    file.write_text(f"{said}\n")
+    log.error("%s", said)
+    return end
+
+
+def read_fault(path: Path) -> str:
+    """Return what a start found missing, in words, until a person removes the file; else ""."""
+    file = Path(f"{path}{LOSS_SUFFIX}")
+    try:
+        return f"{file.read_text().strip()}; when you have seen to it, remove {file}"
+    except OSError:
+        return ""
+
+
+def move_end(db: sqlite3.Connection, end: int) -> None:
+    """Let new records begin behind the lost ones."""
+    db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
+    db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (end,))
+
+
+def _read_last(db: sqlite3.Connection) -> tuple[int, float]:
+    if is_blank(db):
+        return 0, 0.0
+    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
+    newest = db.execute("SELECT ts FROM log ORDER BY seq DESC LIMIT 1").fetchone()
+    return (last[0] if last else 0), (newest[0] if newest else 0.0)
+
+
+def _format_time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
