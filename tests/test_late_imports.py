@@ -55,3 +55,16 @@ other.join()
 def test_a_model_can_be_asked_while_a_network_is_loaded() -> None:
     done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+LOOKED = """
+import sys
+from gateway.agent.libraries import EXTRAS, is_installed
+print([name for name in EXTRAS if not is_installed(name)], {"mcp", "pydantic", "PIL"} & {*sys.modules})
+"""
+
+
+def test_whether_an_extra_is_there_is_found_out_without_loading_it() -> None:
+    """`status` asks; and one of them lies in folders that several packages share."""
+    done = subprocess.run([sys.executable, "-c", LOOKED], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] set()"

@@ -1,9 +1,8 @@
 """The large libraries that an agent may need: each is loaded when it is first used, and from here alone."""
 
+import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
-from importlib.machinery import PathFinder
-from itertools import accumulate
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +30,13 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_installed(name: str) -> bool:
-    """Can it probably be loaded? Nothing is, to find that out."""
-    return all(map(_is_there, LIBRARIES[name]))
-
-
-def _is_there(module: str) -> bool:
-    places: Sequence[str] | None = None
-    for package in accumulate(module.split("."), "{}.{}".format):
-        found = PathFinder.find_spec(package, places)
-        if found is None:
-            return False
-        places = found.submodule_search_locations
-    return True
+    """Can it probably be loaded? Its own modules are not, to find that out; packages around them may be."""
+    modules = LIBRARIES[name]
+    wanted = [one for one in modules if "." not in one or one.partition(".")[0] not in modules]
+    try:
+        return all(importlib.util.find_spec(module) is not None for module in wanted)
+    except ModuleNotFoundError:  # the package around it is not there
+        return False
 
 
 def load_library(name: str) -> tuple[Any, ...]:
