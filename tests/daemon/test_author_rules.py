@@ -153,7 +153,7 @@ async def walking() -> AsyncIterator[Walk]:
     answers = ["a text"] * MOST_TURNS * len(BUILT_IN)
     async with chat(*answers, commands=commands) as room:
         rules = room.house.access.rules
-        named = {f"net:{user}": role for role, user in PERSONS.items()}
+        named = {f"net:{PERSONS[role]}": role for role in ROLES}
         room.house.access.rules = replace(rules, rate=10_000, admins={}, users={}, named=named)
         room.house.access._find_program_role = lambda _user: "operator"
         yield Walk(room, ran)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.dispatcher.attachments import find_hooks_by_file
+from gateway.hooks.field_watcher import FieldChange
 from gateway.messages import Attachment, Reply
 from tests.dispatcher.room import ROOM, chat
 
@@ -101,3 +103,17 @@ async def test_what_the_owner_sends_is_the_owners_to_choose(root: Path, tmp_path
         await room.house.outbox.post(Reply("r1", ROOM, "mine", attachments=(own,)))
         assert await room.hear() == "MINE"
         assert room.net.sent[0].attachments == (own,)
+
+
+def test_a_file_is_of_the_hook_that_put_it_there_last() -> None:
+    own, shared = Attachment("document", "/own"), Attachment("document", "/shared")
+
+    def change(hook: str, *files: Any) -> FieldChange:
+        return FieldChange(hook, "attachments", [{"kind": one.kind, "path": one.path} for one in files])
+
+    placed, restricted = "placed", "restricted"
+    assert find_hooks_by_file([own], [change(placed, own, shared)]) == {shared: placed}
+    moved = [change(placed, shared, own), change("other"), change(restricted, shared)]
+    assert find_hooks_by_file([own], moved)[shared] == restricted, "what was taken out is put there anew"
+    broken = [change(placed, shared), FieldChange("other", "attachments", "nonsense"), change("other", shared, own)]
+    assert find_hooks_by_file([], broken) == {shared: placed, own: "other"}
