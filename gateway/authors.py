@@ -29,5 +29,5 @@ def can_send(author: str, uses: Collection[str]) -> bool:
 
 
 def describe_hook(name: str) -> str:
-    """Return how the record of activity calls a hook, and messages to people do."""
+    """Return how the record of activity calls a hook."""
     return f"the hook {name}"

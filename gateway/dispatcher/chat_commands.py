@@ -52,7 +52,7 @@ NOT_FOR_USERS = "The page is for those who look after the gateway."
 LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
 NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
 NOT_BY_HOOKS = (
-    "/{command} is not for hooks, and {hook} put it in place of what you wrote. To have it done, type /{command}."
+    "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. To have it done, type /{command}."
 )
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 
@@ -189,7 +189,7 @@ async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
     await write_activity(
         call.context, call.message, ActivityRecord(what=f"/{command.name}", outcome="refused"), call.by
     )
-    return CommandResult(NOT_BY_HOOKS.format(hook=describe_hook(call.by), command=command.name))
+    return CommandResult(NOT_BY_HOOKS.format(hook=call.by, command=command.name))
 
 
 async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord, by: str = "") -> None:

@@ -142,7 +142,7 @@ async def test_a_hook_that_decides_on_whoami_approves_nothing(tmp_path: Path) ->
         await house.shows("touch ran-unasked")
         await house.wire.write("/whoami")
         (refused,) = await house.shows("/approve is not for hooks")
-        assert "the hook who" in refused.text
+        assert "the hook who put it" in refused.text
         assert not has_run(tmp_path)
         assert ("the hook who", "/approve", "refused") in await list_activity(house)
         await house.wire.write("/deny")
@@ -162,7 +162,7 @@ async def test_a_greeting_is_no_invitation_and_a_link_is_told_to_no_hook(tmp_pat
     async with home(tmp_path / "home", greeter=(manifest, INVITES)) as house:
         await house.wire.write("hello")
         (refused,) = await house.shows("/pairing is not for hooks")
-        assert "the hook greeter" in refused.text
+        assert "the hook greeter put it" in refused.text
         assert house.gateway.access.pairings.invitations.open == ()
         await house.wire.write("/pairing invite --as admin")  # the owner's own: they are answered what the hook left
         await house.shows("Hello!")
