@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from gateway import authors, record_subjects, records
 from gateway.access import API, INTERNAL
+from gateway.agent import tool
 from gateway.commands import Command, CommandResult, CommandTable
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.verb_rights import VERB_RIGHTS
@@ -188,6 +189,29 @@ async def test_a_hook_puts_harmless_commands_in_place_of_a_person_s_words() -> N
         done, _ = await walk.room.house.activity.read(0, 0.0)
         assert {one["who"] for one in done} == {"the hook rewriter"}
         assert {one["what"] for one in done} == {f"/{command.name}" for command in BUILT_IN}
+
+
+@tool(asks=True, subject=lambda args: str(args["command"]))
+async def wipe(command: str) -> str:
+    """Run a command."""
+    raise AssertionError(f"nobody has allowed {command}")
+
+
+async def test_an_open_question_is_answered_by_people_alone() -> None:
+    asks = {"user": "go", "answers": [{"tool_calls": [{"name": "wipe", "args": {"command": "x"}}]}, {"text": "left"}]}
+    async with chat(asks, *["a text"] * 20, tools=(wipe,)) as room:
+        room.hooks.on("message:received", lambda _event: {"text": "yes"}, when={"text": "good morning"})
+        await room.write("go", "7")
+        await until(room.is_asked)
+        for author in OTHERS:
+            for number, text in enumerate(("yes", "always", "/approve", "/approve always")):
+                message = message_of(author, text, number)
+                await room.dispatcher.lanes.accept(message, message.session)
+        await room.write("good morning", "8", address=Address("net", "elsewhere"))  # a turn that begins after all that
+        await until(lambda: any(one.address.chat_id == "elsewhere" for one in room.net.sent))
+        assert await room.is_asked()
+        await room.write("/deny", "7")
+        await until(lambda: any(one.text == "left" for one in room.net.sent))
 
 
 async def test_what_the_agent_says_is_no_command() -> None:
