@@ -17,7 +17,7 @@ from gateway.testing import gateway_in
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
-MOST_FILES = 25  # between the network and the agent, both ways
+MOST_FILES = 30  # between the network and the agent, both ways
 
 
 class Stop(NamedTuple):
@@ -86,7 +86,7 @@ async def test_a_message_and_its_reply_pass_the_stops_in_the_order_of_the_page(t
         with recorded_calls() as calls:
             assert (await gateway.say("weather"))["reply"] == "sunny"
             await sent.wait()
-    assert (len(WAY_IN) >= 13, len(WAY_OUT) >= 9) == (True, True)
+    assert (len(WAY_IN) >= 13, len(WAY_OUT) >= 8) == (True, True)
     assert find_missed_stops(calls, [*WAY_IN, *WAY_OUT]) == []
     for before, after in pairwise([*WAY_IN, *WAY_OUT]):
         assert before != after, "a stop is listed twice"

@@ -52,7 +52,8 @@ NOT_FOR_USERS = "The page is for those who look after the gateway."
 LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
 NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
 NOT_BY_HOOKS = (
-    "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. To have it done, type /{command}."
+    "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. "
+    "To have it done, type /{command}."
 )
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 

@@ -244,11 +244,12 @@ class Dispatcher:
         facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
         approvals = approvals_of(self._context.engine, message, session)
         known = await approvals.known() if self._context.access.can_approve_own(message) else None
-        allowed = dict(known or {})
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
-        about = (self._context.engine, session.key, turn.open, self._tasks, shown)
-        async with LiveAnswer(*about, is_held=is_held) as live:
+        budget = self._make_budget_port(session, message, role, view)
+        async with LiveAnswer(
+            self._context.engine, session.key, turn.open, self._tasks, shown, is_held=is_held
+        ) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -264,7 +265,7 @@ class Dispatcher:
                 changed_by=view.changed_by,
                 resumed=turn.resumed,
                 stop=turn.scope,
-                approvals=allowed,
+                approvals=(allowed := dict(known or {})),
                 on_skill=partial(self._context.on_skill, session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
@@ -273,9 +274,7 @@ class Dispatcher:
                 session=view.bags.session,
                 facts=facts,
                 redact=self._context.redact,
-                usage=CallUsage(
-                    self._context.usage.totals, turn.usage, self._make_budget_port(session, message, role, view)
-                ),
+                usage=CallUsage(self._context.usage.totals, turn.usage, budget),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
             history = await self._context.shared_files.find_of_entries(session.entries, folder)
@@ -288,8 +287,8 @@ class Dispatcher:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        made = parts.make_reply(said)
-        replies = await self._make_answers(turn, made, facts if result.sends_files else None, view.run)
+        sources = facts if result.sends_files else None
+        replies = await self._make_answers(turn, parts.make_reply(said), sources, view.run)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"

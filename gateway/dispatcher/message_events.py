@@ -203,6 +203,9 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope, find_codes: FindCo
     status: TurnStatus = "denied"
     changed_by: dict[str, str] = {}
     for message in turn.messages:
+        if not view.wants("message:received"):
+            left.append(message)
+            continue
         fields = build_received_fields(message, find_codes)
         event, changes = await view.run_watched("message:received", ("text",), **fields)
         match event.outcome:

@@ -303,7 +303,12 @@ class Lane:
         )
         try:
             with anyio.CancelScope() as self._listening:
-                async with self._context.audio_slots.slot(job.person, self._rank(job), settings.patience, told):
+                async with self._context.audio_slots.slot(
+                    job.person,
+                    _find_rank(self._context, job, is_backlog=self.wakeup.is_backlog),
+                    settings.patience,
+                    told,
+                ):
                     await transcriber.transcribe(job.audio)
             if self._listening.cancel_called:  # by whoever said stop, be it as the last word came
                 await transcriber.stop(job.on)
@@ -313,17 +318,10 @@ class Lane:
     def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
         return self._context.slots.slot(
             job.person,
-            self._rank(job),
+            _find_rank(self._context, job, is_backlog=self.wakeup.is_backlog),
             self._context.settings.patience,
             partial(self.say_busy, job.messages[-1], job.seqs[0]),
         )
-
-    def _rank(self, job: TurnJob) -> int:
-        """How early it comes: by the role of the person who waits for it now."""
-        asked = job.messages[0]
-        if asked.kind == "internal" or self.wakeup.is_backlog:
-            return UNAWAITED
-        return rank_of(self._context.settings.find_role(asked) or "guest")
 
     async def say_busy(self, last: Message, seq: int, position: int) -> None:
         """Whose answer takes long to begin is told why, once. Work of our own making has nobody to tell."""
@@ -471,6 +469,14 @@ async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> 
             await context.engine.append(NewRecord(put.subject, put.data, reply.id))
     except EngineError as error:  # a duplicate: they were told before the last start
         log.info("who waits in %s is not told: %s", key, error)
+
+
+def _find_rank(context: LaneContext, job: TurnJob, *, is_backlog: bool) -> int:
+    """How early it comes: by the role of the person who waits for it now."""
+    asked = job.messages[0]
+    if asked.kind == "internal" or is_backlog:
+        return UNAWAITED
+    return rank_of(context.settings.find_role(asked) or "guest")
 
 
 def _lane_turn(claim: TurnClaim) -> LaneTurn:

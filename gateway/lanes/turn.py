@@ -63,11 +63,11 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
     were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
-    `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed, and `usage`: what its
-    calls of models used; the next record of the turn takes both along, and the steps that were given to `hold`. `say`
-    says something in the middle of the turn:
-    once, however often the turn runs (by the reply's id). `show` says as which reply something may stand in the
-    chat already: a turn that ends without it owes it all the same, empty, and so takes away what was shown.
+    `begins_session`: it is the first one of its session. The next record of the turn takes along `owed`, its events for
+    durable hooks, `usage`, which counts its calls of models, and the steps that were given to `hold`. `say` says
+    something in the middle of the turn: once, however often the turn runs (by the reply's id). `show` says as which
+    reply something may stand in the chat already: a turn that ends without it owes it all the same, empty, and so takes
+    away what was shown.
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.

@@ -31,7 +31,7 @@ from gateway.hooks.folders.reach import HookLimits, HookReach
 from gateway.hooks.folders.services import STORE_VERBS, check_request
 from gateway.hooks.folders.sources import HookVersion
 from gateway.messages import Address, Message, Reply
-from gateway.roles import ROLES, rank_of
+from gateway.roles import ROLES, Role, rank_of
 from gateway.testing.live_gateway import gateway_in
 from gateway.web.page_verbs import DONE_VERBS, SHOWN_VERBS
 from tests.daemon.test_doors import build_verbs_of_nobody
@@ -81,7 +81,7 @@ REQUESTS: Mapping[str, str] = {
     "facts": "",
     **{f"{STORE_VERBS}{one}": "store" for one in ("get", "set", "delete", "keys")},
 }
-PERSONS: Mapping[str, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
+PERSONS: Mapping[Role, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
 OTHERS = ("hook:placed", "hook:restricted", "webhook:feed", "api:key", "job")
 CALLS = "agent:main:api:dm:key"
 MOST_TURNS = 20  # that one command is tried with
@@ -152,11 +152,10 @@ async def walking() -> AsyncIterator[Walk]:
 
     commands = CommandTable(map(record, BUILT_IN))
     answers = ["a text"] * MOST_TURNS * len(BUILT_IN)
-    async with chat(*answers, commands=commands) as room:
+    async with chat(*answers, commands=commands, programs="operator") as room:
         rules = room.house.access.rules
-        named = {f"net:{PERSONS[role]}": role for role in ROLES}
+        named: Mapping[str, Role] = {f"net:{PERSONS[role]}": role for role in ROLES}
         room.house.access.rules = replace(rules, rate=10_000, admins={}, users={}, named=named)
-        room.house.access._find_program_role = lambda _user: "operator"
         yield Walk(room, ran)
 
 

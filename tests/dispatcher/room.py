@@ -184,6 +184,10 @@ def make_rules(approvers: tuple[str, ...]) -> AccessRules:
     return AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers))
 
 
+async def find_files(workspace: Workspace, _outbound: OwedReply, _hook: str) -> HookFiles:
+    return HookFiles(workspace, NO_FILES)
+
+
 @asynccontextmanager
 async def chat(
     *turns: Any,
@@ -193,6 +197,7 @@ async def chat(
     workspace: Workspace = NO_FILES,
     approvers: tuple[str, ...] = ("admin", "asker"),
     commands: CommandTable | None = None,
+    programs: Role | None = None,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = ShardedEngine(), HookRegistry(), Net()
@@ -202,14 +207,10 @@ async def chat(
         return await dispatcher.approvals.is_withdrawn(reply)
 
     agent = Agent("main", script(*turns), tools=tools)
-
-    async def find_files(_outbound: OwedReply, _hook: str) -> HookFiles:
-        return HookFiles(workspace, NO_FILES)
-
     shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
     deliveries = ReplyHooks(
         hooks,
-        ReplyFiles(shared_files, find_files),
+        ReplyFiles(shared_files, partial(find_files, workspace)),
         is_withdrawn,
         partial(write_decisions, engine, sessions),
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
@@ -224,7 +225,7 @@ async def chat(
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(make_rules(approvers), Pairings(engine)),
+        access=AccessControl(make_rules(approvers), Pairings(engine), find_program_role=lambda _user: programs),
         commands=commands or CommandTable(BUILT_IN),
         reports=make_reports(restart, about),
         keys=SessionSettings(),

@@ -57,11 +57,7 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         """Write a text file; what was in it before is replaced."""
         data = content.encode()
         before = await reach("write_file", path, context, lambda files, place: files.write(place, data))
-        if before is None:
-            return f"Created {path} ({format_count(len(content), 'character')})."
-        ago = max(time.time() - before.st_mtime, 0.0)
-        replaced = f"{format_count(before.st_size, 'byte')} that were written {ago:.0f} s before"
-        return f"Replaced {path} ({format_count(len(content), 'character')}); gone are {replaced}."
+        return _describe_writing(path, content, before)
 
     async def edit_file(
         path: str, old: Annotated[str, Meta(min_length=1)], new: str, context: ToolContext, every: bool = False
@@ -93,6 +89,15 @@ def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[T
         tool_from(list_files, repeatable=True, read_only=True),
         make_send_file(find_workspace),
     )
+
+
+def _describe_writing(path: str, content: str, before: os.stat_result | None) -> str:
+    size = format_count(len(content), "character")
+    if before is None:
+        return f"Created {path} ({size})."
+    ago = max(time.time() - before.st_mtime, 0.0)
+    replaced = f"{format_count(before.st_size, 'byte')} that were written {ago:.0f} s before"
+    return f"Replaced {path} ({size}); gone are {replaced}."
 
 
 async def _reach(

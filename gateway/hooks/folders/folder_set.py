@@ -134,7 +134,7 @@ class SourceSet:
         checked = self._judge_here(version)
         kept = self.kept.get(version.name)
         if kept and _waits_for_people(checked) and (trouble := checked.source.trouble):  # who it is on by is not known
-            denied = kept.manifest and kept.manifest.guard
+            denied = kept.manifest.guard if kept.manifest else None
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=denied)
         if kept is None or not checked.is_ready or not checked.digest or kept.manifest is None:

@@ -1,5 +1,7 @@
 """Events that every hook has had go when the journal needs their room; those that a hook has not had stay."""
 
+from functools import partial
+
 import pytest
 
 from gateway import record_subjects
@@ -20,7 +22,11 @@ async def fire(home: Home, registry: HookRegistry, first: int, last: int) -> Non
     for n in range(first, last):
         registry.emit("my:event", n=n, text=TEXT)
         if n % 30 == 29 or n == last - 1:
-            await until(lambda count=n: len(numbers(home)) > count)
+            await until(partial(has_told, home, n))
+
+
+def has_told(home: Home, n: int) -> bool:
+    return len(numbers(home)) > n
 
 
 async def test_what_was_told_never_fills_the_journal(home: Home) -> None:
