@@ -145,7 +145,7 @@ class ContextFiles:
             self._is_saved = False
             log.warning("%s cannot be written: %s", self._folder, error.strerror)
         if state is not None:
-            log.warning("%s", describe_held(path))
+            log.warning("%s", describe_change(path))
         return state is not None
 
     def _save(self, kept: StoredFile) -> None:
@@ -187,7 +187,7 @@ def _show_file(path: Path, data: bytes) -> str:
     return f"# {path.name}\n\n{text}{cut}" if text else ""
 
 
-def describe_held(path: Path) -> str:
+def describe_change(path: Path) -> str:
     """For people: why it is held, and what has it read again."""
     touch = "touch -h" if path.is_symlink() else "touch"
     return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {touch} {path}"

@@ -10,7 +10,7 @@ from gateway.config.fields import Secret
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformSettings
 from gateway.config.schema import SettingsSchema
-from gateway.config.secrets import mask_address, mask_words
+from gateway.config.secrets import replace_secret_arguments, replace_secrets
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
 from gateway.yaml_source.json_schema import build_json_schema, initial_value_of, text_of, unit_of
 from gateway.yaml_source.scalars import format_value
@@ -130,9 +130,9 @@ def _value_of(value: Any, kind: inspect.Type) -> Any:
         case dict():
             return {key: _value_of(below, inspect.AnyType()) for key, below in value.items()}
         case str():
-            return mask_address(value)
+            return replace_secrets(value)
         case tuple() | list() if value and all(isinstance(one, str) for one in value):
-            return list(mask_words(value))
+            return list(replace_secret_arguments(value))
         case tuple() | list():
             return [_value_of(below, inspect.AnyType()) for below in value]
         case _:

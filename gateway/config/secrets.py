@@ -54,12 +54,12 @@ def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozens
     return frozenset({*public, *schema.allow_all_variables, *schema.account_lists.values()} | addresses)
 
 
-def mask_address(text: str) -> str:
+def replace_secrets(text: str) -> str:
     """Return the text with what is a password or a token in addresses, by its place or name, replaced."""
     return _QUERY_VALUE.sub(_mask_named, _LOGIN.sub(rf"\1{REPLACEMENT}@", text)) if "://" in text else text
 
 
-def mask_words(words: Iterable[str]) -> Iterator[str]:
+def replace_secret_arguments(words: Iterable[str]) -> Iterator[str]:
     """Mask the arguments of a program: an option or a variable with such a name gives away its value."""
     is_value = False
     for word in words:
@@ -68,7 +68,7 @@ def mask_words(words: Iterable[str]) -> Iterator[str]:
         if is_value and not word.startswith("-"):
             yield REPLACEMENT
         else:
-            yield f"{name}={REPLACEMENT}" if is_secret and has_value else mask_address(word)
+            yield f"{name}={REPLACEMENT}" if is_secret and has_value else replace_secrets(word)
         is_value = is_secret and not has_value and word.startswith("-")
 
 

@@ -20,7 +20,7 @@ from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.file_reach import FileReach
 from gateway.agent.toolbox.files import make_file_tools
-from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_unasked_runs
+from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_startup_files
 from gateway.agent.toolbox.memory import Memory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
@@ -104,7 +104,7 @@ class Agents:
         forbidden = (*protected, home.own_folder)  # all of it, also what nobody has thought of
         guarded = [
             place
-            for place in (*list_key_homes(environ), *list_unasked_runs(environ))
+            for place in (*list_key_homes(environ), *list_startup_files(environ))
             if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(root)) for root in roots)
         ]
         self.reach = FileReach(
@@ -240,7 +240,7 @@ class Agents:
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
         hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(self._environ), *own)
         skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
-        path, kept = self._environ.get("PATH", ""), list_unasked_runs(self._environ)
+        path, kept = self._environ.get("PATH", ""), list_startup_files(self._environ)
         return ShellPlaces(workspace.roots[0], workspace.roots, hidden, path, skills, kept)
 
     def _make_sandbox(self) -> ShellSandbox:

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from gateway.agent.context_files import RUNNING, ContextFiles, describe_held, join_context_files
+from gateway.agent.context_files import RUNNING, ContextFiles, describe_change, join_context_files
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_a_link_that_a_command_made_is_read_once_the_link_itself_is_touche
     async with files.watch(paths):
         paths[2].symlink_to(place / "mine")
     (place / "mine").write_text("mine")
-    assert "touch -h" in describe_held(paths[2])
+    assert "touch -h" in describe_change(paths[2])
     os.utime(paths[2], (1, 1), follow_symlinks=False)
     assert files.read(paths[2]) == b"mine"
     async with files.watch(paths):

@@ -52,7 +52,7 @@ OF_THE_MACHINE = (
 )
 
 
-def list_unasked_runs(environ: Mapping[str, str]) -> tuple[Path, ...]:
+def list_startup_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Files and folders of this user that a login, a shell or git obeys, whether they are there or not."""
     home = Path(environ.get("HOME") or Path.home())
     return tuple(home / name for name in RUN_UNASKED)

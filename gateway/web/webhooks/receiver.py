@@ -153,7 +153,7 @@ class WebhookReceiver:
         return self.counts.setdefault(webhook.name, WebhookCounts())
 
 
-class HeldPlace(NamedTuple):
+class UsedPlace(NamedTuple):
     """One body that is being read."""
 
     peer: str
@@ -168,7 +168,7 @@ class BodyPlaces:
     """
 
     def __init__(self) -> None:
-        self._held: list[HeldPlace] = []
+        self._held: list[UsedPlace] = []
 
     @asynccontextmanager
     async def hold(self, peer: str, *, is_large: bool) -> AsyncIterator[None]:
@@ -179,7 +179,7 @@ class BodyPlaces:
         """
         self._make_room(peer, is_large=is_large)
         with anyio.CancelScope() as scope:
-            place = HeldPlace(peer, is_large, scope)
+            place = UsedPlace(peer, is_large, scope)
             self._held.append(place)
             try:
                 yield
@@ -198,6 +198,6 @@ class BodyPlaces:
             (greedy, _), *_ = Counter(one.peer for one in large).most_common(1)
             self._end(next(one for one in large if one.peer == greedy))
 
-    def _end(self, place: HeldPlace) -> None:
+    def _end(self, place: UsedPlace) -> None:
         self._held.remove(place)
         place.scope.cancel()
