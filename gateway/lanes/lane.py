@@ -179,14 +179,6 @@ def _make_job(turn_id: str, attempt: int, found: FoundMessages, on: int = 0, *, 
     return TurnJob(turn_id, on or seqs[-1], attempt, messages, seqs, resumed)
 
 
-def _find_rank(context: LaneContext, job: TurnJob, *, is_backlog: bool) -> int:
-    """How early it comes: by the role of the person who waits for it now."""
-    asked = job.messages[0]
-    if asked.kind == "internal" or is_backlog:
-        return UNAWAITED
-    return rank_of(context.settings.find_role(asked) or "guest")
-
-
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff(1.0, 30.0)
