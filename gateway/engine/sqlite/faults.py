@@ -5,6 +5,7 @@ import math
 import os
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import read_pragma
@@ -93,6 +94,10 @@ class JournalFiles:
 
     def note_size(self) -> None:
         """It grows with what is written; a file that was taken away just now is found before the next writing."""
+        with suppress(OSError):  # who may not look at it now can write into it all the same
+            self._note_size()
+
+    def _note_size(self) -> None:
         facts = read_file_facts(self._path)
         if self._is_settled and facts is not None and get_file_identity(facts) == self._identity:
             self._size = max(self._size, facts.st_size)
@@ -107,14 +112,20 @@ class JournalFiles:
         self.note_size()
 
     def find_damage(self) -> str:
-        facts = read_file_facts(self._path)
+        try:
+            facts = read_file_facts(self._path)
+        except OSError:
+            return ""
         if facts is None or get_file_identity(facts) != self._identity:
             return "its file was deleted or replaced"
         missing = self._size - facts.st_size
         return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
 
     def find_warning(self) -> str:
-        if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:
+        try:
+            if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:
+                return ""
+        except OSError:
             return ""
         return (
             f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
