@@ -153,6 +153,18 @@ class TestPlace:
         files.note_size()  # the commit stands: it must not fail for this
         assert "deleted or replaced" in files.find_damage()
 
+    async def test_while_its_place_cannot_be_looked_at_it_takes_what_comes(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            await engine.append(NewRecord("a.x", b"one"))
+            aside = path.parent.with_name("aside")
+            path.parent.rename(aside)
+            path.parent.symlink_to(path.parent)
+            await engine.append(NewRecord("a.x", b"two"))
+            path.parent.unlink()
+            aside.rename(path.parent)
+            assert [record.data for record in await engine.read("a.x")] == [b"one", b"two"]
+            assert (await engine.health()).ok
+
 
 class TestLimit:
     async def test_a_limit_of_its_own_is_a_full_disk_too(self, path: Path, time_of_day: SetClock) -> None:
