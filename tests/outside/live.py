@@ -285,7 +285,19 @@ def hooks(tour: Tour) -> None:
     tour.gateway.until(lambda: any(one["name"] == "needy" for one in tour.ask("hooks.list", {})["hooks"]))
     for command in ("check", "list", "stats"):
         tour.show(f"hooks {command}")
+    for name in ("shut", "shut-too"):
+        guard = {"HOOK.yaml": "intercepts: [tool:before]\nwhen: {tool: none}\n", "handler.py": COURIER}
+        tour.gateway.add_hook(name, guard)
+        tour.gateway.until(lambda name=name: state_of(tour, name) == "loaded")
+        (tour.gateway.home.hooks / name).chmod(0o777)
+        tour.gateway.until(lambda name=name: "everybody may write" in tour.ask("hooks.info", {"name": name})["reason"])
+    tour.verb("hooks.forget", name="shut")
+    tour.show("hooks forget", "shut-too")
     offered(tour)
+
+
+def state_of(tour: Tour, name: str) -> str:
+    return next((one["state"] for one in tour.ask("hooks.list", {})["hooks"] if one["name"] == name), "")
 
 
 def offered(tour: Tour) -> None:

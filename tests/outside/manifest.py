@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.testing import GatewayProcess
 from tests.outside.shapes import Facts
 
-HANDLER = "def handle(event_type, context):\n    print(event_type)\n"
+HANDLER = "def handle(event_type, context):\n    print(event_type)  # it could deny\n"
 PROGRAM = {"run.sh": "#!/bin/sh\n"}
 OBSERVES, DECIDES = "events: [agent:end]", "intercepts: [tool:before]"
 REMOTE = 'url: "http://127.0.0.1:1/hook"'
