@@ -138,7 +138,8 @@ async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], li
 
     Returns the files that may go, and a line about each of the others.
     """
-    allowed, refused = list(names[MOST_NAMED:]), list[str]()
+    allowed: list[str] = list(names[MOST_NAMED:])
+    refused: list[str] = []
     for name in reversed(names[:MOST_NAMED]):
         call = {"tool": "send_file", "args": {"path": name}, "impl": None, "result": None, "call_id": "", "hop": 0}
         try:

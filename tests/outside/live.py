@@ -288,16 +288,17 @@ def hooks(tour: Tour) -> None:
     for name in ("shut", "shut-too"):
         guard = {"HOOK.yaml": "intercepts: [tool:before]\nwhen: {tool: none}\n", "handler.py": COURIER}
         tour.gateway.add_hook(name, guard)
-        tour.gateway.until(lambda name=name: state_of(tour, name) == "loaded")
+        tour.gateway.until(partial(is_said, tour, name, "state", "loaded"))
         (tour.gateway.home.hooks / name).chmod(0o777)
-        tour.gateway.until(lambda name=name: "everybody may write" in tour.ask("hooks.info", {"name": name})["reason"])
+        tour.gateway.until(partial(is_said, tour, name, "reason", "everybody may write"))
     tour.verb("hooks.forget", name="shut")
     tour.show("hooks forget", "shut-too")
     offered(tour)
 
 
-def state_of(tour: Tour, name: str) -> str:
-    return next((one["state"] for one in tour.ask("hooks.list", {})["hooks"] if one["name"] == name), "")
+def is_said(tour: Tour, name: str, field: str, text: str) -> bool:
+    """Whether the list of hooks says this of the hook."""
+    return any(text in one[field] for one in tour.ask("hooks.list", {})["hooks"] if one["name"] == name)
 
 
 def offered(tour: Tour) -> None:

@@ -133,10 +133,10 @@ class SourceSet:
         """Judge if it may run; a guard that a tool may have changed waits for a person."""
         checked = self._judge_here(version)
         kept = self.kept.get(version.name)
-        if kept and _waits_for_people(checked) and (trouble := checked.source.trouble):  # who it is on by is not known
-            denied = kept.manifest.guard if kept.manifest else None
+        if kept and kept.manifest and _waits_for_people(checked) and (trouble := checked.source.trouble):
+            # Who it is on by is not known now.
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
-            return replace(missing, denied=denied)
+            return replace(missing, denied=kept.manifest.guard)
         if kept is None or not checked.is_ready or not checked.digest or kept.manifest is None:
             return checked
         if checked.digest == kept.digest:
