@@ -187,7 +187,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         except GatewayError as error:
             what, _, own_remedy = str(error).partition("\n")
             yield make_finding(path, what, own_remedy or remedy)
-    if loss := read_fault(path):
+    if not found.facts and (loss := read_fault(path)):  # a gateway that runs has said so
         what, _, remedy = loss.rpartition("; ")
         yield make_finding(path, what, remedy)
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):

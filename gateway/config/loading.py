@@ -5,7 +5,8 @@ All sources become one tree, so that a value is checked and found fault with in 
 wrong is collected; `load_configuration` refuses to go on with an error, `read_configuration` tells all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,7 +16,7 @@ from gateway.config.hermes_model import point_to_hermes_model
 from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
-from gateway.config.permissions import check_home
+from gateway.config.permissions import check_home, make_finding
 from gateway.config.schema import SettingsSchema
 from gateway.config.secrets import list_secrets
 from gateway.config.settings import Settings
@@ -71,7 +72,7 @@ def read_configuration(
     outside = read_environment(environ, home.env)
     findings += outside.findings
     file = _read_file(home)
-    findings += file.findings
+    findings += (*file.findings, *_find_emptied(home))
     if has_errors(file.findings) and isinstance(file.root, YamlMapping) and not file.root.pairs:
         return None, findings
     schema = schema.expand(home, file.root, outside)
@@ -108,6 +109,14 @@ def _read_file(home: Home) -> YamlDocument:
     except OSError:
         pass  # reading it says why it cannot be read
     return read_yaml(home.config, FILE_LIMIT)
+
+
+def _find_emptied(home: Home) -> Iterator[Finding]:
+    """A file of 0 bytes is what lost power leaves of one that was just written."""
+    with suppress(OSError):
+        if home.config.stat().st_size == 0:
+            what = "it has 0 bytes, so the defaults are in effect"
+            yield make_finding(home.config, what, "restore it from a backup, or remove it if you want these", "warning")
 
 
 def _bind_settings(

@@ -24,7 +24,7 @@ def right(
 def look(
     home: Home, text: str = "", env: str = "", chosen: Mapping[str, str] = NOTHING, /, **environ: str
 ) -> tuple[Configuration | None, list[Finding]]:
-    home.config.write_text(text)
+    home.config.write_text(text or "# nothing\n")
     home.config.chmod(0o600)
     home.env.write_text(env)
     home.env.chmod(0o600)

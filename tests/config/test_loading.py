@@ -25,7 +25,17 @@ def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "~\n", "gateway:\nmodel:\nhooks:\naccess: {users: }\n"])
+def test_a_file_that_lost_power_emptied_is_named(home: Home) -> None:
+    home.config.write_bytes(b"")
+    configuration, findings = read_configuration(SCHEMA, home, {})
+    assert configuration
+    assert configuration.settings == SCHEMA.settings()
+    assert [(found.severity, found.what) for found in findings] == [
+        ("warning", "it has 0 bytes, so the defaults are in effect")
+    ]
+
+
+@pytest.mark.parametrize("text", ["# nothing\n", "---\n", "~\n", "gateway:\nmodel:\nhooks:\naccess: {users: }\n"])
 def test_an_empty_file_or_section_changes_nothing(home: Home, text: str) -> None:
     assert right(home, text).settings == SCHEMA.settings()
 

@@ -144,7 +144,7 @@ class SqliteEngine(LiveMessages):
         self._check_open()
         size = await self._measure()
         slow = self._delay
-        words = [self._condition.fault, self._writer.note]
+        words = [self._condition.fault, self._writer.note, self._writer.loss and "its newest records are missing"]
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS

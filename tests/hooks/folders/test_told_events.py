@@ -17,16 +17,16 @@ BOUND = 4_000_000
 TEXT = "x" * 20_000
 
 
+def are_told(home: Home, last: int) -> bool:
+    return len(numbers(home)) > last
+
+
 async def fire(home: Home, registry: HookRegistry, first: int, last: int) -> None:
     """Each thirty once those before are told, as on a gateway whose hook keeps up."""
     for n in range(first, last):
         registry.emit("my:event", n=n, text=TEXT)
         if n % 30 == 29 or n == last - 1:
-            await until(partial(has_told, home, n))
-
-
-def has_told(home: Home, n: int) -> bool:
-    return len(numbers(home)) > n
+            await until(partial(are_told, home, n))
 
 
 async def test_what_was_told_never_fills_the_journal(home: Home) -> None:
