@@ -383,6 +383,14 @@ async def test_an_app_token_that_is_no_good_is_told_from_the_bots(home: House, w
         await SlackAdapter(settings, home.gateway.adapter_context).serve(home.gateway.platforms[0].presence)
 
 
+async def test_a_token_that_is_revoked_while_the_line_is_open_is_said(home: House, wire: SlackWire) -> None:
+    good, wire.tokens = wire.tokens, ()
+    await wire.write("what is it?")
+    await until(lambda: "SLACK_BOT_TOKEN" in home.presence.detail and not home.presence.up, "the remedy")
+    wire.tokens = good
+    await home.shows("It is 42.")
+
+
 async def test_a_line_that_is_silent_is_built_anew(home: House, wire: SlackWire) -> None:
     """Pings that nobody answers prove nothing, however open the connection looks."""
     async with connected(home, home.gateway.adapter_context) as presence:

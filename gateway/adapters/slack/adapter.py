@@ -133,7 +133,7 @@ class SlackAdapter:
         presence.probe = partial(probe, web)
         presence.way_in = f"write `!start {{code}}` to {me.name}, in a direct message"
         if url:
-            hearing = self._connected(url, app, web, presence, me.name, complaints)
+            hearing = self._connected(url, app, web, presence, carrier, complaints)
         else:
             hearing = self._called(app, web, presence, me.name)
         async with hearing as watch, anyio.create_task_group() as tasks:
@@ -164,7 +164,13 @@ class SlackAdapter:
 
     @asynccontextmanager
     async def _connected(
-        self, url: str, app: AsyncApp, web: AsyncWebClient, presence: Presence, name: str, complaints: list[str]
+        self,
+        url: str,
+        app: AsyncApp,
+        web: AsyncWebClient,
+        presence: Presence,
+        carrier: SlackTransport,
+        complaints: list[str],
     ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         """There is a line to Slack while inside."""
         line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
@@ -176,16 +182,19 @@ class SlackAdapter:
         try:
             with anyio.fail_after(self._times.given_up):
                 await client.connect()
-            yield partial(self._watch, client, web, presence, f"{name}, by Socket Mode")
+            yield partial(self._watch, client, web, presence, carrier)
         finally:
             with anyio.CancelScope(shield=True):
                 await client.close()
 
-    async def _watch(self, client: Any, web: AsyncWebClient, presence: Presence, detail: str) -> None:
+    async def _watch(self, client: Any, web: AsyncWebClient, presence: Presence, carrier: SlackTransport) -> None:
         ponged, since = client.last_ping_pong_time, time.monotonic()
+        detail = f"{carrier.me.name}, by Socket Mode"
         presence.up(detail)
         while True:
             await anyio.sleep(self._times.look)
+            if carrier.refusal:
+                raise carrier.refusal
             if await client.is_connected():
                 since = time.monotonic()
                 presence.up(detail)

@@ -43,6 +43,10 @@ REFUSALS: Final = {
 }
 
 
+class TokenRefused(AdapterError):
+    """A token is no longer good."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlackIdentity:
     """Who the bot is, and where."""
@@ -119,7 +123,7 @@ def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
         pause = retry_after_of(error)
         return AdapterError(f"Slack wants {pause:.0f} s of silence (too many messages)", retry_after=pause)
     if code in BAD_TOKENS:
-        return AdapterError(
+        return TokenRefused(
             f"Slack does not take the token in {variable} ({code}): get the present one at {APPS}, your app, "
             f"{'Basic Information, App-Level Tokens' if 'APP' in variable else 'OAuth & Permissions'}"
         )

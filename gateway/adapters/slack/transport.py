@@ -6,7 +6,8 @@ stands with files is no Markdown to Slack: a text that is more than plain words 
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
-from gateway.adapters.slack.connection import ERRORS, SlackIdentity, code_of, fetch_messages
+from gateway.adapters.slack.connection import ERRORS, SlackIdentity, TokenRefused, code_of, fetch_messages
 from gateway.adapters.slack.files import FILE, send_files
 from gateway.adapters.slack.format import (
     LIMIT,
@@ -65,13 +66,23 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     ) -> None:
         super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._web = web
-        self._me = me
+        self.me = me
         self._reactions = reactions
         self._presses = presses
         self._recent = recent
         self._pace = RateLimiter("Slack", OVERALL)
         self._streams = SlackStreams(web, me, self._pace, self.calling)
         self._chats: dict[str, str] = {}
+        self.refusal: TokenRefused | None = None  # of the bot's token, though the line is open
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        try:
+            with super().calling():
+                yield
+        except TokenRefused as refusal:
+            self.refusal = refusal
+            raise
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
@@ -116,7 +127,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
     async def find_begun(self, reply: Reply, _part: int, nonce: str) -> tuple[str, ...] | None:
         """Also one that still grows behind the message that is answered: it has no nonce yet."""
         for one in await self._fetch(reply):
-            is_growing = read_nonce(one) is None and not one.get("files") and one.get("bot_id") == self._me.bot
+            is_growing = read_nonce(one) is None and not one.get("files") and one.get("bot_id") == self.me.bot
             if read_nonce(one) == nonce or (is_growing and "" < stamp_of(reply) < str(one["ts"])):
                 return (str(one["ts"]),)
         return None
