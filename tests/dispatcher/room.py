@@ -238,10 +238,8 @@ async def chat(
         **given,
     )
     async with hooks, anyio.create_task_group() as tasks:
-        settings, make = lanes or lane_settings(), partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(
-            house, lambda work, note: make(work, replace(settings, note=note)), tasks, TurnSigns(engine)
-        )
+        settings, signs, make = lanes or lane_settings(), TurnSigns(engine), partial(Lanes, engine, sessions)
+        dispatcher = Dispatcher(house, lambda work, note: make(work, replace(settings, note=note)), tasks, signs)
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(dispatcher.approvals.run)
         await tasks.start(outbox.serve_platform, net)

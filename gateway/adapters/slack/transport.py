@@ -107,7 +107,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             return
         channel = await self._channel(reply.address)
         await self._pace.wait(f"{channel}:edits", EDITS)
-        what = build_body(piece, buttons, self._asked(reply))
+        what = build_body(piece, buttons, find_asked(reply, self._recent))
         with self._pace.heeded(f"{channel}:edits"), self.calling():
             await self._web.chat_update(channel=channel, ts=message_ids[0], **what)
 
@@ -201,7 +201,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
                 metadata=make_note(nonce),
                 unfurl_links=self.shows_links(reply),
                 unfurl_media=self.shows_links(reply),
-                **build_body(text, buttons, self._asked(reply)),
+                **build_body(text, buttons, find_asked(reply, self._recent)),
             )
         except SlackApiError as error:
             if code_of(error) not in NO_MEMBER or not isinstance(text, str):
@@ -228,11 +228,12 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             self._chats[chat] = str(opened["channel"]["id"])
         return self._chats[chat]
 
-    def _asked(self, reply: Reply) -> str:
-        """Whom the buttons are for: where many talk, whoever wrote what is answered; nobody known: admins alone."""
-        if not reply.buttons or reply.address.chat_type == "dm":
-            return ""
-        return self._recent.author(stamp_of(reply)) or "?"
+
+def find_asked(reply: Reply, recent: RecentMessages) -> str:
+    """Whom the buttons are for: where many talk, whoever wrote what is answered; nobody known: admins alone."""
+    if not reply.buttons or reply.address.chat_type == "dm":
+        return ""
+    return recent.author(stamp_of(reply)) or "?"
 
 
 def find_lasting(part: tuple[object, object]) -> str:
