@@ -5,6 +5,7 @@ with it.
 """
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ from gateway.hermes.sources import (
 )
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
+from gateway.hooks.folders.folder_source import GROUP_WRITABLE
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import describe_unknown_guard
 from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs, why_not_enabled
@@ -44,6 +46,7 @@ from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
+MOST_SHARED = 3  # folders of which it is said one by one that their group may write to them
 WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "off", "without effect"
 PENDING = "pending"  # somebody has to say that it may run
 # What plugins register, and what of it is taken up here.
@@ -90,11 +93,24 @@ def check_hermes_home(
 ) -> list[CompatibilityRow]:
     """All that there is of Hermes in this home, in the order in which it is shown. `loads`: what was tried, by name."""
     return [
-        *check_folders(home, environ, settings, loads or {}),
+        *_join_shared(list(check_folders(home, environ, settings, loads or {})), home),
         *check_settings(home, settings),
         *check_variables(schema, home, environ),
         *check_files(home),
     ]
+
+
+def _join_shared(rows: list[CompatibilityRow], home: Home) -> Iterator[CompatibilityRow]:
+    """The rows, where one says of all folders that their group may write to them: so it is with a usual umask."""
+    shared = [row for row in rows if any(GROUP_WRITABLE in why for why in row.why)]
+    if len(shared) < MOST_SHARED:
+        yield from rows
+        return
+    for row in rows:
+        yield row._replace(why=tuple(why for why in row.why if GROUP_WRITABLE not in why))
+    what = f"of {len(shared)} hooks and plugins: {GROUP_WRITABLE}"
+    helps = f"chmod -R g-w {shlex.quote(str(home.hooks))} {shlex.quote(str(home.plugins))}"
+    yield CompatibilityRow("file", "folders", WORKS, (f"{what}; where others are in that group: {helps}",))
 
 
 def check_folders(

@@ -85,7 +85,7 @@ def find_unsupported_imports(
                 yield replace(found, verdict="hollow") if is_patched else found
 
 
-HERMES_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
+HERMES_MENTION = re.compile(rb"\b(agent|gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 
 
 def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[UnsupportedImport]:
@@ -146,7 +146,7 @@ def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, ImportSuppor
         whole = f"{module}.{name}"
         if verdict:
             yield whole, verdict
-        elif module in ("gateway", "gateway.platforms", "hermes_cli", "tools"):
+        elif module in ("agent", "gateway", "gateway.platforms", "hermes_cli", "tools"):
             if inner := _module_support(whole):
                 yield whole, inner
         elif served is not None and name not in served and name != "*":

@@ -74,7 +74,7 @@ def snapshot(root: Path) -> dict[str, float]:
         ("hook", "good", "works", ""),
         ("hook", "patcher", "degrades", "gateway.run.X is inside Hermes: patching it has no effect here"),
         ("hook", "lost", "broken", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
-        ("hook", "borrows", "broken", "borrows/handler.py:1:1: agent is Hermes's own and is not offered here"),
+        ("hook", "borrows", "broken", "agent.prompts is inside Hermes: importing it fails here"),
         ("hook", "broken", "broken", "broken/handler.py:1"),
         ("plugin", "on", "without effect", "ctx.register_platform is not offered here"),
         ("plugin", "on", "without effect", "says nowhere how far it has read"),
@@ -124,3 +124,14 @@ def test_people_get_a_table_and_a_sum(tmp_path: Path) -> None:
     assert (
         "1 works, 0 degrades, 0 pending, 0 broken, 0 off, 0 without effect; nothing was changed or run" in said.stderr
     )
+
+
+def test_that_a_group_may_write_to_all_folders_is_said_once(tmp_path: Path) -> None:
+    gateway = GatewayProcess(tmp_path / "home")
+    for name in ("one", "two", "three"):
+        folder = gateway.home.hooks / name
+        plant(folder, HOOK__dot__yaml="events: [agent:end]\n", handler__dot__py="def handle(a, b): pass\n")
+        folder.chmod(0o775)
+    said = gateway.cli("doctor", "--hermes").stdout
+    assert said.count("its group may write") == 1, said
+    assert "of 3 hooks and plugins: its group may write to it" in " ".join(said.split())
