@@ -219,7 +219,7 @@ async def chat(
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
     given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard), "shared_files": shared_files}
-    given |= {"find_folders": lambda _facts: []} | house_facts
+    given |= {"find_folders": lambda _facts: [], "plugins": Path("/nowhere/plugins")} | house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
@@ -233,7 +233,6 @@ async def chat(
         files=files,
         shared_folders=SharedFolders(engine, files),
         find_workspace=lambda _facts: workspace,
-        plugins=Path("/nowhere/plugins"),
         activity=Activity(engine),
         **given,
     )

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 def install_all(home: Home, *, is_agreed: bool) -> int:
     """Install the missing packages of all folders, after you have seen the list: imports only suggest some names."""
-    lacking = list(list_lacking(home))
+    lacking = list(list_missing_by_folder(home))
     for version, packages in lacking:
         print_text(f"{version.called}  {' '.join(packages)}")
     if not lacking:
@@ -70,7 +70,7 @@ def install_all(home: Home, *, is_agreed: bool) -> int:
     return int(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-def list_lacking(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:
+def list_missing_by_folder(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:
     """Each folder that is switched on and lacks packages: those that its files ask for, else those that it imports."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     settings, switches = configuration.settings.hooks, HookSwitches(home.hook_state)
@@ -79,14 +79,14 @@ def list_lacking(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:
             with suppress(OSError):
                 version = source.inspect(listed)
                 is_on = version.is_ready and not why_not_enabled(version, settings, switches)
-                if is_on and (packages := find_lacking(version, home)):
+                if is_on and (packages := find_missing_names(version, home)):
                     yield version, packages
 
 
-def find_lacking(version: HookVersion, home: Home) -> list[str]:
+def find_missing_names(version: HookVersion, home: Home) -> list[str]:
     assert version.manifest
     places = [str(find_place(version, home)), *sys.path]
-    if missing := list_missing_packages(list_declared(version), places):
+    if missing := list_missing_packages(list_requirements(version), places):
         return missing
     files = read_code(version).files if version.manifest.wire == "worker" else {}
     found = find_missing_imports(version.path, version.manifest.entry, files, places)
@@ -98,7 +98,7 @@ def find_place(version: HookVersion, home: Home) -> Path:
     return home.hook_state / "packages" / version.name
 
 
-def list_declared(version: HookVersion) -> list[str]:
+def list_requirements(version: HookVersion) -> list[str]:
     """The packages that its manifest and its files ask for."""
     assert version.manifest
     return [*version.manifest.requires.python, *PackageFiles(version.path).wanted]
@@ -106,7 +106,7 @@ def list_declared(version: HookVersion) -> list[str]:
 
 def install_missing(version: HookVersion, packages: list[str], home: Home) -> None:
     """Install these packages, those that the folder declares, and those that you have named before."""
-    place, declared = find_place(version, home), list_declared(version)
+    place, declared = find_place(version, home), list_requirements(version)
     asked = merge_asked(read_asked(place), [one for one in packages if one not in declared])
     wanted = [*list_missing_packages(declared, sys.path), *asked]
     print_note(f"installing {' '.join(wanted)} into {place}")
@@ -130,7 +130,7 @@ def install_for_one(args: argparse.Namespace, home: Home) -> None:
     for finding in PackageFiles(version.path).unread:
         print_note(str(finding))
     places = [str(find_place(version, home)), *sys.path]
-    if args.packages or list_missing_packages(list_declared(version), places):
+    if args.packages or list_missing_packages(list_requirements(version), places):
         install_missing(version, args.packages, home)
     else:
         print_note(f"{args.name} lacks no package")
