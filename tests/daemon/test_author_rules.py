@@ -81,7 +81,7 @@ REQUESTS: Mapping[str, str] = {
     "facts": "",
     **{f"{STORE_VERBS}{one}": "store" for one in ("get", "set", "delete", "keys")},
 }
-PERSONS: Mapping[Role, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
+PERSONS: Mapping[str, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
 OTHERS = ("hook:placed", "hook:restricted", "webhook:feed", "api:key", "job")
 CALLS = "agent:main:api:dm:key"
 MOST_TURNS = 20  # that one command is tried with
