@@ -50,7 +50,7 @@ from gateway.hermes.shell_commands import (
     shell_digest_of,
     split_command,
 )
-from gateway.hermes.shim.event_shapes import get_hermes_keys, show_fields
+from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
 from gateway.hermes.unsupported_imports import check_own_imports, find_unsupported_imports
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect, build_payload
@@ -125,8 +125,8 @@ class HermesFolderSource(FolderSource):
 
     def wants(self, manifest: Manifest, event: Event) -> bool:
         """In Hermes no handler sees what an `AIAgent` does, and `agent:*` has no `agent:init`."""
-        is_known = get_hermes_keys(event.name) is not None or event.name in manifest.subscriptions
-        return super().wants(manifest, event) and not (manifest.hermes and (is_in_agent_session(event) or not is_known))
+        is_ours = event.name == "agent:init" and event.name not in manifest.subscriptions
+        return super().wants(manifest, event) and not (manifest.hermes and (is_in_agent_session(event) or is_ours))
 
     def show_fields_of(self, manifest: Manifest) -> ShowFields | None:
         return show_fields if manifest.hermes else None
