@@ -78,7 +78,7 @@ def test_lines_of_a_pipe_go_through_it_with_the_limits_of_an_install_or_as_place
         assert ran.returncode == 0, ran.stderr
         assert "The result is 42." in ran.stdout
         assert "message:received agent:main:terminal:dm:main" in ran.stdout
-        assert ("it is held: PermissionError" in ran.stdout, (tmp_path / "diary").exists()) == (is_held, not is_held)
+        assert ("it is held:" in ran.stdout, (tmp_path / "diary").exists()) == (is_held, not is_held)
         assert ("is given    SHOUT_KEY, SHOUT_DIARY" in ran.stdout) == is_held
         assert has_left_nothing(shell)
 

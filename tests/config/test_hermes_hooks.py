@@ -41,7 +41,7 @@ def test_what_there_is_is_read_though_other_parts_are_odd(tmp_path: Path) -> Non
     assert any("timeout: soon" in one for one in told)
 
 
-def test_a_change_is_seen_and_a_missing_or_broken_file_says_nothing(tmp_path: Path) -> None:
+def test_a_change_is_seen_and_a_broken_file_takes_nothing_away(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     config = HermesConfig(path)
     assert config.read() == HermesHooks()
@@ -50,6 +50,8 @@ def test_a_change_is_seen_and_a_missing_or_broken_file_says_nothing(tmp_path: Pa
     path.write_text("plugins: {enabled: [moon, sun]}")
     assert config.read().enabled == {"moon", "sun"}
     path.write_text("plugins: [")
+    assert config.read().enabled == {"moon", "sun"}
+    path.unlink()
     assert config.read().is_empty
 
 
