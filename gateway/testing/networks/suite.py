@@ -456,22 +456,24 @@ async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_n
         assert len(wire.shown) == 1
 
 
-async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) -> None:
-    data = random.Random(1).randbytes(8_000_000)  # noqa: S311 - the same at each run
-    path = house.gateway.home.own_folder / "workspace" / "large.bin"
-    await anyio.Path(path).write_bytes(data)
+async def test_files_go_out_and_come_in_whole_when_they_are_large(wire: Wire, tmp_path: Path) -> None:
+    """A hook puts one of the owner's files beside the answer to the owner."""
+    async with housed(wire, tmp_path / "home", settings=wire.own(ANN)) as house:
+        data = random.Random(1).randbytes(8_000_000)  # noqa: S311 - the same at each run
+        path = house.gateway.home.own_folder / "workspace" / "large.bin"
+        await anyio.Path(path).write_bytes(data)
 
-    async def attach(event: Event) -> None:
-        event["attachments"] = [{"kind": "document", "path": str(path), "name": "large.pdf"}]
+        async def attach(event: Event) -> None:
+            event["attachments"] = [{"kind": "document", "path": str(path), "name": "large.pdf"}]
 
-    house.gateway.registry.on("message:sending", attach)
-    await house.wire.upload(("large.pdf", data), caption="what is this?")
-    await until(lambda: any(one.file for one in house.wire.shown), "the file")
-    (shown,) = [one for one in house.wire.shown if one.file]
-    assert (shown.file == data, shown.file_name) == (True, "large.pdf")
-    (received,) = await house.hears("message:received")
-    assert await anyio.Path(received["attachments"][0]["path"]).read_bytes() == data
-    await house.hears("message:sent")
+        house.gateway.registry.on("message:sending", attach)
+        await house.wire.upload(("large.pdf", data), caption="what is this?")
+        await until(lambda: any(one.file for one in house.wire.shown), "the file")
+        (shown,) = [one for one in house.wire.shown if one.file]
+        assert (shown.file == data, shown.file_name) == (True, "large.pdf")
+        (received,) = await house.hears("message:received")
+        assert await anyio.Path(received["attachments"][0]["path"]).read_bytes() == data
+        await house.hears("message:sent")
 
 
 async def test_a_bot_with_a_name_goes_on_where_it_was(wire: Wire, tmp_path: Path) -> None:
