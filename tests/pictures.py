@@ -26,30 +26,32 @@ SIZE = {"width": 1200, "height": 760}
 SHOWN: FloatRect = {"x": 0, "y": 0, "width": 1200, "height": 520}  # what is below is empty
 COLOURS = 64  # of a picture of the page: it has few
 QUESTION = './x chat -m "what is 12 * (3 + 4)"'
-PLACED = ("cat no-sums/handler.py", "mkdir -p ~/.hermes/hooks && cp -r no-sums ~/.hermes/hooks  # it is live")
+HOOK = "ask-first"
+PLACED = (f"cat {HOOK}/handler.py", f"mkdir -p ~/.hermes/hooks && cp -r {HOOK} ~/.hermes/hooks  # it is live")
+REFUSAL = "./x chat -m no"
 TALK = ("what is 12 * (3 + 4)", "what time is it", "/status", "what is 365 / 7")
 SAMPLES = ("activity-log", "prompt-guardrail", "tool-approval", "long-task-alert")
 
 
-def as_written(page: Path, name: str) -> str:
-    """The YAML or Python block of a page that holds this."""
-    found: list[str] = re.findall(r"```(?:yaml|python)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    return next(block for block in found if name in block)
+def read_hook(page: Path) -> dict[str, str]:
+    """The files that a page writes into the folder of its hook."""
+    written = re.compile(rf"^\$ cat > \S*/{HOOK}/(\S+) <<'END'\n(.*?)^END$", re.DOTALL | re.MULTILINE)
+    return dict(written.findall(page.read_text("utf-8")))
 
 
 def take_terminal(place: Path) -> str:
     """What README.md begins with: an answer, a hook, and what it changes."""
-    readme, waiting = ROOT / "README.md", place / "desk" / "no-sums"
+    waiting = place / "desk" / HOOK
     shell = Shell(place, FORCE_COLOR="1", COLUMNS="80")
     try:
         waiting.mkdir()
-        (waiting / "HOOK.yaml").write_text(as_written(readme, "intercepts:"))
-        (waiting / "handler.py").write_text(as_written(readme, "Deny"))
+        for name, text in read_hook(ROOT / "README.md").items():
+            (waiting / name).write_text(text)
         shell.run("./x run &", "stop")
         said = [("./x run &", until_box_ends(shell.read_behind()))]
         said += [(command, shell.run(command, "")[0]) for command in (QUESTION, *PLACED)]
         shell.run("sleep 1", "")
-        return as_svg([*said, (QUESTION, shell.run(QUESTION, "")[0])])
+        return as_svg([*said, *((command, shell.run(command, "")[0]) for command in (QUESTION, REFUSAL))])
     finally:
         shell.close()
 

@@ -78,7 +78,7 @@ def test_the_pictures_are_taken_from_a_gateway_that_runs(tmp_path: Path) -> None
     taken = {path.name for path in tmp_path.iterdir()}
     assert taken == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
     drawn = (tmp_path / "terminal.svg").read_text("utf-8").replace("\u00a0", " ")
-    assert all(said in drawn for said in ("model       demo", "The result is 84.", "we do no sums here"))
+    assert all(said in drawn for said in ("model       demo", "The result is 84.", "May I do this sum?"))
     for name in taken - {"terminal.svg"}:
         with Image.open(tmp_path / name) as picture:
             assert picture.size[0] == 1200

@@ -18,6 +18,7 @@ import pytest
 
 from gateway.daemon.shutdown import CLEANUP_SECONDS
 from gateway.testing import GatewayProcess
+from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.kernel import ARENAS
 from tests.waits import Stopwatch
 
@@ -299,15 +300,12 @@ def test_what_a_killed_command_left_in_the_temporary_folder_goes_at_the_next_sta
 ) -> None:
     ended = subprocess.Popen(["/bin/true"])
     ended.wait()
-    names = [
-        f"hermes-gateway-{ended.pid}-{'a' * 16}",
-        f"hermes-gateway-{os.getpid()}-{'b' * 16}",
-        "hermes-gateway-notes",
-    ]
+    names = [f"{ended.pid}-{'a' * 16}", f"{os.getpid()}-{'b' * 16}", "notes"]
+    place = tmp_path / f"{TEMPORARY_OF_ALL}-{os.geteuid()}"
     for name in names:
-        (tmp_path / name).mkdir()
+        (place / name).mkdir(parents=True)
     gateway.start(environ={"TMPDIR": str(tmp_path)})
-    assert [name for name in names if (tmp_path / name).exists()] == names[1:]
+    assert [name for name in names if (place / name).exists()] == names[1:]
 
 
 def test_a_home_in_a_file_and_a_world_writable_configuration_are_refused(gateway: GatewayProcess) -> None:
