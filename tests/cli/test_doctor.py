@@ -56,7 +56,7 @@ def test_a_fresh_machine_and_a_running_gateway_are_fine(gateway: GatewayProcess)
 
 
 def test_who_else_could_change_the_home(gateway: GatewayProcess) -> None:
-    gateway.configure("")
+    gateway.configure("{}\n")
     gateway.home.config.chmod(0o666)
     found = fault(gateway, "home")
     assert found["place"] == str(gateway.home.config)
@@ -89,7 +89,7 @@ def test_a_damaged_journal_and_one_that_was_set_aside(gateway: GatewayProcess) -
 
 
 def test_a_gateway_that_holds_the_home_and_does_not_answer(gateway: GatewayProcess) -> None:
-    gateway.configure("")
+    gateway.configure("{}\n")
     with gateway.home.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("pid 4711 since yesterday\n")
@@ -112,7 +112,7 @@ def test_a_network_that_does_not_answer_yet(gateway: GatewayProcess) -> None:
 
 
 def test_hooks_that_do_not_run_with_and_without_a_gateway(gateway: GatewayProcess) -> None:
-    gateway.configure("")
+    gateway.configure("{}\n")
     gateway.add_hook("broken", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(:\n"})
     _, found = examined(gateway)
     assert "handler.py" in str(found["checks"]["hooks"])
@@ -124,7 +124,7 @@ def test_hooks_that_do_not_run_with_and_without_a_gateway(gateway: GatewayProces
 
 
 def test_a_hook_that_lacks_something_here(gateway: GatewayProcess) -> None:
-    gateway.configure("")
+    gateway.configure("{}\n")
     manifest = "events: [agent:end]\nrequires: {bins: [no-such-program]}\n"
     gateway.add_hook("needy", {"HOOK.yaml": manifest, "handler.py": "def handle(name, context): ...\n"})
     assert "no-such-program" in fault(gateway, "hooks")["what"]
@@ -210,7 +210,7 @@ def test_a_disk_without_room(tmp_path: Path) -> None:
         pytest.skip(f"only root can mount a small disk: {mounted.stderr.decode().strip()}")
     try:
         with GatewayProcess(disk / "home") as gateway:
-            gateway.configure("")
+            gateway.configure("{}\n")
             assert "MB are free" in fault(gateway, "room")["what"]
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -61,7 +61,7 @@ HOOKS = {
         "sends may not send: add `uses: [send]` to its HOOK.yaml",
     ),
     "means-nothing": Vain(
-        "intercepts: [agent:start]\n",
+        "intercepts: [agent:start]\non_error: skip\n",
         HANDLE + "return 42\n",
         "",
         "a hook answers None, a mapping, End, Deny or Retry, not int",

@@ -25,6 +25,7 @@ NUMBERS = b"[" + b",".join([b"1.7976931348623158079372897e308"] * COUNT) + b"]"
 DIGITS = b"[" + b",".join([b"1" * 4000] * 1800) + b"]"
 HEAP = b"[" + b",".join([b"{}"] * 2_500_000) + b"]"
 SAYS_NUMBERS = f"b'[' + b','.join([b'1.7976931348623158079372897e308'] * {COUNT}) + b']'"
+SKIPS = "intercepts: [message:received]\non_error: skip\n"
 WORKER = f"""
 import os
 def handle(event, context):
@@ -88,10 +89,10 @@ def say_hello(gateway: GatewayProcess) -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        pytest.param({"HOOK.yaml": "intercepts: [message:received]\n", "handler.py": WORKER}, id="worker"),
+        pytest.param({"HOOK.yaml": SKIPS, "handler.py": WORKER}, id="worker"),
         pytest.param(
             {
-                "HOOK.yaml": f"intercepts: [message:received]\ncommand: [{sys.executable}, ./say]\nprotocol: oneshot\n",
+                "HOOK.yaml": f"{SKIPS}command: [{sys.executable}, ./say]\nprotocol: oneshot\n",
                 "say": PROGRAM,
             },
             id="program",
@@ -108,7 +109,7 @@ def test_what_a_hook_says(gateway: GatewayProcess, files: dict[str, str]) -> Non
 @pytest.mark.parametrize("result", [NUMBERS, DIGITS, HEAP], ids=["numbers", "digits", "heap"])
 def test_what_a_server_of_hooks_says(gateway: GatewayProcess, result: bytes) -> None:
     with answering(b'{"id":1,"result":{"text":' + result[: 3 << 20].rpartition(b",")[0] + b"]}}") as url:
-        gateway.add_hook("hostile", {"HOOK.yaml": f"intercepts: [message:received]\nurl: {url}\n"})
+        gateway.add_hook("hostile", {"HOOK.yaml": f"{SKIPS}url: {url}\n"})
         gateway.start()
         gateway.until(lambda: gateway.call("hooks.info", {"name": "hostile"})["state"] == "loaded")
         assert slowest_status(gateway, lambda: say_hello(gateway)) < QUICK
