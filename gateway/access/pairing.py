@@ -11,22 +11,24 @@ All of it is one record, changed by compare-and-set: the last one counts.
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from msgspec.structs import replace
 
-from gateway.access.invitations import Invitations
+from gateway.access.invitations import CODE_LENGTH, Invitations
 from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
-from gateway.access.withheld_codes import PAIRING_LENGTH, find_codes
 from gateway.engine import Engine
 from gateway.errors import AccessError, EngineError
+from gateway.hooks.withheld_codes import SIGN, CodeKind, compile_words
 from gateway.messages import Message
 from gateway.records import PairingUser
 from gateway.roles import Role
 
 CODE_PAUSE = 600.0  # before the same person gets another code
 MOST_ASKING = 20  # on one network
+PAIRING_LENGTH = 8
+CODE_WORDS = compile_words(f"{SIGN}{{{PAIRING_LENGTH}}}|{SIGN}{{{CODE_LENGTH}}}")
 
 
 class Pairings:
@@ -104,9 +106,16 @@ class Pairings:
                 )
             return await self._let_in(guest, role, kept.wrong)
 
-    def find_codes(self, text: str) -> tuple[str, ...]:
-        """Return the codes in a text that are good now, of pairing requests and of invitations."""
-        return find_codes(text, {one.mark for one in self.asking} | {one.mark for one in self.invitations.open})
+    @property
+    def code_kind(self) -> CodeKind:
+        """The codes of pairing requests and of invitations."""
+        return CodeKind(CODE_WORDS, lambda word: mark_of(word.upper()), self._list_marks)
+
+    def _list_marks(self) -> Collection[str]:
+        kept = self._journal.kept
+        if not (kept.asking or kept.invitations):  # nearly always, and it is asked for every event
+            return ()
+        return {one.mark for one in self.asking} | {one.mark for one in self.invitations.open}
 
     def find_person(self, name: str) -> PairingUser | None:
         """Who was let in and is called so, as `telegram:1002`."""

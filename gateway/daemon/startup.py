@@ -95,6 +95,7 @@ async def open_gateway_on(
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
+        registry.withheld.kinds = (gateway.access.pairings.code_kind, gateway.logins.code_kind)
         await tasks.start(gateway.nodes.run)
         await tasks.start(gateway.steering.run)
         facts = JournalFollower(engine, *list_copies(gateway))

@@ -14,7 +14,6 @@ from functools import partial
 from msgspec import structs
 
 from gateway import record_subjects
-from gateway.access.withheld_codes import cut_codes
 from gateway.authors import can_command, describe_hook
 from gateway.chats import CHANGEABLE
 from gateway.commands import Command, CommandChoice, CommandOption, CommandResult, ParsedCommand, parse_command
@@ -153,22 +152,20 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
     """Run a command as its hooks let it be; one that they put in its place fires none again, but must be allowed."""
     if call.by and not command.by_hooks:
         return await refuse_hook(call, command)
-    codes = call.context.access.pairings.find_codes(call.args)
-    args = cut_codes(call.args, codes)
     event, changes = await view.run_watched(
         f"command:{command.name}",
         ("command", "args"),
         command=command.name,
         raw_command=call.typed.word,
-        args=args,
-        raw_args=args,
+        args=call.args,
+        raw_args=call.args,
     )
     if isinstance(event.outcome, Deny):
         return CommandResult(event.outcome.text or f"/{command.name} was refused by a hook.")
     if event.get("result") is not None:
         return CommandResult(str(event["result"]))
-    if (event["command"], event["args"]) != (command.name, args):
-        typed = parse_command(f"/{event['command']} {event['args']}")
+    if (event["command"], event["args"]) != (command.name, call.args):
+        typed = parse_command(f"/{event['command']} {call.context.registry.withheld.cut(event['args'])}")
         other = find_command(call.context, typed.word, call.role) if typed else None
         if typed is None or other is None:
             return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")

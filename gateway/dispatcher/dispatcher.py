@@ -100,7 +100,6 @@ class Dispatcher:
         self.voice_answers = VoiceAnswers(context)
         self._signs = signs
         self._context = context
-        self._find_codes = context.access.pairings.find_codes
         self._tasks = tasks
         self._announced: set[str] = set()
         self._ingress = Ingress(context, self.lanes, self.approvals, tasks)
@@ -145,7 +144,7 @@ class Dispatcher:
                 fire_session_switch(claimed.session, view.note)
             if not any(hook.intercepts for hook in self._context.registry.at("message:received")):
                 for one in claimed.messages:
-                    view.note("message:received", **message_events.build_received_fields(one, self._find_codes))
+                    view.note("message:received", **message_events.build_received_fields(one))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
         """A chat did not take this. Of a question, or a part of one, the answer is no; a pairing code was not told."""
@@ -198,7 +197,7 @@ class Dispatcher:
         return dataclasses.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
     async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
-        hooked = await message_events.run_received_hooks(turn, view, self._find_codes)
+        hooked = await message_events.run_received_hooks(turn, view)
         if not hooked.left:
             return LaneResult(replies=hooked.replies, status=hooked.status)
         message = message_events.join_messages(hooked.left)

@@ -94,7 +94,7 @@ class HookRequests:
             raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self._verbs)}")
         kind, answer = self._verbs[verb]
         try:
-            return await answer(hook, msgspec.convert(params, kind))
+            return self._context.registry.withheld.cut(await answer(hook, msgspec.convert(params, kind)))
         except msgspec.ValidationError as error:
             raise HookError(f"{verb}: {error}") from None
 

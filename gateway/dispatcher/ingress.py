@@ -237,8 +237,7 @@ class Ingress:
             session_bag=dict(call.session.bag),
             answers=None,
         )
-        find_codes = self._context.access.pairings.find_codes
-        event = await view.run("message:received", **build_received_fields(call.message, find_codes))
+        event = await view.run("message:received", **build_received_fields(call.message))
         if isinstance(event.outcome, Deny | End):
             return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
         ran = await run_command(call, command, view)

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway import records
-from gateway.access.withheld_codes import cut_codes, restore_codes
 from gateway.agent.operation import error_as_fields
 from gateway.authors import find_hook
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
@@ -23,6 +22,7 @@ from gateway.hooks.cause import use_cause
 from gateway.hooks.field_watcher import FieldChange
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
+from gateway.hooks.withheld_codes import cut_codes, restore_codes
 from gateway.lanes import LaneResult, LaneTurn, TurnStart
 from gateway.message_pieces import list_heard
 from gateway.messages import Attachment, HeardWords, Message, Reply
@@ -38,8 +38,6 @@ from gateway.transcript import Usage
 log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
-FindCodes: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the codes in a text that are good now."""
 WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
 """What hooks made of a reply is written down: in the conversation of this key, for the turn of this id."""
 
@@ -97,24 +95,20 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
     }
 
 
-def build_received_fields(message: Message, find_codes: FindCodes) -> dict[str, Any]:
-    """The fields of `message:received`, beside those of every event of the turn; codes are cut."""
-
-    def cut(text: str) -> str:
-        return str(cut_codes(text, find_codes(text)))
-
+def build_received_fields(message: Message) -> dict[str, Any]:
+    """The fields of `message:received`, beside those of every event of the turn."""
     return {
         "user_name": message.user_name,
         "message_id": message.id,
-        "text": cut(message.text),
-        "text_before": cut(message.text_before),
+        "text": message.text,
+        "text_before": message.text_before,
         "attachments": [dataclasses.asdict(one) for one in message.attachments],
         "parts": list(msgspec.to_builtins(message.parts)),
         "reply_to": message.reply_to,
         "sent_at": message.sent_at,
-        "extra": cut_codes(message.extra, find_codes(message.text)),
+        "extra": message.extra,
         "heard": [
-            {"message_id": one.id, "user_id": one.user_id, "user_name": one.user_name, "text": cut(one.text)}
+            {"message_id": one.id, "user_id": one.user_id, "user_name": one.user_name, "text": one.text}
             for one in message.heard
         ],
     }
@@ -192,7 +186,7 @@ class HookedMessages:
         return result if result.questions else dataclasses.replace(result, replies=(*self.replies, *result.replies))
 
 
-async def run_received_hooks(turn: LaneTurn, view: HookScope, find_codes: FindCodes) -> HookedMessages:
+async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
     """Fire `message:received` for each message by itself, in their order, before the turn.
 
     Raises:
@@ -206,8 +200,7 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope, find_codes: FindCo
         if not view.wants("message:received"):
             left.append(message)
             continue
-        fields = build_received_fields(message, find_codes)
-        event, changes = await view.run_watched("message:received", ("text",), **fields)
+        event, changes = await view.run_watched("message:received", ("text",), **build_received_fields(message))
         match event.outcome:
             case End(reply=text):
                 status = "ended"
@@ -215,10 +208,9 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope, find_codes: FindCo
                 text = text or REFUSED
             case _:
                 heard = keep_heard(message, event["heard"])
-                said = restore_codes(event["text"], message.text, find_codes(message.text))
-                if said != message.text:
+                if event["text"] != message.text:
                     changed_by[message.id] = changes[-1].hook
-                left.append(dataclasses.replace(message, text=said, heard=heard))
+                left.append(dataclasses.replace(message, text=event["text"], heard=heard))
                 continue
         if text:
             replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))
@@ -261,10 +253,12 @@ class ReplyHooks(DeliveryCallbacks):
         outbound = msgspec.structs.replace(outbound, reply=await find_reply_files(self._files.shared, outbound.reply))
         if outbound.reply.is_empty or not self._registry.wants(SENDING):
             return outbound.reply
+        codes = tuple({*outbound.reply.codes, *self._registry.withheld.find(outbound.reply.text)})
+        outbound = msgspec.structs.replace(outbound, reply=dataclasses.replace(outbound.reply, codes=codes))
         event, changes = await self._ask(outbound)
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
-        text = restore_codes(str(event["text"]), outbound.reply.text, outbound.reply.codes)
+        text = restore_codes(str(event["text"]), outbound.reply.text, codes)
         if outbound.reply.literals and text != outbound.reply.text:
             log.warning("a hook at message:sending changed a question; it is shown as it was put")
             text = outbound.reply.text

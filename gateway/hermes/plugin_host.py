@@ -138,7 +138,8 @@ class Plugins:
 
     def _runner(self, hook: str, command: str) -> RunCommand:
         async def run(call: CommandCall) -> CommandResult:
-            asked = build_place_fields(call.message, call.role, call.session) | {"args": call.args}
+            args = call.context.registry.withheld.cut(call.args)
+            asked = build_place_fields(call.message, call.role, call.session) | {"args": args}
             try:
                 said = (await self._offering.use(hook, f"command:{command}", asked, COMMAND_TIMEOUT)).result
             except HookError as error:
@@ -235,9 +236,10 @@ class PluginGrants:
             if verb == "llm":
                 return await self._llm(hook, msgspec.convert(params, PluginLlmRequest))
             if verb == "tool":
-                return await self._tool(hook, msgspec.convert(params, PluginToolRequest))
+                return self._registry.withheld.cut(await self._tool(hook, msgspec.convert(params, PluginToolRequest)))
             if verb == "session":
-                return await self._session(msgspec.convert(params, PluginSessionRequest))
+                said = await self._session(msgspec.convert(params, PluginSessionRequest))
+                return self._registry.withheld.cut(said)
         except msgspec.ValidationError as error:
             raise HookError(f"{verb}: {error}") from None
         return await self._grants(hook, verb, params, during)

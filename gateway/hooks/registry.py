@@ -56,6 +56,7 @@ from gateway.hooks.recorder import OwedEvents, Recorder
 from gateway.hooks.scope import HookScope, NoAnswers
 from gateway.hooks.subscriptions import Subscription, Subscriptions
 from gateway.hooks.sync import dispatch_sync
+from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 
 INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have together
 OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
@@ -101,6 +102,7 @@ class HookRegistry:
         self._subscriptions: Subscriptions = Subscriptions(outer, lifo)
         self._mailbox_runner: MailboxRunner = parent._mailbox_runner if parent else MailboxRunner()  # noqa: SLF001
         self._deadlines: Deadlines = parent._deadlines if parent else Deadlines()  # noqa: SLF001
+        self.withheld: WithheldCodes = parent.withheld if parent else WithheldCodes()
         self.recorders = RecorderSet(self._subscriptions)
         self._known = self._subscriptions.known
         self._limit = limit
@@ -186,7 +188,7 @@ class HookRegistry:
         plan = self._known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()
-            plan.tell((name, fields, time(), cause, None, None))
+            plan.tell((name, self.withheld.hold(fields).shown, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
         """Fire the event at its interceptors, then at its observers. Returns the event, which holds what became of it.
@@ -194,9 +196,10 @@ class HookRegistry:
         Raises Pause where answers are missing, and the error of a hook that was registered with `on_error="raise"`.
         """
         plan = self._known.get(name) or self._subscriptions.find(name)
+        held = self.withheld.hold(fields)
         if not plan.calls:
-            return notify_observers(plan, name, fields, None, self._deadlines)
-        return dispatch(plan, name, fields, None, self._deadlines, self._limit)
+            return _restore(held, notify_observers(plan, name, held.shown, None, self._deadlines))
+        return _restore(held, dispatch(plan, name, held.shown, None, self._deadlines, self._limit))
 
     def run_sync(self, name: str, /, **fields: Any) -> Event:
         """As `run`, for who cannot await: without a loop, and in a plain function below a running one.
@@ -204,7 +207,8 @@ class HookRegistry:
         Raises RuntimeError, naming the hook, when one of them would have to wait.
         """
         plan = self._known.get(name) or self._subscriptions.find(name)
-        return dispatch_sync(plan, name, fields, self._deadlines)
+        held = self.withheld.hold(fields)
+        return held.restore(dispatch_sync(plan, name, held.shown, self._deadlines))
 
     def scope(
         self,
@@ -218,7 +222,7 @@ class HookRegistry:
         What is written down of its events waits in `owed` for the turn's own appends.
         """
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
-        return HookScope(self._subscriptions, self._deadlines, self._limit, fields, bags, owed)
+        return HookScope(self._subscriptions, self.withheld, self._deadlines, self._limit, fields, bags, owed)
 
     @property
     def current_cause(self) -> Cause | None:
@@ -249,6 +253,10 @@ class HookRegistry:
             return await self._opening.__aexit__(kind, error, trace)
         finally:
             self._deadlines.close()
+
+
+async def _restore(held: WithheldFields, running: Coroutine[Any, Any, Event]) -> Event:
+    return held.restore(await running)
 
 
 def _check_options(unknown: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The hooks as one turn has them: with the turn's fields in every event, its bags, and the person's answers."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from time import time
 from typing import Any
 
@@ -12,6 +12,7 @@ from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.field_watcher import FieldChange, FieldWatcher
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
+from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 
 # Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
 OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
@@ -39,11 +40,23 @@ class HookScope:
     says by call id which hooks changed a tool's call.
     """
 
-    __slots__ = ("_counts", "_deadlines", "_owed", "_subscriptions", "bags", "changed_by", "fields", "limit", "pauses")
+    __slots__ = (
+        "_counts",
+        "_deadlines",
+        "_owed",
+        "_subscriptions",
+        "_withheld",
+        "bags",
+        "changed_by",
+        "fields",
+        "limit",
+        "pauses",
+    )
 
     def __init__(
         self,
         subscriptions: Subscriptions,
+        withheld: WithheldCodes,
         deadlines: Deadlines,
         limit: float,
         fields: Mapping[str, Any],
@@ -56,6 +69,7 @@ class HookScope:
         self.limit = limit
         self.pauses = 0  # how often the turn has waited for answers before this run of it
         self._subscriptions = subscriptions
+        self._withheld = withheld
         self._deadlines = deadlines
         self._owed = owed
         self._counts: dict[str, int] = {}  # how often each operation of the turn has fired its event
@@ -70,6 +84,7 @@ class HookScope:
         if plan.is_observed:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
+            fields = self._withheld.hold(fields).shown
             plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     def note(self, name: str, /, **fields: Any) -> None:
@@ -78,6 +93,7 @@ class HookScope:
         if plan.recorders:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
+            fields = self._withheld.hold(fields).shown
             plan.note((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     async def run(self, name: str, /, **fields: Any) -> Event:
@@ -87,12 +103,15 @@ class HookScope:
             return Event(name, fields, None, self.bags)
         fields = {**self.fields, **fields}
         operation = self._identify(name, fields)
+        held = self._withheld.hold(fields)
         try:
             if not plan.calls:
-                return await notify_observers(plan, name, fields, self.bags, self._deadlines, self._owed)
-            if name in APPROVAL_EVENTS:
-                return await self._run_watched(plan, name, fields)
-            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
+                event = await notify_observers(plan, name, held.shown, self.bags, self._deadlines, self._owed)
+            elif name in APPROVAL_EVENTS:
+                event = await self._run_watched(plan, name, held)
+            else:
+                event = await self._dispatch(plan, name, held)
+            return held.restore(event)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
             if operation:
@@ -108,19 +127,24 @@ class HookScope:
             return await self.run(name, **fields), ()
         fields = {**self.fields, **fields}
         operation = self._identify(name, fields)
-        watcher = FieldWatcher(plan, fields, watched)
+        held = self._withheld.hold(fields)
+        watcher = FieldWatcher(plan, held.shown, watched)
         try:
-            event = await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
+            event = await self._dispatch(watcher.plan, name, held)
         except Pause:
             if operation:
                 self._counts[operation] -= 1
             raise
-        return event, watcher.look()
+        changes = watcher.look()
+        return held.restore(event), changes
 
-    async def _run_watched(self, plan: EventPlan, name: str, fields: dict[str, Any]) -> Event:
-        watcher = CallWatcher(plan, name, fields, self.changed_by)
+    def _dispatch(self, plan: EventPlan, name: str, held: WithheldFields) -> Coroutine[Any, Any, Event]:
+        return dispatch(plan, name, held.shown, self.bags, self._deadlines, self.limit, self._owed)
+
+    async def _run_watched(self, plan: EventPlan, name: str, held: WithheldFields) -> Event:
+        watcher = CallWatcher(plan, name, held, self.changed_by)
         try:
-            return await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
+            return await self._dispatch(watcher.plan, name, held)
         except Pause as pause:
             raise watcher.bind(pause) from None
         finally:

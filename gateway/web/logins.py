@@ -11,7 +11,7 @@ no secret here; that they came is kept for as long as a login, so that it is rec
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import anyio
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.errors import Conflict, EngineError
+from gateway.hooks.withheld_codes import CodeKind, compile_words
 from gateway.journal_follower import LastRecord
 from gateway.records import Login, LoginLink
 from gateway.roles import Role
@@ -33,6 +34,7 @@ LOGIN_SECONDS = 30 * 86400
 MOST_APART = 5.0  # seconds by which the clocks of two gateways differ
 NOTED_EVERY = 3600.0  # when it was last used is written down so often
 SECRET_BYTES = 32
+CODE_WORDS = compile_words("[A-Za-z0-9_-]{43}")  # so long is a secret in letters
 NAMED = "named "  # begins the mark of whom a proxy names: no secret has such a one
 
 
@@ -48,6 +50,15 @@ class Logins:
     @property
     def logins(self) -> tuple[Login, ...]:
         return self.last.value.logins
+
+    @property
+    def code_kind(self) -> CodeKind:
+        """The codes of links that are open."""
+        return CodeKind(CODE_WORDS, mark_of, self._list_marks)
+
+    def _list_marks(self) -> Collection[str]:
+        links, now = self.last.value.links, self._clock()
+        return {one.mark for one in links if one.until + MOST_APART > now} if links else ()
 
     async def open_link(self, role: Role = "owner", person: str = "owner") -> str:
         """A code that lets its first user in, as this person and with this role; of one person a few are good.

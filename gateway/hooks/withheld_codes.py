@@ -1,0 +1,132 @@
+"""The codes of pairing requests, invitations and links, kept from hooks: events carry `…` in their place.
+
+No more than the code is cut, so that nothing else hides behind the sign from a hook that guards something. A field that
+the hooks left as it was has its codes again after the last of them. A field that they changed keeps the sign: they do
+not choose where a code goes. A reply, in which a person must read their code, has it again in the lines that the hooks
+left as they were.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gateway.events import Event
+
+WITHHELD = "…"
+SIGN = "[A-Za-z0-9]"
+# A code begins a word, or stands after a character that an address or a JSON text writes as several.
+BEFORE_CODE = rf"(?:(?<!{SIGN})|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt]))"
+
+
+class CodeKind(NamedTuple):
+    """The words that may be codes of a kind, what is kept of such a word, and the marks of the codes that are open."""
+
+    words: re.Pattern[str]
+    mark_of: Callable[[str], str]
+    list_marks: Callable[[], Collection[str]]
+
+
+def compile_words(pattern: str) -> re.Pattern[str]:
+    """Return what finds such words in a text."""
+    return re.compile(f"{BEFORE_CODE}(?:{pattern})(?!{SIGN})")
+
+
+class WithheldCodes:
+    """The open codes of these `kinds`, which no hook of a registry reads."""
+
+    def __init__(self) -> None:
+        self.kinds: tuple[CodeKind, ...] = ()
+
+    def find(self, value: Any) -> tuple[str, ...]:
+        """Return the open codes in a text, or in plain data with texts in it."""
+        kinds = [(kind, marks) for kind in self.kinds if (marks := kind.list_marks())]
+        if not kinds:
+            return ()
+        texts = [*_list_texts(value)]
+        return tuple(
+            word
+            for kind, marks in kinds
+            for word in {word for text in texts for word in kind.words.findall(text)}
+            if kind.mark_of(word) in marks
+        )
+
+    def cut(self, value: Any) -> Any:
+        """Return a text, or plain data with texts in it, as hooks may read it."""
+        return cut_codes(value, self.find(value))
+
+    def hold(self, fields: dict[str, Any]) -> "WithheldFields":
+        """Keep the codes in the fields of an event until its hooks are done."""
+        return WithheldFields(fields, self.find(fields))
+
+
+class WithheldFields:
+    """The fields of one event: `shown` to its hooks without codes, and restored after them."""
+
+    __slots__ = ("_before", "_codes", "shown")
+
+    def __init__(self, fields: dict[str, Any], codes: Sequence[str]) -> None:
+        self._codes = codes
+        self._before: dict[str, Any] = {}
+        self.shown = fields
+        if codes:
+            cut = {name: cut_codes(value, codes) for name, value in fields.items()}
+            self._before = {name: value for name, value in fields.items() if cut[name] != value}
+            self.shown = {**fields, **{name: cut[name] for name in self._before}}
+
+    def restore(self, event: Event) -> Event:
+        """Put back the fields that the hooks left as they were."""
+        for name, value in self._list_unchanged(event):
+            dict.__setitem__(event, name, value)  # hooks may not write all of them
+        return event
+
+    def look_behind(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the fields as they are now, with the codes of those that are unchanged."""
+        return {**event, **dict(self._list_unchanged(event))} if self._before else event
+
+    def _list_unchanged(self, event: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        # The value that the hooks were shown may have been changed in place: so it is cut once more.
+        for name, value in self._before.items():
+            if event.get(name) == cut_codes(value, self._codes):
+                yield name, value
+
+
+def cut_codes(value: Any, codes: Sequence[str]) -> Any:
+    """Return a text, or plain data with texts in it, without these codes."""
+    if not codes:
+        return value
+    match value:
+        case str():
+            return re.sub("|".join(map(re.escape, codes)), WITHHELD, value)
+        case Mapping():
+            return {name: cut_codes(one, codes) for name, one in value.items()}
+        case list():
+            return [cut_codes(one, codes) for one in value]
+        case tuple():
+            return tuple(cut_codes(one, codes) for one in value)
+    return value
+
+
+def restore_codes(left: str, text: str, codes: Sequence[str]) -> str:
+    """Return a reply as hooks left it, with its codes in the lines that they left as they were.
+
+    If they put the sign into another line, it is the reply as it was before them.
+    """
+    if not codes or WITHHELD not in left:
+        return left
+    lines = {cut_codes(line, codes): line for line in text.split("\n")}
+    found = left.split("\n")
+    if left == cut_codes(text, codes) or any(WITHHELD in line and line not in lines for line in found):
+        return text
+    return "\n".join(lines.get(line, line) for line in found)
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for one in value.values():
+                yield from _list_texts(one)
+        case list() | tuple():
+            for one in value:
+                yield from _list_texts(one)
