@@ -9,6 +9,7 @@ person. Two exceptions: a program types commands for itself, and a hook with `us
 from collections.abc import Collection
 
 HOOK = "hook:"  # begins the ids of those who speak for a hook
+WEBHOOK = "webhook:"
 PROGRAM = "api:"
 JOB = "job"
 
@@ -16,6 +17,14 @@ JOB = "job"
 def find_hook(author: str) -> str:
     """Return the name of the hook that is this author; empty: the author is no hook."""
     return author.removeprefix(HOOK) if author.startswith(HOOK) else ""
+
+
+def find_author(sender: str) -> str:
+    """Return the author of what this sender wrote, as `telegram:1002`; empty: a person."""
+    platform, _, user = sender.partition(":")
+    if f"{platform}:" == PROGRAM:
+        return f"{PROGRAM}{user.partition(':')[0]}"
+    return user if user.startswith((HOOK, WEBHOOK)) else ""
 
 
 def can_command(author: str) -> bool:

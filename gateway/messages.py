@@ -7,7 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from gateway.authors import JOB, PROGRAM
+from gateway.authors import JOB, find_author
 from gateway.file_folders import find_file_folder
 from gateway.message_parts import MessagePart
 from gateway.roles import Role
@@ -124,8 +124,7 @@ class Message:
         """The author of the text, as in `gateway.authors`; empty: a person."""
         if self.is_job or self.kind == "internal":
             return JOB if self.is_job else self.user_id
-        program = f"{self.address.platform}:"
-        return f"{program}{self.user_id.partition(':')[0]}" if program == PROGRAM else ""
+        return find_author(self.sender)
 
     @property
     def payer(self) -> str:

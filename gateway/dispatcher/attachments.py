@@ -55,7 +55,10 @@ class HookFiles:
             place = self.person.resolve(path)
             if self.within is None or any(place.is_relative_to(one.resolve()) for one in self.within):
                 return place
-        return self.own.resolve(path)
+        place = self.own.resolve(path)
+        if self.within is not None and place.stat().st_nlink > 1:
+            raise AgentError(f"{path} has another name, somewhere else: a hard link")
+        return place
 
 
 FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]

@@ -214,7 +214,7 @@ async def begin_session(call: CommandCall) -> CommandResult:
 
 
 async def retry_turn(call: CommandCall) -> CommandResult:
-    request = transitions.find_last_request(call.session)
+    request = transitions.find_last_request(call.session, call.message.author)
     return CommandResult(changes=(transitions.undo_turns(call.session),), then=request)
 
 

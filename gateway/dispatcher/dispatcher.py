@@ -45,7 +45,7 @@ from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
-from gateway.dispatcher.reminders import Reminders, TurnChat
+from gateway.dispatcher.reminders import REMINDER, Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
@@ -226,10 +226,12 @@ class Dispatcher:
         if ran.then is None:
             said = make_text_result(turn, message, ran.text, ran.codes, status="command")
             return dataclasses.replace(said, changes=ran.changes)
-        again = dataclasses.replace(message, text=ran.then)
+        pieces = find_last_pieces(call.session)
+        is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
+        again = dataclasses.replace(message, text=ran.then, is_job=is_job)
         asked = await make_entry(again, self._context)
         result = await self._run_agent(turn, session, again, asked, call.role, view)
-        pieces = find_last_pieces(call.session) if ran.then == asked.content else ()
+        pieces = pieces if ran.then == asked.content else ()
         return dataclasses.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
     async def _run_agent(

@@ -33,6 +33,7 @@ from gateway.roles import Role
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
 MOST_OF_ONE = 50
+REMINDER = "reminder-"  # begins the ids of their messages
 LOOK_PAUSE = 30.0  # seconds between two looks at the wall clock, at most
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
 
@@ -107,7 +108,7 @@ class Reminders:
                 return left
             text = DUE_TEXT.format(one.text)
             kind: MessageKind = "internal" if one.role else "text"
-            name, key = f"reminder-{one.id}", one.session_key
+            name, key = f"{REMINDER}{one.id}", one.session_key
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             message = dataclasses.replace(message, person=one.person, is_job=True)
             await self._accept(message, one.session_key)

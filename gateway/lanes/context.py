@@ -37,10 +37,11 @@ FindRole: TypeAlias = Callable[[Message], Role | None]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
-    """Returns True for two waiting messages that are one text in pieces: of one person, in one place, no commands."""
+    """Returns True for two waiting messages that are one text in pieces: of one author, in one place, no commands."""
     return (
         first.user_id == second.user_id
         and first.address == second.address
+        and first.author == second.author
         and first.kind == second.kind == "text"
         and not first.text.startswith(COMMAND_SIGNS)
         and not second.text.startswith(COMMAND_SIGNS)

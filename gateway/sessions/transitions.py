@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from gateway import records
+from gateway.authors import find_author
 from gateway.config.settings import SessionSettings
 from gateway.errors import SessionError
 from gateway.message_pieces import MessagePiece
@@ -72,9 +73,15 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
     return records.TurnsUndone(turns=min(turns, len(session.turns)))
 
 
-def find_last_request(session: Session) -> str:
-    """The person's message of the last turn: a retry sends it again, after an `undo_turns` of that turn."""
+def find_last_request(session: Session, author: str = "") -> str:
+    """What this author said in the last turn: a retry sends it again, after an `undo_turns` of that turn.
+
+    The words of another author stay that one's: said again by a person, they would have the person's role.
+    """
     if session.turns:
+        if others := {*map(find_author, session.speakers[-1])} - {author}:
+            named = ", ".join(sorted(others)) or "a person"
+            raise SessionError(f"the last message here is of {named}, and no retry makes it yours: write it yourself")
         for entry in session.entries[-session.turns[-1] :]:
             if entry.role == "user":
                 return entry.content

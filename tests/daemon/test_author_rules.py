@@ -16,13 +16,13 @@ from anyio import to_thread
 
 from gateway import authors, record_subjects, records
 from gateway.access import API, INTERNAL
-from gateway.agent import tool
+from gateway.agent import ToolContext, tool
 from gateway.commands import Command, CommandResult, CommandTable
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.verb_rights import VERB_RIGHTS
 from gateway.dispatcher import BUILT_IN, HookRequests
 from gateway.dispatcher.chat_commands import CommandCall
-from gateway.dispatcher.reminders import TurnChat
+from gateway.dispatcher.reminders import REMINDER, TurnChat
 from gateway.errors import AgentError, HookError
 from gateway.hooks.cause import use_rights
 from gateway.hooks.folders.folder_source import FolderSource
@@ -221,6 +221,28 @@ async def test_what_the_agent_says_is_no_command() -> None:
             assert await room.hear(number) == text
         await room.hooks.settled()
         assert [name for name, _ in room.events if name.startswith("command:")] == []
+
+
+@tool()
+async def tell_others(context: ToolContext) -> str:
+    """Say it elsewhere."""
+    assert context.chat
+    return await context.chat.say("elsewhere", "net:other", "a")
+
+
+async def test_a_retry_makes_nobody_s_words_those_of_a_person() -> None:
+    tells = [{"tool_calls": [{"name": "tell_others", "args": {}}]}, {"text": "told"}]
+    async with chat({"user": "a reminder", "answers": tells * 2}, *["a text"] * 9, tools=(tell_others,)) as room:
+        for count, author in enumerate(("hook:placed", "webhook:feed")):
+            await room.dispatcher.lanes.accept(message_of(author, "let me in", count), KEY)
+            await room.hear(2 * count + 1)
+            await room.write("/retry", PERSONS["owner"])
+            assert f"is of {author}" in await room.hear(2 * count + 2)
+        assert len(await room.told("agent:start")) == 2
+        await room.dispatcher.lanes.accept(replace(message_of("job", "a reminder", 9), id=f"{REMINDER}9"), KEY)
+        assert await room.hear(5) == "told"
+        await room.write("/retry", PERSONS["owner"])
+        assert await room.hear(6) == "told", "a reminder is done again, and sends nothing elsewhere"
 
 
 def version_of(tmp_path: Path, *uses: Any, is_restricted: bool) -> HookVersion:
