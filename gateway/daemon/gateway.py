@@ -115,6 +115,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
+from gateway.sessions.session import SENDING
 from gateway.shared_files import SharedFiles, find_event_files
 from gateway.shared_folders import SharedFolder, SharedFolders
 from gateway.shared_roots import find_turn_folders
@@ -304,6 +305,7 @@ class Gateway:
             self.sessions,
             self.access.fit_tool,
             self.usage,
+            self.folder_hooks.find_limits,
         )
         check = partial(hooks.check_hooks, self.home, self.folder_hooks)
         is_told = "hooks" in self.nodes.roles
@@ -501,7 +503,8 @@ async def find_hook_files(gateway: Gateway, outbound: OwedReply, hook: str) -> H
         facts[FOLDER] = reply.address.find_folder(gateway.home.files, session.user_id)
     if outbound.turn_id:
         facts["role"] = reply.role or "guest"
-    limits = gateway.folder_hooks.find_limits(hook) or HookLimits()
+    is_ours = any(one.key == hook and one.owner is one for one in gateway.registry.at(SENDING))  # code, and no folder
+    limits = HookLimits() if is_ours else gateway.folder_hooks.find_limits(hook)
     return HookFiles(gateway.agents.reach.find_workspace(facts), Workspace(limits.own), limits.reads)
 
 

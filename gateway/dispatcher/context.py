@@ -18,7 +18,7 @@ from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.reach import HookLimits
+from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.messages import Address, Message, address_of
 from gateway.outbox import Outbox
 from gateway.roles import Role
@@ -119,7 +119,7 @@ class DispatcherContext:
     chats: ChatRules
     heard: HeardMessages
     too_old: float  # seconds after which a message that waited is not answered any more
-    find_limits: Callable[[str], HookLimits | None] = lambda _hook: None  # what holds of a hook that is here
+    find_limits: Callable[[str], HookLimits] = lambda _hook: NO_LIMITS_KNOWN  # what holds of a hook
     redact: Callable[[str], str] = str  # takes secrets out of an error
     transcriber: Transcriber | None = None  # makes words of audio
     speaker: AnswerSpeaker | None = None  # says words

@@ -358,8 +358,7 @@ async def run_in_folders(
 
 def list_readable(context: DispatcherContext, message: Message) -> Sequence[Path]:
     """The files that a restricted hook reads, for the tools of a turn that it began."""
-    limits = context.find_limits(find_hook(message.author))
-    return (limits.reads if limits else None) or ()
+    return context.find_limits(find_hook(message.author)).reads or ()
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:

@@ -117,7 +117,7 @@ class HookRequests:
             address, _ = await self._find_place(asked.deliver)
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
-        limits, role = self._context.find_limits(hook), RIGHTS.get()
+        role = RIGHTS.get()
         message = Message(
             uuid.uuid4().hex,
             address,
@@ -128,7 +128,7 @@ class HookRequests:
             sent_at=self._context.engine.clock.latest(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
-            role=pick_low_role(role, "user") if limits and limits.is_restricted else role,
+            role=pick_low_role(role, "user") if self._context.find_limits(hook).is_restricted else role,
             person=find_person(hook),
         )
         if asked.wait:

@@ -140,8 +140,7 @@ class TurnChat:
             AgentError: there is no such place, or the author of the turn may not send there.
         """
         author = self._message.author
-        limits = self._context.find_limits(find_hook(author))
-        if to and not can_send(author, limits.uses if limits else ()):
+        if to and not can_send(author, self._context.find_limits(find_hook(author)).uses):
             helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
             raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
         try:

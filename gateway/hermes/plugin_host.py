@@ -14,6 +14,7 @@ from gateway.access import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
 from gateway.agent.model_call import call_model
 from gateway.agent.skills import read_skill
+from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_command
@@ -30,6 +31,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.cause import PLACE, RIGHTS, find_person
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
 from gateway.roles import Role, scope_of
@@ -211,7 +213,7 @@ class PluginSessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 class PluginGrants:
     """The grants of all hooks, and those that plugins have besides. `find_agent`: that of a place, as it is now.
 
-    `fit`: a tool as somebody of this role has it.
+    `fit`: a tool as somebody of this role has it. `find_limits`: a restricted plugin's tools read what it reads.
     """
 
     def __init__(
@@ -222,6 +224,7 @@ class PluginGrants:
         sessions: SessionRepository,
         fit: FitTool,
         usage: UsageJournal,
+        find_limits: Callable[[str], HookLimits],
     ) -> None:
         self._grants = grants
         self._find_agent = find_agent
@@ -229,6 +232,7 @@ class PluginGrants:
         self._sessions = sessions
         self._fit = fit
         self._usage = usage
+        self._find_limits = find_limits
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
         """Raises HookError."""
@@ -297,6 +301,9 @@ class PluginGrants:
         role = RIGHTS.get()
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         facts |= {"role": role, "scope": scope_of(role)}
+        limits = self._find_limits(hook)
+        if limits.is_restricted and limits.own:
+            facts |= {FOLDER: limits.own[-1], READABLE: limits.reads}
         view = self._registry.scope(facts)
         agent, name, args = self._find_agent(PLACE.get()), asked.name, asked.args
         if find_tool(agent.tools, name) is None:

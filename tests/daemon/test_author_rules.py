@@ -19,6 +19,7 @@ from gateway.access import API, INTERNAL
 from gateway.agent import ToolContext, tool
 from gateway.commands import Command, CommandResult, CommandTable
 from gateway.daemon.callers import refuse_verb
+from gateway.daemon.gateway import find_hook_files
 from gateway.daemon.verb_rights import VERB_RIGHTS
 from gateway.dispatcher import BUILT_IN, HookRequests
 from gateway.dispatcher.chat_commands import CommandCall
@@ -27,9 +28,10 @@ from gateway.errors import AgentError, HookError
 from gateway.hooks.cause import use_rights
 from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.reach import HookLimits, HookReach
+from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
 from gateway.hooks.folders.services import STORE_VERBS, check_request
 from gateway.hooks.folders.sources import HookVersion
+from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import Address, Message, Reply
 from gateway.roles import ROLES, Role, rank_of
 from gateway.testing.live_gateway import gateway_in
@@ -302,7 +304,7 @@ async def test_who_began_a_turn_says_whether_it_sends_to_other_chats() -> None:
     limits = {"sender": HookLimits(("send",)), "placed": HookLimits(("submit",))}
     sends = {"hook:sender": True, "hook:placed": False, "hook:gone": False, "webhook:feed": False, "job": False}
     sends |= {"api:key": False, "owner": True, "guest": True}
-    async with chat(find_limits=limits.get) as room:
+    async with chat(find_limits=lambda hook: limits.get(hook, NO_LIMITS_KNOWN)) as room:
         for author, may in sends.items():
             said: list[Reply] = []
             message = message_of(author, "x", 1) if author not in PERSONS else Message("1", ROOM, PERSONS[author], "x")
@@ -324,11 +326,30 @@ def turn_that_says(said: list[Reply]) -> Any:
     return SimpleNamespace(turn_id="t", say=say)
 
 
-@pytest.mark.parametrize("is_restricted", [True, False])
-async def test_work_of_a_restricted_hook_has_at_most_the_rights_of_a_user(is_restricted: bool) -> None:
-    limits = HookLimits(("submit",), (), () if is_restricted else None)
+RESTRICTED, PLACED = HookLimits(("submit",), reads=()), HookLimits(("submit",))
+
+
+@pytest.mark.parametrize(("limits", "role"), [(RESTRICTED, "user"), (NO_LIMITS_KNOWN, "user"), (PLACED, "owner")])
+async def test_work_of_a_restricted_hook_has_at_most_the_rights_of_a_user(limits: HookLimits, role: Role) -> None:
     async with chat("done", find_limits=lambda _hook: limits) as room:
         with use_rights("owner", {}):
             await HookRequests(room.house, room.dispatcher.lanes)("one", "submit", {"text": "/restart"}, "")
         (ended,) = await room.when("agent:end")
-        assert (ended["role"], ended["platform"]) == ("user" if is_restricted else "owner", INTERNAL)
+        assert (ended["role"], ended["platform"]) == (role, INTERNAL)
+
+
+async def test_a_hook_that_is_gone_puts_no_file_beside_a_reply(tmp_path: Path) -> None:
+    async with gateway_in(tmp_path / "home") as live:
+        private = live.gateway.home.own_folder / "workspace" / "private.txt"
+        private.parent.mkdir(parents=True, exist_ok=True)
+        private.write_text("the owner's")
+        owed = records.OwedReply(reply=Reply("r", Address("net", "1"), "x", role="owner"), session_key="", turn_id="t")
+        files = await find_hook_files(live.gateway, owed, "gone")
+        with pytest.raises(AgentError):
+            files.resolve(str(private))
+
+
+def test_messages_of_two_authors_are_never_one_text() -> None:
+    typed = Message("1", ROOM, PERSONS["owner"], "good morning")
+    assert is_same_person_continuing(typed, replace(typed, id="2"))
+    assert not is_same_person_continuing(typed, replace(typed, id="reminder-1", is_job=True))

@@ -197,6 +197,43 @@ def handle(event_type, context):
 ATTACHED = "attach {path}"
 
 
+PEEKS = """
+def register(ctx):
+    ctx.register_command("peek", lambda path: "peek: " + str(ctx.dispatch_tool("read_file", {"path": path.strip()})))
+"""
+
+
+async def test_a_tool_that_a_restricted_plugin_calls_reads_what_the_plugin_reads(tmp_path: Path) -> None:
+    root = tmp_path / "home"
+    gateway = GatewayProcess(root)
+    private, agreed = root / "hermes-gateway" / "workspace" / "private.txt", tmp_path / "read" / "agreed.txt"
+    for path in (private, agreed):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"words of {path.stem}")
+    plugin = gateway.home.plugins / "peeker"
+    plugin.mkdir(parents=True)
+    (plugin / "plugin.yaml").write_text(f"name: peeker\nreads: ['{agreed.parent}']\n")
+    (plugin / "__init__.py").write_text(PEEKS)
+    gateway.home.hermes_config.write_text('{"plugins": {"enabled": ["peeker"]}}')
+    async with home(root) as house:
+        await house.wire.write(f"/peek {private}")
+        (refused,) = await house.shows("peek:")
+        assert "words of private" not in refused.text
+        await house.wire.write(f"/peek {agreed}")
+        await house.shows("words of agreed")
+
+
+async def test_a_restricted_hook_sends_no_file_that_has_another_name_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "home"
+    private = root / "private.txt"
+    turns = [{"text": ATTACHED.format(path=root / "hooks" / "clerk" / "linked.txt")}]
+    async with home(root, *turns, clerk=(f"intercepts: [message:sending]\n{RESTRICTED}", ATTACHES)) as house:
+        private.write_text("the owner's")
+        (root / "hooks" / "clerk" / "linked.txt").hardlink_to(private)
+        await house.wire.write("send it")
+        await house.shows("linked.txt is not sent")
+
+
 @pytest.mark.parametrize("says", ["", RESTRICTED])
 async def test_a_hook_puts_no_file_beside_a_reply_that_its_person_may_not_read(tmp_path: Path, says: str) -> None:
     root = tmp_path / "home"

@@ -31,7 +31,7 @@ from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.other_hooks import OtherHooks
-from gateway.hooks.folders.reach import HookLimits
+from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.shared_switches import SharedSwitches
@@ -182,9 +182,9 @@ class FolderHooks:
         return PluginTools(lambda: self._set.hooks, self.settled)
 
     @property
-    def find_limits(self) -> Callable[[str], HookLimits | None]:
-        """Finds the limits of a hook by its name, as it is now; None: the hook is not here."""
-        return lambda name: hook.limits if (hook := self._set.hooks.get(name)) else None
+    def find_limits(self) -> Callable[[str], HookLimits]:
+        """Finds the limits of a hook by its name, as it is now."""
+        return lambda name: hook.limits if (hook := self._set.hooks.get(name)) else NO_LIMITS_KNOWN
 
     @property
     def trouble(self) -> str:

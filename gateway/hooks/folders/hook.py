@@ -23,7 +23,7 @@ from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
-from gateway.hooks.folders.reach import HookLimits, ReachFacts, describe_reach
+from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
 from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
@@ -217,7 +217,7 @@ class FolderHook:
         """The limits of the version that runs, or is to run."""
         version = self.current or self.latest
         if version is None:
-            return HookLimits()
+            return NO_LIMITS_KNOWN
         uses, reach = version.manifest.uses if version.manifest else (), version.reach
         own = (version.path, self._services.environment.data_of(version.store_name))
         return HookLimits(uses, own, tuple(map(Path, (*reach.reads, *reach.writes))) if reach else None)
@@ -345,7 +345,8 @@ class FolderHook:
             self._use(version.expected)
             self.process.enter("starting")
         try:
-            serve = self.rights.make_capability(version.manifest, version.store_name)
+            is_restricted = version.reach is not None
+            serve = self.rights.make_capability(version.manifest, version.store_name, is_restricted=is_restricted)
             with self._own_changes.loading(version):
                 wire = await self.process.start(version, serve)
         except HookError as error:

@@ -67,6 +67,9 @@ class HookLimits(NamedTuple):
         return self.reads is not None
 
 
+NO_LIMITS_KNOWN = HookLimits(reads=())
+
+
 def describe_reach(
     reach: HookReach | None, folder: Path, data: Path, unheld: tuple[str, ...], url: str = ""
 ) -> ReachFacts:

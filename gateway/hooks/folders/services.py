@@ -316,12 +316,16 @@ class HookRights:
             self._handled.pop(name, None)
             self._last, self._left = name, time.monotonic()
 
-    def make_capability(self, manifest: Manifest, store_name: str) -> Capability:
-        """What answers the requests of a hook with this manifest, which keeps under this name what it keeps."""
+    def make_capability(self, manifest: Manifest, store_name: str, *, is_restricted: bool) -> Capability:
+        """What answers the requests of a hook with this manifest, which keeps under this name what it keeps.
+
+        A restricted one asks with at most the rights of a user.
+        """
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
             check_request(manifest, verb, params)
             cause, role, place = self._find_cause(during)
+            role = pick_low_role(role, "user") if is_restricted else role
             with use_cause(cause), use_rights(role, place):
                 if verb == "emit":
                     told = self._emit(params, role)
