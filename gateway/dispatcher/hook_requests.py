@@ -41,7 +41,8 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`submit(text, session, deliver, wait)`: work for the agent, in a session of this name or key.
 
-    The answer goes to `deliver` (as `to` above), or to the chat of the session; else it stays in the session. With
+    The answer goes to `deliver` (as `to` above), or to the chat of the session, for hooks that `send`; else it stays in
+    the session. With
     `wait` the hook gets it too, and what takes longer than so many seconds is stopped.
     """
 
@@ -117,7 +118,11 @@ class HookRequests:
             address, _ = await self._find_place(asked.deliver)
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
-        role = RIGHTS.get()
+        limits, role = self._context.find_limits(hook), RIGHTS.get()
+        if address.platform != INTERNAL and "send" not in limits.uses:
+            raise HookError(
+                f"{hook} may not have answers sent to {address.platform}: add `uses: [submit, send]` to its HOOK.yaml"
+            )
         message = Message(
             uuid.uuid4().hex,
             address,
@@ -128,7 +133,7 @@ class HookRequests:
             sent_at=self._context.engine.clock.latest(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
-            role=pick_low_role(role, "user") if self._context.find_limits(hook).is_restricted else role,
+            role=pick_low_role(role, "user") if limits.is_restricted else role,
             person=find_person(hook),
         )
         if asked.wait:

@@ -338,6 +338,22 @@ async def test_work_of_a_restricted_hook_has_at_most_the_rights_of_a_user(limits
         assert (ended["role"], ended["platform"]) == (role, INTERNAL)
 
 
+async def test_a_hook_that_submits_has_the_answer_sent_if_it_may_send() -> None:
+    limits = {"one": RESTRICTED, "placed": PLACED, "sender": HookLimits(("submit", "send"))}
+    async with chat("hi", "done", "sent", find_limits=lambda hook: limits.get(hook, NO_LIMITS_KNOWN)) as room:
+        await room.write("hello", "1")
+        await room.hear()
+        requests = HookRequests(room.house, room.dispatcher.lanes)
+        for hook in ("one", "placed", "gone"):
+            for more in ({"deliver": "net:other"}, {"session": KEY}):
+                with pytest.raises(HookError, match="send"):
+                    await requests(hook, "submit", {"text": "tell", **more}, "")
+        await requests("placed", "submit", {"text": "tell nobody"}, "")
+        await requests("sender", "submit", {"text": "tell", "deliver": "net:other"}, "")
+        assert await room.hear(2)
+        assert room.net.sent[1].address.chat_id == "other"
+
+
 async def test_a_hook_that_is_gone_puts_no_file_beside_a_reply(tmp_path: Path) -> None:
     async with gateway_in(tmp_path / "home") as live:
         private = live.gateway.home.own_folder / "workspace" / "private.txt"

@@ -9,12 +9,15 @@ from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.dispatcher.awaited_turns import AwaitedTurns
 from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
+from gateway.hooks.folders.reach import HookLimits
 from gateway.lanes import LaneSettings
 from gateway.messages import Message
 from gateway.sessions import session_key_of
 from gateway.sessions.removal import compact_chain
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
+
+SENDER = HookLimits(("submit", "send"))
 
 
 async def grants(room: Chat) -> HookRequests:
@@ -42,7 +45,7 @@ async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
 
 
 async def test_a_hook_may_give_the_agent_work_and_have_the_answer_delivered() -> None:
-    async with chat("the report") as room:
+    async with chat("the report", find_limits=lambda _hook: SENDER) as room:
         grant = await grants(room)
         given = await grant("daily", "submit", {"text": "write the report", "deliver": "net:room"}, "")
         assert await room.hear() == "the report"
@@ -134,7 +137,7 @@ async def test_where_nobody_can_answer_a_question_it_is_no_at_once() -> None:
 
 
 async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> None:
-    async with chat("never said") as room:
+    async with chat("never said", find_limits=lambda _hook: SENDER) as room:
         grant = await grants(room)
         dead = Message("1", ROOM, "hook:x", "go on", kind="internal", session=KEY, extra={"awaited": "another life"})
         await room.dispatcher.lanes.accept(dead, KEY)
