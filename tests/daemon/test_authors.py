@@ -5,8 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from gateway.activity import CALLER, HOOK_PLACE, Caller
 from gateway.daemon.control_verbs import build_verbs
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
@@ -195,6 +197,21 @@ def handle(event_type, context):
         return {"attachments": [{"kind": "document", "path": str(named), "name": named.name}]}
 """
 ATTACHED = "attach {path}"
+
+
+@pytest.mark.parametrize("event", ["message:received", "schedule:again", "mine:told"])
+async def test_an_event_that_a_hook_fires_is_nobody_s(tmp_path: Path, event: str) -> None:
+    manifest = f"events: ['{event}']\nuses: [submit]\n"
+    async with home(tmp_path / "home", again=(manifest, RESTARTS)) as house:
+        fields = {"role": "owner", "rights": "owner", "user_id": ANN, "platform": "telegram"}
+        asked = {"name": "again", "event": event, "payload": fields}
+        CALLER.set(Caller("the hook firer", HOOK_PLACE, "owner"))
+        verb: Any = build_verbs(house.gateway)["hooks.fire"]
+        trial = await verb.answer(msgspec.convert(asked, verb.params), None)
+        assert trial["ok"]
+        await submitted(house)
+        (ended,) = [told for name, told in house.events if name == "agent:end"]
+        assert ended["role"] == "guest"
 
 
 PEEKS = """
