@@ -109,8 +109,10 @@ async def attach_allowed(
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
 
 
-def find_file(path: str, workspace: Workspace, plugins: Path | None) -> Path:
-    """The real place of a file that may go out. Raises AgentError."""
+def find_file(path: str, workspace: Workspace, plugins: Path | None, hooks: Iterable[HookFiles] = ()) -> Path:
+    """The real place of a file that may go out. Raises AgentError. `hooks`: of those restricted ones that named it."""
+    if places := [one.resolve(path) for one in hooks]:
+        return places[0]
     try:
         return workspace.resolve(path)
     except AgentError:
@@ -121,14 +123,18 @@ def find_file(path: str, workspace: Workspace, plugins: Path | None) -> Path:
 
 
 async def attach_files(
-    reply: Reply, names: Sequence[str], workspace: Workspace | None, plugins: Path | None = None
+    reply: Reply,
+    names: Sequence[str],
+    workspace: Workspace | None,
+    plugins: Path | None = None,
+    find_hooks: Callable[[str], Sequence[HookFiles]] = lambda _name: (),
 ) -> Reply:
     """The reply with the files that its answer names; without a workspace, with the words that none is sent."""
     if workspace is None:
         return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
     find = partial(find_file, workspace=workspace, plugins=plugins)
-    named = await attach_allowed(reply, wanted, lambda _one: find)
+    named = await attach_allowed(reply, wanted, lambda one: partial(find, hooks=find_hooks(one.path)))
     files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
     if (more := len(names) - MOST_NAMED) > 0:
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()

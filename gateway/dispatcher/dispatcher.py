@@ -20,11 +20,12 @@ from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
+from gateway.agent.toolbox.workspace import Workspace
 from gateway.authors import find_hook
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.attachments import RunEvent, ask_guards, attach_files
+from gateway.dispatcher.attachments import HookFiles, ask_guards, attach_files
 from gateway.dispatcher.audio_messages import quote_words
 from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
 from gateway.dispatcher.chat_commands import (
@@ -54,7 +55,8 @@ from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
 from gateway.file_lines import split_file_lines
 from gateway.hooks.cause import use_cause
-from gateway.hooks.scope import HookScope
+from gateway.hooks.line_watcher import ANY_FILE
+from gateway.hooks.scope import ANSWER_EVENTS, HookScope
 from gateway.lanes import (
     ANSWER_WAIT,
     LaneResult,
@@ -289,14 +291,14 @@ class Dispatcher:
         assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
         sources = facts if result.sends_files else None
-        replies = await self._make_answers(turn, parts.make_reply(said), sources, view.run)
+        replies = await self._make_answers(turn, parts.make_reply(said), sources, view)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
         return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
 
     async def _make_answers(
-        self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None, run: RunEvent
+        self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None, view: HookScope
     ) -> tuple[Reply, ...]:
         """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
@@ -304,9 +306,11 @@ class Dispatcher:
         reply = dataclasses.replace(reply, text=text)
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
-            allowed, held = await ask_guards(files, run) if facts else (files, [])
+            allowed, held = await ask_guards(files, view.run) if facts else (files, [])
             reply = dataclasses.replace(reply, text="\n".join(filter(None, [text, *held])))
-            reply = await attach_files(reply, allowed, workspace, self._context.plugins) if allowed else reply
+            if allowed:
+                find = partial(find_line_hooks, self._context, turn, view, workspace)
+                reply = await attach_files(reply, allowed, workspace, self._context.plugins, find)
             reply = await self._context.shared_files.share(reply, turn.session.key)
         return (reply,) if text or files else ()
 
@@ -359,6 +363,21 @@ async def run_in_folders(
 def list_readable(context: DispatcherContext, message: Message) -> Sequence[Path]:
     """The files that a restricted hook reads, for the tools of a turn that it began."""
     return context.find_limits(find_hook(message.author)).reads or ()
+
+
+def find_line_hooks(
+    context: DispatcherContext, turn: LaneTurn, view: HookScope, workspace: Workspace | None, name: str
+) -> list[HookFiles]:
+    """The files of those restricted hooks that brought the line of an answer which names this one.
+
+    Of what an earlier run of the turn wrote that is not known any more: it may be any hook's.
+    """
+    hooks = view.brought.get(name, set()) | view.brought.get(ANY_FILE, set())
+    if turn.resumed or turn.open.pauses:
+        known = (hook for event in ANSWER_EVENTS for hook in context.registry.at(event))
+        hooks |= {str(hook) for hook in known if hook.intercepts and hook.owner is not hook}
+    found = (context.find_limits(hook) for hook in sorted(hooks))
+    return [HookFiles(workspace or Workspace(()), Workspace(one.own), one.reads) for one in found if one.is_restricted]
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:

@@ -10,12 +10,17 @@ from gateway.hooks.call_watcher import CallWatcher
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.field_watcher import FieldChange, FieldWatcher
+from gateway.hooks.line_watcher import PIECE, LineWatcher
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
 from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 
 # Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
 OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
+# Where a hook may put words into the answer.
+ANSWER_EVENTS = frozenset(
+    f"{point}:{when}" for point in ("agent", "llm", "node", "handoff") for when in ("start", "before", "after", "end")
+) | {PIECE, "message:add", "tool:after", "tools:after"}
 # How an operation stops that has not come to its end: when it goes on, that end is another event.
 LEFT = ("paused", "interrupted")
 
@@ -37,7 +42,7 @@ class HookScope:
     """The registry seen from one turn, whose events are `owed` by its own appends.
 
     `limit` is how long the interceptors of an event may take; who has cancelled the turn makes it short. `changed_by`
-    says by call id which hooks changed a tool's call.
+    says by call id which hooks changed a tool's call, `brought` by file which put a line for it into the answer.
     """
 
     __slots__ = (
@@ -47,6 +52,7 @@ class HookScope:
         "_subscriptions",
         "_withheld",
         "bags",
+        "brought",
         "changed_by",
         "fields",
         "limit",
@@ -66,6 +72,7 @@ class HookScope:
         self.fields = fields
         self.bags = bags
         self.changed_by: dict[str, tuple[str, ...]] = {}
+        self.brought: dict[str, set[str]] = {}
         self.limit = limit
         self.pauses = 0  # how often the turn has waited for answers before this run of it
         self._subscriptions = subscriptions
@@ -107,6 +114,8 @@ class HookScope:
         try:
             if not plan.calls:
                 event = await notify_observers(plan, name, held.shown, self.bags, self._deadlines, self._owed)
+            elif name in ANSWER_EVENTS:
+                event = await self._run_with_lines(plan, name, held)
             elif name in APPROVAL_EVENTS:
                 event = await self._run_watched(plan, name, held)
             else:
@@ -140,6 +149,12 @@ class HookScope:
 
     def _dispatch(self, plan: EventPlan, name: str, held: WithheldFields) -> Coroutine[Any, Any, Event]:
         return dispatch(plan, name, held.shown, self.bags, self._deadlines, self.limit, self._owed)
+
+    async def _run_with_lines(self, plan: EventPlan, name: str, held: WithheldFields) -> Event:
+        watcher = LineWatcher(plan, name, held.shown, self.brought)
+        event = await self._dispatch(watcher.plan, name, held)
+        watcher.look(event)
+        return event
 
     async def _run_watched(self, plan: EventPlan, name: str, held: WithheldFields) -> Event:
         watcher = CallWatcher(plan, name, held, self.changed_by)

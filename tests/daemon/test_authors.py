@@ -199,6 +199,33 @@ def handle(event_type, context):
 ATTACHED = "attach {path}"
 
 
+NAMES_A_FILE = """
+def handle(event_type, context):
+    field = {"agent:end": "response_full", "llm:after": "content", "llm:chunk": "chunk"}[event_type]
+    if context[field].startswith("name "):
+        return {field: "Here.\\nMEDIA:" + context[field].removeprefix("name ")}
+"""
+
+
+@pytest.mark.parametrize("event", ["agent:end", "llm:after", "llm:chunk"])
+async def test_a_line_of_a_restricted_hook_sends_no_file_of_the_owner(tmp_path: Path, event: str) -> None:
+    root = tmp_path / "home"
+    private = root / "hermes-gateway" / "workspace" / "private.txt"
+    own = root / "hooks" / "namer" / "own.txt"
+    turns = [{"chunks": [said]} for said in (f"MEDIA:{private}", f"name {private}", f"name {own}")]
+    async with home(root, *turns, namer=(f"intercepts: ['{event}']\n{RESTRICTED}", NAMES_A_FILE)) as house:
+        private.parent.mkdir(parents=True, exist_ok=True)
+        private.write_text("the owner's")
+        own.write_text("the hook's")
+        await house.wire.write("first")
+        await until(lambda: [one.file for one in house.wire.shown] == [b"the owner's"])
+        await house.wire.write("second")
+        await house.shows("private.txt is not sent")
+        await house.wire.write("third")
+        await until(lambda: house.wire.shown[-1].file_name == "own.txt")
+        assert [one.file_name for one in house.wire.shown if one.file] == ["private.txt", "own.txt"]
+
+
 @pytest.mark.parametrize("event", ["message:received", "schedule:again", "mine:told"])
 async def test_an_event_that_a_hook_fires_is_nobody_s(tmp_path: Path, event: str) -> None:
     manifest = f"events: ['{event}']\nuses: [submit]\n"

@@ -34,7 +34,11 @@ class TestOpening:
     async def test_leaves_one_file_its_lock_and_its_end_behind(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
             await filled(engine, "a.x")
-        assert sorted(file.name for file in path.parent.iterdir()) == ["journal.db", "journal.db-end", "journal.db.lock"]
+        assert sorted(file.name for file in path.parent.iterdir()) == [
+            "journal.db",
+            "journal.db-end",
+            "journal.db.lock",
+        ]
 
     @pytest.mark.process
     async def test_refuses_a_second_process_and_names_the_first(self, path: Path) -> None:

@@ -1,0 +1,65 @@
+"""Which hooks brought the lines of an answer that name a file to go with it: such a file is theirs, not the person's.
+
+A line counts where it is new: the fields of the event had none for this file before the hook was called.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from gateway.events import Deny, End, Event
+from gateway.file_lines import MARK, split_file_lines
+from gateway.hooks.hook import Hook
+from gateway.hooks.subscriptions import EventPlan
+
+PIECE = "llm:chunk"
+ANY_FILE = ""  # brought by whoever changed a piece of the answer: a line may be in several pieces
+PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # what the model reads, and says itself
+
+
+class LineWatcher:
+    """Looks at an event between its interceptors. `brought` says by file which hooks did; `plan` is the event's."""
+
+    def __init__(self, plan: EventPlan, name: str, fields: Mapping[str, Any], brought: dict[str, set[str]]) -> None:
+        self.plan = plan.with_calls(self._watch)
+        self._is_piece = name == PIECE
+        self._brought = brought
+        self._hook = ""
+        self._chunk = fields.get("chunk")
+        self._seen = set(find_files(fields))
+
+    def look(self, event: Event) -> None:
+        if self._is_piece and event.get("chunk") != self._chunk:
+            self._chunk = event.get("chunk")
+            self._note(ANY_FILE)
+        outcome = event.outcome
+        said = outcome.reply if isinstance(outcome, End) else outcome.text if isinstance(outcome, Deny) else ""
+        now = {*find_files(event), *find_files({"said": said})}
+        for file in now - self._seen:
+            self._note(file)
+        self._seen = now
+
+    def _note(self, file: str) -> None:
+        if self._hook:
+            self._brought.setdefault(file, set()).add(self._hook)
+
+    def _watch(self, hook: Hook) -> Callable[[Event], Awaitable[Any]]:
+        async def watched(event: Event) -> Any:
+            self.look(event)
+            self._hook = "" if hook.owner is hook else str(hook)  # code of the gateway's own is no hook of a folder
+            answer = hook.call(event)
+            return await answer if hasattr(answer, "__await__") else answer
+
+        return watched
+
+
+def find_files(value: Any) -> Iterator[str]:
+    """What the lines in these fields name."""
+    if isinstance(value, str):
+        yield from split_file_lines(value)[1] if MARK in value else ()
+    elif isinstance(value, Mapping):
+        for field, inner in value.items():
+            if field not in PROMPT:
+                yield from find_files(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from find_files(inner)
