@@ -299,7 +299,7 @@ class PluginGrants:
         What comes of it is told as Hermes's tools tell it.
         """
         role = RIGHTS.get()
-        facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
+        facts: dict[str, Any] = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         facts |= {"role": role, "scope": scope_of(role)}
         limits = self._find_limits(hook)
         if limits.is_restricted and limits.own:

@@ -74,7 +74,7 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
 
 
 def find_last_request(session: Session, author: str = "") -> str:
-    """What this author said in the last turn: a retry sends it again, after an `undo_turns` of that turn.
+    """Return the words of this author in the last turn: a retry sends them again, after an `undo_turns` of that turn.
 
     The words of another author stay that one's: said again by a person, they would have the person's role.
     """

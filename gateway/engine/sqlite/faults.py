@@ -1,5 +1,6 @@
 """Faults of a journal, told apart from operations that were wrong, in words that an operator can use."""
 
+import errno
 import logging
 import math
 import os
@@ -25,6 +26,7 @@ FAULT_CODES = (
     sqlite3.SQLITE_NOMEM,
 )
 
+HIDDEN = (errno.EACCES, errno.EPERM, errno.ELOOP)  # who may not look at a file now may write into an open one
 MAX_DAMAGED = 20  # records that are named
 
 log = logging.getLogger(__name__)
@@ -114,8 +116,10 @@ class JournalFiles:
     def find_damage(self) -> str:
         try:
             facts = read_file_facts(self._path)
-        except OSError:
-            return ""
+        except OSError as error:
+            if error.errno in HIDDEN:
+                return ""
+            raise
         if facts is None or get_file_identity(facts) != self._identity:
             return "its file was deleted or replaced"
         missing = self._size - facts.st_size
@@ -125,8 +129,10 @@ class JournalFiles:
         try:
             if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:
                 return ""
-        except OSError:
-            return ""
+        except OSError as error:
+            if error.errno in HIDDEN:
+                return ""
+            raise
         return (
             f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
             "`hermes-gateway stop`, which writes them into the journal, and start it again"

@@ -55,7 +55,7 @@ class ReachFacts(NamedTuple):
 class HookLimits(NamedTuple):
     """The limits of work that others do for a hook: its `uses`, its `own` folders, and `reads` if it is restricted.
 
-    Of a hook that is not here, or no longer, nothing is known: it may nothing (`NO_LIMITS_KNOWN`).
+    A hook whose folder is gone may nothing (`NO_LIMITS_KNOWN`).
     """
 
     uses: Collection[str] = ()
