@@ -149,7 +149,7 @@ def test_what_stands_in_arguments_and_addresses_is_masked_by_its_name(tmp_path: 
     write(
         tmp_path,
         "mcp_servers:\n"
-        f"  x: {{command: c, args: [--token={CANARY}, --api-key, {CANARY}, API_TOKEN={CANARY}, --verbose, --n=3]}}\n"
+        f"  x: {{command: c, args: [--token={CANARY}, --api-key, {CANARY}, T_TOKEN={CANARY}, --verbose, --level=3]}}\n"
         f"  y: {{url: 'https://h/mcp?a=1&api_key={CANARY}&b=2'}}\n"
         f"  z: {{url: 'https://me:{CANARY}@h/mcp'}}\n",
     )

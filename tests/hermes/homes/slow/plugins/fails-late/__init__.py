@@ -1,9 +1,10 @@
-"""Asks a licence server at its start, which is down."""
+"""Asks a licence server while it is loaded, which is down."""
 
 import time
+
+time.sleep(1)
+raise RuntimeError("the licence server does not answer")
 
 
 def register(ctx):
     ctx.register_command("never", lambda raw_args: "never")
-    time.sleep(1)
-    raise RuntimeError("the licence server does not answer")
