@@ -370,7 +370,7 @@ def find_line_hooks(
 ) -> list[HookFiles]:
     """The files of those restricted hooks that brought the line of an answer which names this one.
 
-    Of what an earlier run of the turn wrote that is not known any more: it may be any hook's.
+    A turn that is run again does not know who brought what its earlier run wrote: all its hooks count.
     """
     hooks = view.brought.get(name, set()) | view.brought.get(ANY_FILE, set())
     if turn.resumed or turn.open.pauses:

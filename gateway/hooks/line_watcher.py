@@ -1,6 +1,6 @@
-"""Which hooks brought the lines of an answer that name a file to go with it: such a file is theirs, not the person's.
+"""Find the hooks that put lines into an answer which name a file: the hook has to be allowed to send that file.
 
-A line counts where it is new: the fields of the event had none for this file before the hook was called.
+A line counts if no field of the event named this file before the hook was called.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -12,8 +12,8 @@ from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import EventPlan
 
 PIECE = "llm:chunk"
-ANY_FILE = ""  # brought by whoever changed a piece of the answer: a line may be in several pieces
-PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # what the model reads, and says itself
+ANY_FILE = ""  # brought by each hook that changed a piece: a line may lie in several
+PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # read by the model
 
 
 class LineWatcher:
@@ -45,7 +45,7 @@ class LineWatcher:
     def _watch(self, hook: Hook) -> Callable[[Event], Awaitable[Any]]:
         async def watched(event: Event) -> Any:
             self.look(event)
-            self._hook = "" if hook.owner is hook else str(hook)  # code of the gateway's own is no hook of a folder
+            self._hook = "" if hook.owner is hook else str(hook)  # "": code of the gateway
             answer = hook.call(event)
             return await answer if hasattr(answer, "__await__") else answer
 
@@ -53,7 +53,7 @@ class LineWatcher:
 
 
 def find_files(value: Any) -> Iterator[str]:
-    """What the lines in these fields name."""
+    """Yield the files that lines in these fields name."""
     if isinstance(value, str):
         yield from split_file_lines(value)[1] if MARK in value else ()
     elif isinstance(value, Mapping):
