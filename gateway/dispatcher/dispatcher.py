@@ -412,10 +412,14 @@ def show_steps(
 
 
 def hold_last_answer(turn: LaneTurn) -> RecordStep:
-    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end."""
+    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end.
+
+    Events that a durable hook is owed follow it there at once, each after what it tells.
+    """
 
     async def record(step: Step, *replies: Reply) -> None:
-        if not replies and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
+        has_company = replies or turn.owed.waiting
+        if not has_company and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
             turn.hold(step)
         else:
             await turn.record(step, *replies)

@@ -5,6 +5,7 @@ conversation has it, not even an owner's.
 """
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,7 +192,7 @@ async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_
         assert "obey" not in system
         assert "OPENAI" not in system.upper()
         (notice,) = party.house.gateway.notices()
-        assert f"touch {file}" in notice
+        assert re.search(rf"touch (-h )?{re.escape(str(file))}", notice)
     file.write_text("Be kinder.")
     await party.order(ANN, "list_files")
     assert "Be kinder." in str(party.house.told("llm:before")[-1]["system"])

@@ -172,7 +172,7 @@ def test_it_is_denied_also_while_who_has_it_is_away_until_its_folder_is_here(clu
     cluster.start("has")
     cluster["lacks"].call("hooks.disable", {"name": "guard"})
     cluster.wait_for_guard("has", "disabled")
-    cluster.wait_for_guard("lacks", "")
+    cluster.wait_for_guard("lacks", "disabled")
     assert cluster.try_out("lacks", "harmless") == ""
 
 
