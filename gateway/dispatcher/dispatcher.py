@@ -414,7 +414,7 @@ def show_steps(
 def hold_last_answer(turn: LaneTurn) -> RecordStep:
     """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end.
 
-    Events that a durable hook is owed follow it there at once, each after what it tells.
+    If durable hooks wait for events of the turn, the answer is written at once, and they follow it.
     """
 
     async def record(step: Step, *replies: Reply) -> None:
