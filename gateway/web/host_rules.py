@@ -44,7 +44,7 @@ class HostRules:
         host = headers.get("host", "")
         if not self._is_ours(host):
             raise WebRefusal(
-                HTTPStatus.MISDIRECTED_REQUEST, "this gateway is not called so: web.hosts has the names that it knows"
+                HTTPStatus.MISDIRECTED_REQUEST, "this gateway does not serve this host name: web.hosts has its names"
             )
         origin = headers.get("origin")
         ours = {f"http://{host.lower()}", f"https://{host.lower()}", *filter(None, [self.origin])}
