@@ -17,7 +17,7 @@ from gateway.yaml_source import SourceLocation
 # What is run by hand, by whoever wrote it.
 _WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})
 _WORKSHOP_MODULES = frozenset({"conftest", "setup"})
-_FORMER_IMPORT = re.compile(rb"^\s*(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
+_FORMER_IMPORT = re.compile(rb"^[ \t]*+(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
 _MAKES_NAMES = re.compile(rb"\b(import_module|__import__|exec_module|spec_from_file_location|runpy)\b")
 HERMES_MODULES = re.compile(
     r"(agent|gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
