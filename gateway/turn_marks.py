@@ -9,12 +9,12 @@ What a step hands to a thread runs on while the loop is elsewhere. A turn that w
 was never found marked, is therefore doubted (`is_doubted`): its mark stands in a place of its own through the whole
 call of a tool, waiting included.
 
-A mark is a few bytes in a page of the file that is mapped into memory: it survives the end of the process, and need
-not survive that of the machine, which no turn brings about. After a start of the machine the file says nothing.
+A mark is a few bytes written into the page cache: it survives the end of the process, and need not survive that of
+the machine, which no turn brings about. After a start of the machine the file says nothing. (The file is not mapped
+into memory: where a full disk has no room for a page that is changed, as with btrfs, that would kill the process.)
 """
 
 import logging
-import mmap
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
@@ -75,7 +75,6 @@ class TurnMarks:
         self.cut_off: set[str] = set()
         self._path = path
         self._file = -1
-        self._map: mmap.mmap | None = None
         self._held: dict[int, str] = {}
         self._stepping = BLANK
 
@@ -90,16 +89,11 @@ class TurnMarks:
             if boot == (now := read_boot_id()):
                 self.cut_off.update(mark.decode("ascii", "replace") for mark in marks if mark)
             os.ftruncate(self._file, 0)
-            # Written before it is mapped, so that no room is wanted later: a page without one kills the process.
             os.pwrite(self._file, now.ljust(WIDTH) + BLANK * (HELD_PLACES.stop - 1), 0)
-            self._map = mmap.mmap(self._file, WIDTH * HELD_PLACES.stop)
         except OSError as error:
             log.warning("a turn that kills the gateway will not be found out: %s: %s", self._path, error.strerror)
 
     def close(self) -> None:
-        if self._map is not None:
-            self._map.close()
-            self._map = None
         if self._file >= 0:
             with suppress(OSError):
                 os.ftruncate(self._file, 0)
@@ -137,8 +131,9 @@ class TurnMarks:
             self._write(place, BLANK)
 
     def _write(self, place: int, mark: bytes) -> None:
-        if self._map is not None:
-            self._map[place * WIDTH : (place + 1) * WIDTH] = mark
+        if self._file >= 0:
+            with suppress(OSError):  # no room: then nobody is marked, which wrongs nobody
+                os.pwrite(self._file, mark, place * WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
