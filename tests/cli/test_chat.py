@@ -79,9 +79,13 @@ def test_a_person_talks_and_leaves(gateway: GatewayProcess) -> None:
 ASKS = "def handle(event_type, context):\n    context.ask('May I add?')\n"
 
 
+def list_states(gateway: GatewayProcess) -> list[tuple[str, str]]:
+    return [(one["name"], one["state"]) for one in gateway.call("hooks.list")["hooks"]]
+
+
 def test_what_is_asked_and_what_is_unknown_stands_there_once(gateway: GatewayProcess) -> None:
     gateway.add_hook("asks", {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": ASKS})
-    gateway.until(lambda: gateway.call("hooks.list")["count"] > 1)
+    gateway.until(lambda: ("asks", "loaded") in list_states(gateway))
     with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("/modle\r")
