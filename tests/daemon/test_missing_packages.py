@@ -1,9 +1,11 @@
 """A gateway without the packages that came with it once: it answers, and names all that wants one of them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,9 @@ def test_it_answers_and_what_wants_a_package_needs_attention(gateway: GatewayPro
 def test_where_they_are_nothing_is_missing_and_none_is_loaded_for_an_answer(gateway: GatewayProcess) -> None:
     configured = gateway.home.config.read_text("utf-8")
     gateway.configure(configured.partition("mcp_servers")[0])
+    for name, package in WANTED.items():
+        if find_spec(package) is None:
+            shutil.rmtree(gateway.home.hooks / name)
     start_with(Path(sys.executable), gateway)
     assert gateway.say("hello")["reply"] == "here"
     assert gateway.call("status")["attention"] == []
