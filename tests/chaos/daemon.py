@@ -310,6 +310,8 @@ async def judge(gateway: Besieged, siege: Siege) -> None:
             journal = [kept for _, kept in by_subject[f"gw.sent.{place}"]]
             for seq, out in outs:
                 chat, text = out.reply.address.chat_id, out.reply.text
+                if out.reply.is_empty:  # it takes away what an earlier try has shown
+                    continue
                 siege.owed[chat].append(text)
                 siege.doubts[chat, text] += doubts_about(seq, journal)
 

@@ -24,7 +24,7 @@ from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
 
-CALLS, KILLS = 40, 5
+CALLS, KILLS = 120, 5
 PATIENCE = 120.0
 LIVES = 0.6  # seconds of a process that is ready, at least
 
