@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What a file keeps for its tests goes with it: a parsed house is a gigabyte, for whoever collects garbage, too."""
+    """Drop the caches of a file after its last test: the parsed sources of the house take a gigabyte."""
     if nextitem is None or nextitem.path != item.path:
         for value in vars(getattr(item, "module", None) or object).values():
             if isinstance(value, _lru_cache_wrapper):

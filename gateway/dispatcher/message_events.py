@@ -279,7 +279,7 @@ class ReplyHooks(DeliveryCallbacks):
         with use_cause(outbound.cause):
             view = self._registry.scope({}, answers={}, owed=owed)
             event, changes = await view.run_watched(SENDING, ("attachments",), **fields)
-        if owed:
+        if owed is not None:
             await self._write_decisions(outbound.session_key, outbound.turn_id, owed)
         else:
             await self._registry.recorders.settled()

@@ -16,6 +16,8 @@ log = logging.getLogger("gateway.hooks")
 
 
 class CallOutcomes:
+    """Notes how each call of one hook ended."""
+
     def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
