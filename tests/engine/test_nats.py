@@ -143,6 +143,7 @@ async def test_who_listens_is_told_what_was_appended_while_he_was_cut_off(nats_s
         await open_nats(f"{url.replace('http', 'nats')}/{name}") as engine,
     ):
         await filled(other, "a.before")
+        assert await engine.last("a.before")  # a tail tells what its gateway has not heard of yet
         tail, quiet = await engine.tail("a.>", "*.x", "b.x"), await engine.tail("c.*")
         heard = await filled(other, "a.1", "b.x")
         assert [(await anext(tail)).seq for _ in heard] == heard
