@@ -137,8 +137,9 @@ class Part(anyio.abc.TaskStatus[None]):
             await self._serve(task_status=self)
         except Exception as error:  # whatever a part does wrong, the others go on
             trace = None if isinstance(unwrap_error(error), GatewayError) else error  # ours say all that helps
-            log.error("%s failed; it is started again: %s", self.name, describe_error(error), exc_info=trace)
-            self._enter("restarting", describe_error(error))
+            why = describe_error(error).replace("\n", "; ")
+            log.error("%s failed; it is started again: %s", self.name, why, exc_info=trace)
+            self._enter("restarting", why)
         else:
             if self._is_wanted:
                 log.warning("%s ended by itself; it is started again", self.name)

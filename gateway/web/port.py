@@ -105,8 +105,9 @@ class WebPort:
         except PortError as error:
             if self._is_named:
                 raise
-            self.trouble = f"web: {error}"
-            log.info("there is no port: %s", str(error).partition("\n")[0])
+            why = str(error).replace("\n", "; ")
+            self.trouble = f"web: {why}"
+            log.info("there is no port: %s", why)
             task_status.started()
             await anyio.sleep_forever()
         self.url = f"{'https' if tls else 'http'}://{format_address(listening)}"

@@ -245,6 +245,8 @@ def test_a_port_that_is_taken_stops_nothing_and_is_said(tmp_path: Path) -> None:
         assert "Address already in use; set web.listen to another port" in gateway.cli("status").stdout
         doctor = gateway.cli("doctor")
         assert (doctor.returncode, "is taken" in doctor.stdout) == (1, True)
+        shown = [gateway.cli(*words).stdout for words in (("status",), ("doctor",), ("logs",))]
+        assert [("set web.listen" in text, r"\n" in text) for text in shown] == [(True, False)] * 3
 
 
 def test_no_port_where_none_is_wanted(tmp_path: Path) -> None:

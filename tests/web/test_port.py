@@ -202,6 +202,7 @@ async def test_an_address_that_is_taken_is_an_error_only_where_somebody_named_it
         async with anyio.create_task_group() as tasks:
             await tasks.start(unnamed.serve)
             assert unnamed.trouble.startswith(f"web: {settings.listen} is taken")
+            assert "in use; set web.listen" in unnamed.trouble
             assert not unnamed.url
             tasks.cancel_scope.cancel()
 
