@@ -6,7 +6,8 @@ import math
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import read_pragma
@@ -74,6 +75,16 @@ def read_file_facts(path: Path) -> os.stat_result | None:
         return None
 
 
+@contextmanager
+def _ignoring_hidden() -> Iterator[None]:
+    """Inside, a file that may not be looked at ends the looking, and is no error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in HIDDEN:
+            raise
+
+
 def get_file_identity(facts: os.stat_result | None) -> tuple[int, int] | None:
     return (facts.st_dev, facts.st_ino) if facts else None
 
@@ -114,29 +125,22 @@ class JournalFiles:
         self.note_size()
 
     def find_damage(self) -> str:
-        try:
+        with _ignoring_hidden():
             facts = read_file_facts(self._path)
-        except OSError as error:
-            if error.errno in HIDDEN:
-                return ""
-            raise
-        if facts is None or get_file_identity(facts) != self._identity:
-            return "its file was deleted or replaced"
-        missing = self._size - facts.st_size
-        return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
+            if facts is None or get_file_identity(facts) != self._identity:
+                return "its file was deleted or replaced"
+            missing = self._size - facts.st_size
+            return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
+        return ""
 
     def find_warning(self) -> str:
-        try:
-            if get_file_identity(read_file_facts(self._wal)) == self._wal_identity:
-                return ""
-        except OSError as error:
-            if error.errno in HIDDEN:
-                return ""
-            raise
-        return (
-            f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
-            "`hermes-gateway stop`, which writes them into the journal, and start it again"
-        )
+        with _ignoring_hidden():
+            if get_file_identity(read_file_facts(self._wal)) != self._wal_identity:
+                return (
+                    f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
+                    "`hermes-gateway stop`, which writes them into the journal, and start it again"
+                )
+        return ""
 
 
 def is_damage(error: sqlite3.Error) -> bool:
