@@ -152,6 +152,7 @@ def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) 
             "result": entry.content,
             "arguments": msgspec.json.encode(call.args).decode(),
             "error": entry.error,
+            "denied": state.denials.get(call.id),
         }
         for call, entry in zip(calls, batch.results, strict=True)
     ]

@@ -106,7 +106,8 @@ class ToolCallRun(Operation[Entry]):
         self.state.end(result.outcome, self.before, "Stopped by hook.")
         self.state.end(result.after_outcome, self.after, "Stopped by hook.")
         left = result.left("result")
-        denied = _denial_text_of(result)
+        if denied := _denial_text_of(result):
+            self.state.denials[self.asked.id] = "person" if result.error else "hook"
         if isinstance(result.after_outcome, Deny) and not denied:
             return make_result(self.asked, f"{WITHHELD_TEXT}{result.after_outcome.text}".strip(), error=True)
         if left is not None:

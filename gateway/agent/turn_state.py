@@ -97,6 +97,7 @@ class TurnState:
     model_name: str = ""
     partial: str = ""  # what was streamed of the present answer
     offered: frozenset[str] | None = None  # the tools that the last request named
+    denials: dict[str, str] = field(default_factory=dict)  # by call id: whether a hook or a person denied it
     recorded_results: dict[str, Entry] = field(default_factory=dict)  # by call id, as they were handed over as steps
     transferred: TurnResult | None = None  # what the agent made of it to whom the conversation was handed
     finish: TurnEnding | None = None

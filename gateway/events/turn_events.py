@@ -69,7 +69,10 @@ TURN_EVENTS = (
             EventField("iteration", "integer", "the first is 1"),
             EventField("tool_names", "string[]", "the tools of this step"),
             EventField(
-                "tools", "object[]", "name, result, arguments (as JSON text) and error (whether it failed) of each"
+                "tools",
+                "object[]",
+                "of each name, result, arguments (as JSON text), error (whether it failed) "
+                "and denied (by hook, person or null)",
             ),
         ),
     ),

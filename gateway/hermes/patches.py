@@ -69,6 +69,11 @@ _HARMLESS_MODULES = _read_words(
     """asyncio datetime functools gc importlib inspect json logging os pathlib re sys threading time traceback types
     warnings"""
 )
+# What a hook reads its settings with and thinks with: one that imports nothing else reaches nobody.
+_QUIET_MODULES = _HARMLESS_MODULES | _read_words(
+    """__future__ collections contextlib copy dataclasses enum fnmatch hashlib io itertools math string tomllib typing
+    unicodedata uuid weakref yaml"""
+)
 _LOGGERS = re.compile(r"_?(log|logger)\Z", re.IGNORECASE)
 _HARMLESS_METHODS = _read_words(
     """append add extend update get items keys values pop setdefault copy join split strip format lower upper startswith
@@ -78,6 +83,9 @@ _HARMLESS_METHODS = _read_words(
 _WRITING = frozenset({"open", "write", "write_text", "write_bytes", "writelines", "mkdir", "touch", "dump"})
 # Of the modules above.
 _ACTING = frozenset({"system", "popen", "kill", "execv", "spawnv", "remove", "unlink", "rmdir", "rename", "replace"})
+# By which people or the model can call it.
+_OFFERS = frozenset({"register_", "register_command", "register_tool", "register_skill"})
+_RUNS_TEXT = frozenset({"exec", "eval", "__import__"})
 _STARTS_LATER = frozenset({"asyncio", "threading"})  # what they are given is called
 
 
@@ -103,7 +111,8 @@ class PatchReport(NamedTuple):
 def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_only: bool = False) -> PatchReport:
     """Of a hook (its entry has `handle`) or a plugin (it has `register`).
 
-    `starts_only`: it is called at the start alone; then what it writes down is taken for its own log.
+    `starts_only`: it is called at the start alone; then what it writes down is taken for its own log, and what it
+    calls for its own reckoning, where it imports nothing with which it could reach anybody.
     """
     if not any(map(_mentions_patched, files.values())):
         return PatchReport((), acts=True)
@@ -122,7 +131,17 @@ def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_onl
                 found.setdefault(name, Patch(place, name))
     if not found and not any(map(_MENTION.search, read.values())):
         return PatchReport((), acts=True)
-    return PatchReport(tuple(found.values()), bool(source.unreadable) or _acts(patchers, entry, starts_only))
+    is_quiet = starts_only and all(_is_quiet(origin, files) for node in source.nodes for _, origin in _imported(node))
+    return PatchReport(tuple(found.values()), bool(source.unreadable) or _acts(patchers, entry, starts_only, is_quiet))
+
+
+def _is_quiet(origin: str, files: Iterable[str]) -> bool:
+    top = origin.partition(".")[0]
+    return top in _QUIET_MODULES or PATCHED.match(origin) is not None or _is_own(top, files)
+
+
+def _is_own(module: str, files: Iterable[str]) -> bool:
+    return any(name.partition("/")[0].removesuffix(".py") == module for name in files)
 
 
 def _mentions_patched(source: bytes) -> bool:
@@ -289,7 +308,7 @@ def call_name_of(call: ast.Call) -> str:
     return ""
 
 
-def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool) -> bool:
+def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool, is_quiet: bool) -> bool:
     """Whether what Hermes calls of it does something besides patching, as far as can be seen."""
     source = patchers[0].source
     waiting = _find_roots(source, entry)
@@ -303,10 +322,15 @@ def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool) -> boo
             for call in find_nodes(function):
                 if isinstance(call, ast.Call):
                     own = _own_functions_of(call, source)
-                    if own is None and not _is_harmless(call, patchers, starts_only):
+                    if own is None and not _is_harmless(call, patchers, starts_only, is_quiet):
                         return True
                     waiting += [*(own or ()), *_called_later(call, source)]
     return False
+
+
+def _word_of(node: ast.AST) -> object:
+    """The name that stands there, as an attribute or as a text."""
+    return node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else None
 
 
 def _own_functions_of(call: ast.Call, source: HandlerSource) -> list[Function] | None:
@@ -326,9 +350,9 @@ def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
     """The functions that Hermes calls when something happens; None where one cannot be seen."""
     if entry == HANDLER_FILE:
         return source.find_functions("handle")
+    if any(_word_of(node) in _OFFERS for node in source.nodes):
+        return None  # seen, or put together: `f"register_{kind}"`
     calls = [node for node in source.nodes if isinstance(node, ast.Call)]
-    if any(call_name_of(call) in ("register_command", "register_tool") for call in calls):
-        return None
     roots: list[Function] = []
     for call in calls:
         if call_name_of(call) in ("register_hook", "subscribe"):
@@ -343,7 +367,7 @@ def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
     return roots
 
 
-def _is_harmless(call: ast.Call, patchers: Sequence[HermesNames], starts_only: bool) -> bool:
+def _is_harmless(call: ast.Call, patchers: Sequence[HermesNames], starts_only: bool, is_quiet: bool) -> bool:
     name, origin = call_name_of(call), patchers[0].of(call.func)
     if any(name for names in patchers for name in names.patched_by(call)):
         return True
@@ -353,11 +377,11 @@ def _is_harmless(call: ast.Call, patchers: Sequence[HermesNames], starts_only: b
         module, _, attribute = origin.rpartition(".")
         return attribute not in NAMES.get(module, ())
     if isinstance(call.func, ast.Name):
-        return name in _HARMLESS
+        return name in _HARMLESS or (is_quiet and name not in _RUNS_TEXT)
     root = _root_of(call)
     if _LOGGERS.match(root) or root in _HARMLESS_MODULES:
         return name not in _ACTING
-    return name in _HARMLESS_METHODS
+    return is_quiet or name in _HARMLESS_METHODS
 
 
 def _root_of(call: ast.Call) -> str:

@@ -203,7 +203,7 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
         intercepts=tuple(sorted(decides)),
         guards=guards,
         rewords=any(name in HERMES_HOOKS and HERMES_HOOKS[name].rewords for name in offers.decides),
-        acts=manifest.acts and bool(loaded.marks or offers.tools or offers.commands or offers.skills),
+        acts=bool(offers.tools or offers.commands or offers.skills or (manifest.acts and loaded.marks)),
     )
 
 

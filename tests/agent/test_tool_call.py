@@ -335,7 +335,14 @@ async def test_agent_step_tells_what_was_done_as_hermes_does(stage, add):
     await stage.play(stage.agent(calling(("add", {"a": 1})), calling(("add", {"a": 2})), "ok", tools=[add]))
     step = stage.fields("agent:step", 1)
     assert (step["iteration"], step["tool_names"]) == (2, ["add"])
-    assert step["tools"] == [{"name": "add", "result": "3", "arguments": '{"a":2}', "error": False}]
+    done = {"name": "add", "result": "3", "arguments": '{"a":2}', "error": False, "denied": None}
+    assert step["tools"] == [done]
+
+
+async def test_agent_step_tells_who_denied_a_call(stage, add):
+    stage.on("tool:before")(lambda event: Deny("no sums") if event["args"] == {"a": 1} else None)
+    await stage.play(stage.agent(calling(("add", {"a": 1}), ("add", {"a": 2})), "ok", tools=[add]))
+    assert [one["denied"] for one in stage.fields("agent:step")["tools"]] == ["hook", None]
 
 
 @pytest.mark.row("WEB-35")

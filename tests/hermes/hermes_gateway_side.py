@@ -33,7 +33,10 @@ class Model(BaseHTTPRequestHandler):
         users = [one for one in asked["messages"] if one["role"] == "user"]
         text = json.dumps(users[-1]["content"]) if users else ""
         is_done = not asked.get("tools") or any(one["role"] == "tool" for one in asked["messages"][-2:])
-        wanted = [("terminal", {"command": "printf out"}), ("read_file", {"path": "a.txt", "offset": 1, "limit": 5})]
+        wanted = read_calls() or [
+            ("terminal", {"command": "printf out"}),
+            ("read_file", {"path": "a.txt", "offset": 1, "limit": 5}),
+        ]
         calls = [
             {
                 "index": number,
@@ -44,7 +47,7 @@ class Model(BaseHTTPRequestHandler):
             for number, (name, args) in enumerate(wanted)
         ]
         wants = "use a tool" in text and not is_done
-        said = {"content": None, "tool_calls": calls} if wants else {"content": "y" * 1200}
+        said = {"content": None, "tool_calls": calls} if wants else {"content": find_answer(users) or "y" * 1200}
         pieces = [({"role": "assistant", **said}, None), ({}, "tool_calls" if wants else "stop")]
         head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "script"}
         chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in pieces]
@@ -57,6 +60,18 @@ class Model(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def read_calls() -> list[list[Any]]:
+    """The calls that the model makes when it is told to use a tool, where the home has a list."""
+    path = HOME / "calls.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def find_answer(users: list[dict[str, Any]]) -> str:
+    """The words that the person wants to hear: what stands behind `say: `."""
+    said = str(users[-1]["content"]) if users else ""
+    return said.partition("say: ")[2].partition("\n")[0]
 
 
 class Net(BasePlatformAdapter):

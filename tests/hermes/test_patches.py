@@ -111,6 +111,37 @@ def test_what_one_that_runs_at_the_start_alone_writes_is_its_own_log() -> None:
     assert look(HOOK, source, starts_only=True) == ([f"{NAME}.x"], False)
 
 
+FILTER = f"""
+import asyncio, re, yaml
+{RUNNER}
+class Rules:
+    def __init__(self, path): self.patterns = [re.compile(one) for one in yaml.safe_load(path.read_text())["drop"]]
+    def drops(self, event): return any(one.search(event.text) for one in self.patterns)
+
+async def handle(e, c):
+    {{}}
+    rules, before = Rules(PATH.expanduser()), GatewayRunner._handle_message
+    async def filtered(self, event): return None if rules.drops(event) else await before(self, event)
+    GatewayRunner._handle_message = filtered
+    asyncio.get_running_loop().call_later(1, rules.reload)
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "acts"),
+    [
+        ("pass", False),
+        ("import urllib.request\n    urllib.request.urlopen(URL)", True),
+        ("import os\n    os.system('wall up')", True),
+        ("from tools.send_message_tool import send_message_tool\n    send_message_tool({})", True),
+    ],
+)
+def test_who_reads_its_settings_at_the_start_and_patches_does_nothing_besides(does: str, acts: bool) -> None:
+    source = FILTER.replace("{}", does, 1)
+    assert look(HOOK, source, starts_only=True) == ([f"{NAME}._handle_message"], acts)
+    assert look(HOOK, source)[1], "one that is called later may do anything with what it has read"
+
+
 @pytest.mark.parametrize(
     ("source", "acts"),
     [
@@ -118,6 +149,7 @@ def test_what_one_that_runs_at_the_start_alone_writes_is_its_own_log() -> None:
         ("def b(**k): return None\ndef register(ctx): ctx.register_hook('pre_verify', b)", False),
         ("def b(**k): return k\ndef register(ctx): ctx.register_hook('pre_verify', b)", True),
         ("def register(ctx): ctx.register_command('x', print)", True),
+        ("def register(ctx): getattr(ctx, 'register_command')('x', print)", True),
         ("from .more import b\ndef register(ctx): ctx.register_hook('pre_verify', b)", True),
     ],
 )

@@ -5,6 +5,7 @@ Handlers compare the keys that they get with those that they know, so one writte
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
@@ -20,6 +21,8 @@ _ROWS = (
     ("agent:end", "platform user_id chat_id thread_id chat_type session_id message response"),
     ("command:*", "platform user_id command raw_command args raw_args"),
 )
+# By who denied a call.
+DENIED_ENDINGS: Mapping[Any, Ending] = MappingProxyType({"hook": "blocked", "person": "refused"})
 HERMES_KEYS: Mapping[str, frozenset[str]] = {
     name: frozenset(keys.split()) for names, keys in _ROWS for name in names.split()
 }
@@ -45,6 +48,6 @@ def show_fields(event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
 def _show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """One tool of a step: its arguments and its result stand there as JSON texts."""
     name, args = HERMES_TOOLS.describe_call(str(tool.get("name")), json.loads(tool.get("arguments") or "{}"))
-    ending: Ending = "failed" if tool.get("error") else "done"
+    ending: Ending = DENIED_ENDINGS.get(tool.get("denied"), "failed" if tool.get("error") else "done")
     result = show_result(str(tool.get("name")), args, str(tool.get("result") or ""), ending)
     return {"name": name, "result": result.json, "arguments": json.dumps(args)}
