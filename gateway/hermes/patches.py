@@ -69,7 +69,7 @@ _HARMLESS_MODULES = _read_words(
     """asyncio datetime functools gc importlib inspect json logging os pathlib re sys threading time traceback types
     warnings"""
 )
-# What a hook reads its settings with and thinks with: one that imports nothing else reaches nobody.
+# A hook that imports nothing else reads its settings, reckons, and reaches nobody.
 _QUIET_MODULES = _HARMLESS_MODULES | _read_words(
     """__future__ collections contextlib copy dataclasses enum fnmatch hashlib io itertools math string tomllib typing
     unicodedata uuid weakref yaml"""
@@ -111,8 +111,8 @@ class PatchReport(NamedTuple):
 def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_only: bool = False) -> PatchReport:
     """Of a hook (its entry has `handle`) or a plugin (it has `register`).
 
-    `starts_only`: it is called at the start alone; then what it writes down is taken for its own log, and what it
-    calls for its own reckoning, where it imports nothing with which it could reach anybody.
+    `starts_only`: Hermes calls it at the start alone. Its files are then its own log, and its calls act only if it
+    imports more than `_QUIET_MODULES`.
     """
     if not any(map(_mentions_patched, files.values())):
         return PatchReport((), acts=True)
@@ -136,12 +136,9 @@ def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_onl
 
 
 def _is_quiet(origin: str, files: Iterable[str]) -> bool:
-    top = origin.partition(".")[0]
-    return top in _QUIET_MODULES or PATCHED.match(origin) is not None or _is_own(top, files)
-
-
-def _is_own(module: str, files: Iterable[str]) -> bool:
-    return any(name.partition("/")[0].removesuffix(".py") == module for name in files)
+    """Return True for an import that reaches no person, machine or program."""
+    top, own = origin.partition(".")[0], {name.partition("/")[0].removesuffix(".py") for name in files}
+    return top in _QUIET_MODULES or top in own or PATCHED.match(origin) is not None
 
 
 def _mentions_patched(source: bytes) -> bool:
@@ -329,7 +326,7 @@ def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool, is_qui
 
 
 def _word_of(node: ast.AST) -> object:
-    """The name that stands there, as an attribute or as a text."""
+    """The name of an attribute, or the value of a text."""
     return node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else None
 
 

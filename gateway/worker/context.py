@@ -77,6 +77,10 @@ class HandlerContext(Event):
         self.data_folder = ""
         self.question: Question | None = None
 
+    def __repr__(self) -> str:
+        """A handler of another system logs it as that system's plain dict."""
+        return Event.__repr__(self) if self.kept_back is EMPTY else dict.__repr__(self)
+
     def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> Any:
         try:
             return super().ask(prompt, name, answer)

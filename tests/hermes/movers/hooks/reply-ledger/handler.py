@@ -1,3 +1,5 @@
+"""Keeps each reply for the books."""
+
 import json
 import os
 from pathlib import Path

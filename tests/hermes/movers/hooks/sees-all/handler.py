@@ -1,3 +1,5 @@
+"""Notes which events there are, and their keys."""
+
 import copy
 import json
 import os
@@ -15,4 +17,4 @@ def _note(*line):
 
 async def handle(event_type, context):
     payload = copy.deepcopy({k: v for k, v in context.items() if not k.startswith("_")})
-    _note(event_type, event_type in KNOWN, sorted(payload), isinstance(context, dict), json.loads(json.dumps(payload)) == payload)
+    _note(event_type, event_type in KNOWN, sorted(payload), isinstance(context, dict), str(context)[0], json.loads(json.dumps(payload)) == payload)

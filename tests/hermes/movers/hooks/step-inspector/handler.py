@@ -1,3 +1,5 @@
+"""Counts tool calls that fail in a row."""
+
 import json
 import os
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Takes card numbers out of answers."""
+
 import re
 
 _CARD = re.compile(r"\b\d{4}-\d{4}\b")

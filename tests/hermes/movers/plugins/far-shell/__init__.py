@@ -1,3 +1,5 @@
+"""A tool that runs commands on another machine."""
+
 import json
 
 try:

@@ -1,3 +1,5 @@
+"""Puts a picture of its own below a happy answer."""
+
 from pathlib import Path
 
 PICTURES = Path(__file__).resolve().parent / "pictures"

@@ -1,3 +1,5 @@
+"""A memory of its own, as far as it is offered, and a command."""
+
 import logging
 
 logger = logging.getLogger(__name__)
