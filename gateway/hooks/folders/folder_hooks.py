@@ -50,21 +50,21 @@ from gateway.yaml_source.units import format_count
 
 
 class PluginTools:
-    """`hooks`: the folder hooks that there are now, by name; `settled` waits until all have begun or said why not."""
+    """`plugins`: those that there are now, by name, in its order; `settled` waits until all have begun or failed."""
 
-    def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
-        self._hooks = hooks
+    def __init__(self, plugins: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
+        self._plugins = plugins
         self.settled = settled
 
     def missing(self) -> Iterator[FolderHook]:
         """Those that nobody has switched off, and that are not up."""
-        for _, hook in sorted(self._hooks().items()):
+        for hook in self._plugins().values():
             if hook.latest and hook.latest.source.needs_start and hook.process.state != "disabled" and not hook.is_up:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
         """What it offers, once it is up. HookError with the reason when it is not, after so many seconds or before."""
-        hook = self._hooks().get(name)
+        hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
         await hook.process.get_wire(patience)
@@ -72,7 +72,7 @@ class PluginTools:
 
     def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
         """Of those that are up, in the order of their names."""
-        for _, hook in sorted(self._hooks().items()):
+        for hook in self._plugins().values():
             if hook.is_up and hook.process.targets and hook.current and hook.current.manifest:
                 yield hook, hook.process.targets.offers
 
@@ -88,7 +88,7 @@ class PluginTools:
 
         `answers` are the person's, by question; without them it cannot ask.
         """
-        hook, begun = self._hooks().get(name), time.perf_counter()
+        hook, begun = self._plugins().get(name), time.perf_counter()
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
         try:
@@ -179,7 +179,7 @@ class FolderHooks:
     @property
     def plugin_tools(self) -> PluginTools:
         """What the plugins among them offer."""
-        return PluginTools(lambda: self._set.hooks, self.settled)
+        return PluginTools(lambda: self._set.plugins, self.settled)
 
     @property
     def find_limits(self) -> Callable[[str], HookLimits]:

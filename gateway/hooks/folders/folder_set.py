@@ -244,6 +244,7 @@ class FolderSet:
     def __init__(self, sources: Sequence[Source], services: HookServices, durable: DurableDelivery | None) -> None:
         self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
+        self.plugins: dict[str, FolderHook] = {}  # those of them that may offer something, in the order of their names
         self.settled = anyio.Event()
         self.watcher: FolderWatcher | None = None
         self._services = services
@@ -292,6 +293,7 @@ class FolderSet:
             self.sources.hold_removed(name)
             version = self.sources.check(name)
         if version is None:
+            self.plugins.pop(name, None)
             if hook := self.hooks.pop(name, None):
                 log.info("%s is gone", name)
                 await hook.end()
@@ -353,6 +355,8 @@ class FolderSet:
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
             self.hooks[name] = FolderHook(name, self._services, self._durable, self.sources.check, self.sources.kept)
+            if name.startswith(PLUGIN_PREFIX):
+                self.plugins = dict(sorted({**self.plugins, name: self.hooks[name]}.items()))
         return self.hooks[name]
 
     async def _adopt_kept(self, version: HookVersion) -> None:
