@@ -19,6 +19,7 @@ class ChatJournal:
         self._engine = engine
         self._seqs: dict[str, int] = {}
         self.chats: dict[str, Mapping[str, str]] = {}  # by `telegram:-2001` or `telegram:-2001:7`, values by rule
+        self.changes = 0  # how often something was changed
         self.news = anyio.Event()  # set, and another one, when something was changed
 
     async def load(self) -> None:
@@ -29,6 +30,7 @@ class ChatJournal:
         for chat in before.keys() - found:
             if self._seqs[chat] == before[chat]:
                 del self.chats[chat], self._seqs[chat]
+                self.changes += 1
 
     async def take(self, record: Record) -> None:
         kept = records.decode(record.data)
@@ -38,6 +40,7 @@ class ChatJournal:
     def _note(self, seq: int, kept: records.ChatRuleRecord) -> None:
         if seq > self._seqs.get(kept.chat, 0):
             self.chats[kept.chat], self._seqs[kept.chat] = kept.values, seq
+            self.changes += 1
             self.news.set()
             self.news = anyio.Event()
 

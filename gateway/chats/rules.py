@@ -29,6 +29,7 @@ PROGRESS: Final[tuple[ProgressDisplay, ...]] = get_args(ProgressDisplay)
 SWITCH: Final = ("on", "off")
 USUAL: Final = DisplaySettings()
 DISPLAY_DEFAULTS: Final = (USUAL.progress, USUAL.reactions, USUAL.typing)
+MOST_FOUND: Final = 1000  # tables of people in places that are remembered
 KEPT_ORIGIN: Final = "/settings"
 DEFAULT_ORIGIN: Final = "default"
 
@@ -68,9 +69,19 @@ class ChatRules:
         """Go by these from now on."""
         self._settings = settings
         self._bots = {one.name: one for one in list_accounts(settings.platforms)}
+        self._found: dict[tuple[Address, str], Mapping[RuleName, ChatRule]] = {}  # of `_found_at`, a state of `kept`
+        self._found_at = -1
 
-    def find(self, address: Address, user_id: str = "") -> dict[RuleName, ChatRule]:
+    def find(self, address: Address, user_id: str = "") -> Mapping[RuleName, ChatRule]:
         """What holds there for whoever this is: every rule, the strongest place's word for each."""
+        if self._found_at != self.kept.changes or len(self._found) >= MOST_FOUND:
+            self._found, self._found_at = {}, self.kept.changes
+        rules = self._found.get((address, user_id))
+        if rules is None:
+            rules = self._found[address, user_id] = self._join_layers(address, user_id)
+        return rules
+
+    def _join_layers(self, address: Address, user_id: str) -> Mapping[RuleName, ChatRule]:
         found: dict[RuleName, ChatRule] = {}
         for origin, said, is_fixed in self._list_layers(address, user_id):
             for name in CHANGEABLE:
