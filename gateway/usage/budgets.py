@@ -93,6 +93,7 @@ class Budgets:
     def __init__(self, settings: BudgetSettings, groups: Mapping[str, frozenset[str]]) -> None:
         self._settings = settings
         self._groups = groups
+        self.has_limits = settings != BudgetSettings()
 
     def find(self, person: str) -> Iterator[Budget]:
         """Those that count for this person."""

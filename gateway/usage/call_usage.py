@@ -57,7 +57,9 @@ class CallUsage:
     async def ask(self, model: str, tokens: int) -> str:
         """Returns why it may not be called, for the person; empty: it may."""
         person = self._turn.origin.person
-        over = await self._find_over(person)
+        over = self._find_over(person)
+        if over and not self._is_final(over):
+            over = await self._wait_for_others(person)
         if over and (refusal := await self._decide(over)):
             return refusal
         self._totals.hold(person, tokens, self._totals.find_price(model).usage_of(tokens, 0).cost)
@@ -80,15 +82,20 @@ class CallUsage:
         self._turn.add(replace(call, warned=tuple(one.mark for one in near)), *said)
         return usage
 
-    async def _find_over(self, person: str) -> BudgetState | None:
-        """The limit that this call is over. Where other calls may leave enough, they are waited for."""
+    def _find_over(self, person: str) -> BudgetState | None:
+        """The limit that this call is over, with what others that run now may use."""
+        found = [one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded]
+        return next((one for one in found if one.is_used_up), found[0] if found else None)
+
+    def _is_final(self, over: BudgetState) -> bool:
+        """Whether it is no use, or not needed, to wait for the calls that run now."""
+        return over.is_used_up or self._port.role == "owner"
+
+    async def _wait_for_others(self, person: str) -> BudgetState | None:
+        """The limit that this call is over once other calls have ended, which may leave enough."""
         over = None
         with anyio.move_on_after(HELD_SECONDS):
-            while True:
-                found = [one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded]
-                over = next((one for one in found if one.is_used_up), found[0] if found else None)
-                if over is None or over.is_used_up or self._port.role == "owner":
-                    break
+            while (over := self._find_over(person)) and not self._is_final(over):
                 await self._totals.wait_released()
         return over
 

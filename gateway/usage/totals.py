@@ -41,7 +41,7 @@ class RunningTotals:
         self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
         self.own: dict[str, tuple[str, UsageRow]] = {}  # calls that we counted, until the journal tells of them
         self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)
-        self._released = anyio.Event()
+        self._released: anyio.Event | None = None  # there while somebody waits for a call to be over
         self.turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
 
     def apply_settings(self, settings: Settings) -> None:
@@ -114,12 +114,13 @@ class RunningTotals:
             self._held[one] = held = self._held[one].add(tokens, money)
             if held.tokens <= 0:
                 del self._held[one]
-        if tokens <= 0:
+        if tokens <= 0 and self._released:
             self._released.set()
-            self._released = anyio.Event()
+            self._released = None
 
     async def wait_released(self) -> None:
         """Until a call is over that runs now."""
+        self._released = self._released or anyio.Event()
         await self._released.wait()
 
     def get(self, window: str, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
@@ -146,14 +147,17 @@ class RunningTotals:
 
         Of everybody: of every limit there is, and of `each_person` that of `most` people who used most of it.
         """
+        if not self.budgets.has_limits:
+            return []
         found = self.budgets.find(person) if person else self.budgets.list_all(self.list_people(most))
         return self.budgets.list_states(found, self, held=held)
 
     def take_warnings(self, person: str) -> list[BudgetState]:
         """The limits that are nearly used since now: each is told once in its day or month."""
         near = [one for one in self.list_budgets(person) if one.is_nearly_used and one.mark not in self.warned]
-        windows = self.windows()
-        self.warned = {mark for mark in self.warned if mark.startswith(windows)} | {one.mark for one in near}
+        if near:
+            windows = self.windows()
+            self.warned = {mark for mark in self.warned if mark.startswith(windows)} | {one.mark for one in near}
         return near
 
 
