@@ -236,6 +236,9 @@ async def _find_event_file(shared: SharedFiles, file: Any) -> Any:
 
 async def find_message_files(shared: SharedFiles, messages: Iterable[Message]) -> tuple[Message, ...]:
     """The messages with their files where they lie here."""
+    messages = tuple(messages)
+    if not any(one.attachments for one in messages):
+        return messages
     found = [(one, await shared.find_all(one.attachments)) for one in messages]
     return tuple(one if files == one.attachments else replace(one, attachments=files) for one, files in found)
 

@@ -59,13 +59,15 @@ async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> 
     """Those of the agent and of its sources that the person has, and that do something in this conversation."""
     further, state.missing = await gather_tools(state.agent.sources)
     found, chat = (*state.agent.tools, *further, *turn_tools), state.ports.chat
-    fit = (tool for tool in found if tool.sends is None or (chat is not None and chat.can_show(tool.sends)))
+    fit = [tool for tool in found if tool.sends is None or (chat is not None and chat.can_show(tool.sends))]
     return _grant_tools(state, tuple(fit))
 
 
 def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Those that the person has; the model is shown no others, and no skill that it cannot load."""
-    given = [state.ports.grant(tool) for tool in tools]
+    if (grant := state.ports.grant) is None:
+        return tools
+    given = [grant(tool) for tool in tools]
     state.withheld = frozenset(tool.name for tool, left in zip(tools, given, strict=True) if left is None)
     if state.withheld:
         state.missing = (*state.missing, NOT_GIVEN)
@@ -182,12 +184,12 @@ def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
     parts = [
         *(agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note),
         *state.missing,
-        *(entry.content for entry in entries if entry.role == "system"),
+        *[entry.content for entry in entries if entry.role == "system"],
     ]
     return ModelRequest(
-        messages=_add_context(state, tuple(entry for entry in entries if entry.role != "system")),
-        system="\n".join(part for part in parts if part),
-        tools=tuple(tool.spec for tool in tools),
+        messages=_add_context(state, tuple([entry for entry in entries if entry.role != "system"])),
+        system="\n".join(filter(None, parts)),
+        tools=tuple([tool.spec for tool in tools]),
         name=state.model_name,
         options=state.options,
     )

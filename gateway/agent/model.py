@@ -55,7 +55,7 @@ class Model(Protocol):
         """An async generator; closing it early gives up the call."""
 
 
-CONTENT, PARTS, TOOL_CALLS = map(attrgetter, ("content", "parts", "tool_calls"))
+CONTENT, PARTS, TOOL_CALLS, DESCRIPTION = map(attrgetter, ("content", "parts", "tool_calls", "description"))
 CHARACTERS = 4  # a token
 CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
 PICTURE = 1500 * CHARACTERS  # what a large one costs with most models
@@ -67,5 +67,5 @@ def estimate_tokens(request: ModelRequest) -> int:
     characters += PICTURE * sum(map(len, map(PARTS, request.messages)))
     for call in chain.from_iterable(map(TOOL_CALLS, request.messages)):
         characters += CALL + sum(map(len, map(str, call.args.values())))
-    characters += sum(len(spec.description) + SPEC for spec in request.tools)
+    characters += SPEC * len(request.tools) + sum(map(len, map(DESCRIPTION, request.tools)))
     return characters // CHARACTERS

@@ -57,7 +57,7 @@ class ModelCall(Operation[Chunk]):
         if event is not None:
             request = _request_from(request, event, state.agent.model.name)
         # A tool that the hooks took from the request cannot be called, even if the model names it all the same.
-        state.offered = frozenset(spec.name for spec in request.tools)
+        state.offered = frozenset([spec.name for spec in request.tools])
         try:
             return await _stream(state, await fit_request(state, request))
         except BudgetRefusal as refusal:

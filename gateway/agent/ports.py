@@ -51,6 +51,10 @@ async def ignore_step(step: Step) -> None:
     """For turns that need not survive a crash."""
 
 
+async def load_no_approvals() -> None:
+    """For turns whose approvals are all known at their start."""
+
+
 async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
     """For turns whose skills bring nothing but their text."""
     return ()
@@ -71,11 +75,13 @@ class Ports:
     changed_by: which hooks changed a tool's call, by its id. open_questions: those that this run of the turn has put.
     stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
     approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
+    load_approvals: awaited before a tool that asks; puts those that are not there yet into `approvals`.
     turn, session, facts: the bags and the common fields that tools see.
     on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
         went with it.
     chat: the conversation, where there is one that tools may speak in.
-    grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more.
+    grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more. Without it
+        they have every tool.
     keep_picture: keeps what a tool gave as a picture; gives words about it for the model, and what it can be shown.
     usage: counts the calls of the model, and says which may not be made.
     redact: takes secrets out of an error before anybody is told of it.
@@ -97,12 +103,13 @@ class Ports:
     resumed: bool = False
     stop: CancelScope = field(default_factory=CancelScope)
     approvals: MutableMapping[str, str] = field(default_factory=dict)
+    load_approvals: Callable[[], Awaitable[None]] = load_no_approvals
     turn: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
-    grant: Callable[[Tool], Tool | None] = lambda tool: tool
+    grant: Callable[[Tool], Tool | None] | None = None
     keep_picture: KeepPicture | None = None
     redact: Callable[[str], str] = str
     usage: UsagePort = field(default_factory=IgnoredUsage)

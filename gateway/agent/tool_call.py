@@ -180,6 +180,8 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
     about = _describe_call(call, tool, args)
+    if tool.asks:
+        await state.ports.load_approvals()
     needed_yes = check_approval(state.ports, tool, about)
     if not tool.read_only:
         await call.gate.pass_through(call_id, needed_yes=needed_yes)

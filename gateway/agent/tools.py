@@ -103,10 +103,10 @@ class Tool:
     narrow: "Tool | None" = None
     read_only: bool = False
     changes_files: bool = True
+    spec: ToolSpec = field(init=False, repr=False, compare=False)  # as it is offered to a model
 
-    @property
-    def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description, self.schema)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", ToolSpec(self.name, self.description, self.schema))
 
     @property
     def may_change_files(self) -> bool:
@@ -198,7 +198,7 @@ def tool_from(
 
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
-    return next((tool for tool in tools if tool.name == name), None)
+    return next(iter([tool for tool in tools if tool.name == name]), None)
 
 
 def _parse_signature(function: Callable[..., Any], name: str) -> tuple[type[msgspec.Struct], bool]:

@@ -9,6 +9,7 @@ import anyio
 
 from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.ports import Ports, TurnResult
+from gateway.agent.tools import find_tool
 from gateway.events import Deny, End, Outcome, Pause
 from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted, TurnStatus
 from gateway.transcript import Entry, Usage, as_message, entry_from
@@ -118,7 +119,8 @@ class TurnState:
         """May lines of the answer name files to go with it? If whoever wrote it has the tool for that."""
         if self.transferred is not None:
             return self.transferred.sends_files
-        return any(tool.name == SEND_FILE and self.ports.grant(tool) for tool in self.agent.tools)
+        tool, grant = find_tool(self.agent.tools, SEND_FILE), self.ports.grant
+        return tool is not None and (grant is None or grant(tool) is not None)
 
     def add_usage(self, used: Usage) -> None:
         self.usage += used
@@ -159,6 +161,9 @@ class TurnState:
 
     async def add(self, entry: Entry) -> Entry:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
+        if not self.ports.wants("message:add"):
+            self.entries.append(entry)
+            return entry
         kept = replace(entry, content=WITHHELD, parts=())
         try:
             kept = await self._fire_message_add(entry)
@@ -176,8 +181,6 @@ class TurnState:
             raise StepNotRecorded(error) from error
 
     async def _fire_message_add(self, entry: Entry) -> Entry:
-        if not self.ports.wants("message:add"):
-            return entry
         fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
         if isinstance(outcome, Deny):
             return replace(entry, content=outcome.text or WITHHELD, parts=())

@@ -48,7 +48,7 @@ from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import REMINDER, Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
-from gateway.dispatcher.tool_approvals import approvals_of
+from gateway.dispatcher.tool_approvals import TurnApprovals, approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
@@ -81,6 +81,7 @@ from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
 
+NOTED = ("message:received", "session:end", "session:reset", "session:start")  # before a turn is claimed
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # what stands for an answer where there is none: to hooks it is a no
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
@@ -125,6 +126,8 @@ class Dispatcher:
         What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
         record.
         """
+        if not claimed.error and not self._context.registry.recorders.want(*NOTED):
+            return
         found = await find_message_files(self._context.shared_files, claimed.messages)
         claimed = dataclasses.replace(claimed, messages=found)
         message = message_events.join_messages(claimed.messages)
@@ -192,13 +195,13 @@ class Dispatcher:
         if turn.begins_session:
             fire_session_switch(turn.session, view.emit)
         try:
-            result = await self._answer(turn, role, view)
+            result = await self._answer(turn, role, view, agent)
         except Pause as pause:
             result = make_question_result(self._context, turn, message, pause.questions)
         replies = tuple(dataclasses.replace(reply, role=role) for reply in result.replies)
         return dataclasses.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
-    async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
+    async def _answer(self, turn: LaneTurn, role: Role, view: HookScope, agent: Agent) -> LaneResult:
         hooked = await message_events.run_received_hooks(turn, view)
         if not hooked.left:
             return LaneResult(replies=hooked.replies, status=hooked.status)
@@ -210,7 +213,7 @@ class Dispatcher:
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes, by)
             return hooked.prepend_to(await self._run_command(turn, call, view))
         asked = await make_entry(message, self._context)
-        result = await self._run_agent(turn, turn.session, message, asked, role, view)
+        result = await self._run_agent(turn, message, asked, role, view, agent)
         return hooked.prepend_to(add_pieces(result, asked, find_pieces(hooked.left, asked.content)))
 
     async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
@@ -232,21 +235,22 @@ class Dispatcher:
         is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
         again = dataclasses.replace(message, text=ran.then, is_job=is_job)
         asked = await make_entry(again, self._context)
-        result = await self._run_agent(turn, session, again, asked, call.role, view)
+        turn = dataclasses.replace(turn, session=session)
+        result = await self._run_agent(turn, again, asked, call.role, view, self._context.choose(again, session))
         pieces = pieces if ran.then == asked.content else ()
         return dataclasses.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
     async def _run_agent(
-        self, turn: LaneTurn, session: Session, message: Message, asked: Entry, role: Role, view: HookScope
+        self, turn: LaneTurn, message: Message, asked: Entry, role: Role, view: HookScope, agent: Agent
     ) -> LaneResult:
-        agent = self._context.choose(message, session)
+        session = turn.session
         self._announce(agent, "main", role)
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, session)
         facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
-        approvals = approvals_of(self._context.engine, message, session)
-        known = await approvals.known() if self._context.access.can_approve_own(message) else None
+        can_approve = self._context.access.can_approve_own(message)
+        approvals = TurnApprovals(approvals_of(self._context.engine, message, session) if can_approve else None)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
         budget = self._make_budget_port(session, message, role, view)
@@ -268,10 +272,11 @@ class Dispatcher:
                 changed_by=view.changed_by,
                 resumed=turn.resumed,
                 stop=turn.scope,
-                approvals=(allowed := dict(known or {})),
+                approvals=approvals.allowed,
+                load_approvals=approvals.load,
                 on_skill=partial(self._context.on_skill, session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
-                grant=lambda tool: self._context.access.fit_tool(tool, role),
+                grant=None if role == "owner" else partial(self._context.access.fit_tool, role=role),
                 keep_picture=partial(keep_shared_picture, self._context, folder),
                 turn=view.bags.turn,
                 session=view.bags.session,
@@ -284,8 +289,7 @@ class Dispatcher:
             run = partial(run_turn, agent, history, asked, ports)
             work = partial(run_in_folders, self._context, facts, turn.resumed, run)
             result = await self._signs.show(sign, work, find_end_state)
-        if known is not None:
-            await approvals.keep(known, allowed)
+        await approvals.keep()
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
@@ -353,6 +357,8 @@ async def run_in_folders(
 ) -> TurnResult:
     """A turn. It finds what was written at other gateways, and they have what it wrote before its end is written."""
     folders = context.find_folders(facts)
+    if not folders:
+        return await run()
     await context.shared_folders.take(*folders)
     result = await run()
     if is_resumed or result.questions or any(entry.tool_calls for entry in result.entries):

@@ -71,6 +71,28 @@ class ToolApprovals:
         return f"{OWNER}/{self.person}" if how == ALWAYS else f"{OWNER}/session/{self.session_id}/{self.person}"
 
 
+class TurnApprovals:
+    """The approvals of one turn, read when a tool first asks for one; `kept` is None where no yes of its author counts.
+
+    `allowed`: how long each holds, with those that were given in this turn.
+    """
+
+    def __init__(self, kept: ToolApprovals | None) -> None:
+        self.allowed: dict[str, str] = {}
+        self._kept = kept
+        self._known: dict[str, str] | None = None
+
+    async def load(self) -> None:
+        if self._kept and self._known is None:
+            self._known = await self._kept.known()
+            self.allowed |= {key: how for key, how in self._known.items() if key not in self.allowed}
+
+    async def keep(self) -> None:
+        """Write down what was allowed in the turn."""
+        if self._kept and self.allowed:
+            await self._kept.keep(self._known or {}, self.allowed)
+
+
 def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
     """Returns the approvals of whoever wrote this message, in this session."""
     at = message.address

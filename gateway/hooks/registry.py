@@ -76,6 +76,11 @@ class RecorderSet:
         """Have these events written down by `write(event, owed)`, at once."""
         return self._subscriptions.add(Recorder(write, _patterns_from(names), key, is_written=is_written))
 
+    def want(self, *names: str) -> bool:
+        """Is any of these events written down?"""
+        find = self._subscriptions.find
+        return any((self._subscriptions.known.get(name) or find(name)).recorders for name in names)
+
     async def settled(self) -> None:
         """Wait until what was fired so far outside of turns stands in the journal, for whoever is owed it.
 
