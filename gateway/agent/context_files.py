@@ -10,6 +10,9 @@ command is over is *held*: turns go on with the copy, and whoever owns the gatew
 made, whatever it leads to by then: that may appear later, or change. When the file is changed
 again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
 
+A turn looks at the files, and reads them only where one is another one than at the turn before, where a command has
+begun or ended since, or where one was changed so lately that the next change might not show.
+
 A gateway that was killed while a command ran finds the mark at its next start, and holds what is not as its copy.
 A command that somebody let run outside of the sandbox may write these files; nothing here is asked about it.
 """
@@ -19,6 +22,7 @@ import logging
 import os
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +37,8 @@ from gateway.errors import AgentError
 log = logging.getLogger(__name__)
 
 LONGEST_FILE = 32_000  # bytes of a context file
+SETTLED = 2.0  # seconds: the coarsest clock of a file system
+MOST_TEXTS = 64  # of agents that are remembered
 RUNNING = "commands-run"
 
 FileState: TypeAlias = tuple[int, ...]
@@ -56,15 +62,35 @@ class RunningCommand:
 
 
 class ContextFiles:
-    """All context files. `kept` is the folder for what is kept of them; `read` reads files, so call it in a thread."""
+    """All context files. `kept` is the folder for what is kept of them; `read` reads files, so call it in a thread.
 
-    def __init__(self, kept: Path) -> None:
+    `settled`: seconds after a change of a file in which the next change might not show.
+    """
+
+    def __init__(self, kept: Path, settled: float = SETTLED) -> None:
         self._folder = kept
+        self._settled = settled
         self._running = 0
         self._is_saved = True  # else the folder does not say all that is known here
         self._lock = threading.Lock()
         self._files: dict[Path, StoredFile] = {}
+        self._texts: dict[tuple[Path, ...], tuple[tuple[FileState, ...], str]] = {}  # joined, of files in these states
+        self._commands = 0  # that have begun or ended: what files say may be something else since
         self._load()
+
+    async def join(self, paths: tuple[Path, ...]) -> str:
+        """The text of the files that are there, each under its name."""
+        states, commands, looked = tuple([_find_whole_state(path) for path in paths]), self._commands, time.time_ns()
+        known = self._texts.get(paths)
+        if known and known[0] == states:
+            return known[1]
+        text = await to_thread.run_sync(join_context_files, paths, self)
+        last_change = max((changed for state in states for changed in state[4::5]), default=0)
+        if commands == self._commands and looked - last_change > self._settled * 1e9:
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts.clear()
+            self._texts[paths] = states, text
+        return text
 
     def read(self, path: Path) -> bytes:
         """What the file says, so far as it counts; nothing where there is none."""
@@ -94,6 +120,7 @@ class ContextFiles:
 
     def _begin(self, paths: Sequence[Path]) -> None:
         with self._lock:
+            self._forget_texts()
             try:
                 if not self._running:
                     self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,11 +134,16 @@ class ContextFiles:
 
     def _end(self, paths: Sequence[Path]) -> tuple[Path, ...]:
         with self._lock:
+            self._forget_texts()
             self._running -= 1
             changed = tuple(path for path in paths if self._hold_if_changed(path))
             if not self._running and self._is_saved:
                 (self._folder / RUNNING).unlink(missing_ok=True)
             return changed
+
+    def _forget_texts(self) -> None:
+        self._commands += 1
+        self._texts.clear()
 
     def _find_text(self, path: Path) -> bytes:
         kept = self._files.get(path)
@@ -166,6 +198,11 @@ class ContextFiles:
             (self._folder / RUNNING).unlink()
 
 
+async def load_context(paths: tuple[Path, ...], files: ContextFiles | None) -> str:
+    """The text of the files that are there; `files` reads them only where they may say something else by now."""
+    return await (files.join(paths) if files else to_thread.run_sync(join_context_files, paths, None))
+
+
 def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str:
     """The text of the files that are there, each under its name."""
     texts = ((path, files.read(path) if files else read_context_file(path)) for path in paths)
@@ -210,3 +247,13 @@ def _find_state(path: Path, link: str) -> FileState:
     except OSError:
         return ()
     return (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)
+
+
+def _find_whole_state(path: Path) -> FileState:
+    """Five numbers by which it is known to be untouched, the time of its last change last; of a link and its target."""
+    found: FileState = ()
+    with suppress(OSError):
+        own = os.lstat(path)
+        for known in (own, os.stat(path)) if stat.S_ISLNK(own.st_mode) else (own,):  # noqa: PTH116 - as quick as can be
+            found += (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns, known.st_ctime_ns)
+    return found

@@ -7,10 +7,9 @@ gets no tools, so that it must say what it has; if it still wants some, the repl
 from collections.abc import Sequence
 from dataclasses import replace
 
-import anyio.to_thread
 import msgspec
 
-from gateway.agent.context_files import join_context_files
+from gateway.agent.context_files import load_context
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.model_call import ModelCall
 from gateway.agent.operation import run_operation
@@ -37,7 +36,7 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
     if paths := state.agent.context_files:
-        state.context_text = await anyio.to_thread.run_sync(join_context_files, paths, state.agent.kept_files)
+        state.context_text = await load_context(paths, state.agent.kept_files)
     tools = await collect_tools(state, turn_tools)
     first = state.hop
     while state.finish is None:

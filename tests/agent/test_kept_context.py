@@ -50,10 +50,12 @@ ATTACKS = {
 @pytest.mark.row("T23")
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_what_a_command_makes_of_them_is_not_read(place, paths, attack):
-    files = ContextFiles(place / "kept")
+    files = ContextFiles(place / "kept", settled=0.0)
+    was = await files.join(tuple(paths))
     async with files.watch(paths) as command:
         subprocess.run(["sh", "-c", ATTACKS[attack]], cwd=place / "work", check=True)  # noqa: ASYNC221 - it is short
-        assert texts(files, paths) == WAS, "nor while it runs"
+        assert (texts(files, paths), await files.join(tuple(paths))) == (WAS, was), "nor while it runs"
+    assert (await files.join(tuple(paths)), await files.join(tuple(paths))) == (was, was), "nor what a turn remembers"
     assert len(command.changed) == 1
     for again in (files, ContextFiles(place / "kept")):
         assert texts(again, paths) == WAS
@@ -65,17 +67,20 @@ async def test_what_a_command_makes_of_them_is_not_read(place, paths, attack):
 
 
 async def test_a_link_that_a_command_made_is_read_once_the_link_itself_is_touched(place, paths):
-    files = ContextFiles(place / "kept")
+    files = ContextFiles(place / "kept", settled=0.0)
     async with files.watch(paths):
         paths[2].symlink_to(place / "mine")
+    assert "LATER" not in await files.join(tuple(paths))
     (place / "mine").write_text("mine")
     assert "touch -h" in describe_change(paths[2])
     os.utime(paths[2], (1, 1), follow_symlinks=False)
     assert files.read(paths[2]) == b"mine"
+    assert "mine" in await files.join(tuple(paths))
     async with files.watch(paths):
         assert files.read(paths[2]) == b"mine"
     (place / "mine").write_text("newer")
     assert files.read(paths[2]) == b"newer", "it is an ordinary link now"
+    assert "newer" in await files.join(tuple(paths))
 
 
 async def test_a_gateway_that_was_killed_meanwhile_finds_what_was_changed(place, paths):
