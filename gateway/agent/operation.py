@@ -119,7 +119,7 @@ class Operation(ABC, Generic[Value]):
 
     @abstractmethod
     async def act(self, event: Fields | None) -> Any:
-        """Do it. `event` are the fields as the hooks left them, None where nobody wanted them."""
+        """Do it. `event` are the fields as the hooks left them, None where no hook may change them."""
 
     def after_fields(self, _result: OperationResult) -> dict[str, Any]:
         """The fields of the event after it, beside `error`."""
@@ -232,11 +232,12 @@ async def _run_between_events(operation: Operation[Any]) -> OperationResult:
     state, result = operation.state, OperationResult()
     wants = state.ports.wants
     try:
+        is_decided = state.ports.decides(operation.before)
         event = await _fire_before(operation, result) if wants(operation.before) else None
         if result.is_from_hook or result.outcome or result.error:
             await operation.when_prevented(result)
         else:
-            result.value = await operation.act(event)
+            result.value = await operation.act(event if is_decided else None)
     except Exception as error:  # noqa: BLE001 - whatever a tool, a model or a hook raises, the event after it says so
         result.error = error
     except BaseException as leaving:

@@ -261,6 +261,7 @@ class Dispatcher:
                 run=view.run,
                 emit=view.emit,
                 wants=view.wants,
+                decides=view.decides,
                 record=show_steps(self._context, turn, parts, live, role),
                 delta=live.delta,
                 discard=live.discard,
@@ -294,8 +295,7 @@ class Dispatcher:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        sources = facts if result.sends_files else None
-        replies = await self._make_answers(turn, parts.make_reply(said), sources, view)
+        replies = await self._make_answers(turn, parts.make_reply(said), facts if result.sends_files else None, view)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
@@ -418,14 +418,12 @@ def show_steps(
 
 
 def hold_last_answer(turn: LaneTurn) -> RecordStep:
-    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end.
-
-    If durable hooks wait for events of the turn, the answer is written at once, and they follow it.
+    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end, and so
+    do the events of it that durable hooks are owed.
     """
 
     async def record(step: Step, *replies: Reply) -> None:
-        has_company = replies or turn.owed.waiting
-        if not has_company and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
+        if not replies and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
             turn.hold(step)
         else:
             await turn.record(step, *replies)

@@ -85,6 +85,10 @@ class HookScope:
         """Does anybody listen to this event?"""
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).hooks)
 
+    def decides(self, name: str) -> bool:
+        """Is there a hook that may change or stop this event?"""
+        return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).calls)
+
     def emit(self, name: str, /, **fields: Any) -> None:
         """As `HookRegistry.emit`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)

@@ -84,6 +84,7 @@ class DurableDelivery:
         self._hooks: dict[str, str] = {}  # the names of hooks, by those of their consumers
         self._owed: dict[str, DurableConsumer] = {}
         self._starting: set[DurableConsumer] = set()
+        self._filters: tuple[OwedFilter, ...] = ()  # of all that are owed what happens here
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
         self.may_deliver = anyio.Event()
@@ -169,9 +170,8 @@ class DurableDelivery:
             await self.engine.purge(record_subjects.hook_store_subject_of(hook))
 
     def _subscribe(self) -> None:
-        names = tuple(
-            dict.fromkeys(name for one in _list_filters(self._owed.values(), self._others) for name in one.owed.events)
-        )
+        self._filters = tuple(_list_filters(self._owed.values(), self._others))
+        names = tuple(dict.fromkeys(name for one in self._filters for name in one.owed.events))
         if names == self._names:
             return
         before, self._names = self._subscription, names
@@ -184,7 +184,10 @@ class DurableDelivery:
     def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         name, fields, at, cause = event[:4]
         stamp_event(fields, cause, at)
-        if not any(one.takes(name, fields) for one in _list_filters(self._owed.values(), self._others)):
+        for one in self._filters:
+            if one.takes(name, fields):
+                break
+        else:
             return
         if name not in EVENT_SPECS and not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -289,11 +289,14 @@ class HookRights:
     @contextmanager
     def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[None]:
         """It has these events inside: of each its name, its depth and its fields, as far as they say whose it is."""
-        with ExitStack() as having:
+        had = list[str]()
+        try:
             for name, depth, fields in events:
-                known = str(fields.get("id", ""))
-                having.enter_context(self._having(known, (known, depth), role_of_event(name, fields), fields))
+                had.append(known := str(fields.get("id", "")))
+                self._enter(known, (known, depth), role_of_event(name, fields), fields)
             yield
+        finally:
+            self._leave(*had)
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
@@ -305,14 +308,21 @@ class HookRights:
 
     @contextmanager
     def _having(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
-        self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (cause, role, place_of_event(fields))
-        while len(self._causes) > MAX_CAUSES:
-            self._causes.popitem(last=False)
-        self._handled[name] = None
+        self._enter(name, cause, role, fields)
         try:
             yield
         finally:
+            self._leave(name)
+
+    def _enter(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> None:
+        self._lowest = pick_low_role(self._lowest, role)
+        self._causes[name] = (cause, role, place_of_event(fields))
+        if len(self._causes) > MAX_CAUSES:
+            self._causes.popitem(last=False)
+        self._handled[name] = None
+
+    def _leave(self, *names: str) -> None:
+        for name in names:
             self._handled.pop(name, None)
             self._last, self._left = name, time.monotonic()
 

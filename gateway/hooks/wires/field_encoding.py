@@ -53,7 +53,7 @@ def encode_event(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset
     """The fields as one JSON object, and which of them cannot be changed from there."""
     live = _LIVE_FIELDS.get(name, frozenset())
     try:
-        return _encode({field: value for field, value in fields.items() if field not in live}), live
+        return _encode({field: value for field, value in fields.items() if field not in live} if live else fields), live
     except JSON_ERRORS:
         sent, odd = to_plain({field: value for field, value in fields.items() if field not in live})
         return _encode(sent), odd | live
