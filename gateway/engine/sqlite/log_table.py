@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from zlib import crc32
 
 from gateway.engine.interface import NewRecord, Record, SettledRecords
 from gateway.engine.sqlite import subject_index
+from gateway.engine.sqlite.subject_memory import MAX_SEQ, SubjectMemory
 from gateway.engine.subjects import SubjectMatcher, check_new_records, compile_patterns, get_literal_prefix
 from gateway.errors import Conflict, Duplicate, RecordDamage
 
@@ -30,6 +31,7 @@ class Transaction:
     db: sqlite3.Connection
     wall: float
     steady: float
+    known: SubjectMemory = field(default_factory=SubjectMemory)
     appended: list[Record] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
     # When, by the wall clock, the time of each of the appended is over.
@@ -48,7 +50,6 @@ class Transaction:
 # Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order; and
 # where they stand on no more subjects than this, to follow each.
 RARE_LIMIT = 5000
-MAX_SEQ = (1 << 63) - 1
 MAX_FOLLOWED = 64
 # What nobody waits for is done in slices of so long, in seconds, each in a transaction of its own with whatever else
 # there is to write: a message between two of them waits no longer than that.
@@ -70,11 +71,17 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
 
 def _settle(tx: Transaction, done: SettledRecords) -> None:
     """Give records their limit; those that have one were settled before, and so was all before them."""
-    query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
-    rows = tx.db.execute(query, (done.subject, min(done.upto, MAX_SEQ)))
-    seqs = [seq for seq, _ in takewhile(lambda row: row[1] is None, rows)]
-    tx.db.executemany("UPDATE log SET expires = ? WHERE seq = ?", [(tx.wall + done.ttl, seq) for seq in seqs])
-    tx.expiries.update(dict.fromkeys(seqs, tx.wall + done.ttl))
+    upto, known = min(done.upto, MAX_SEQ), tx.known.find_open(done.subject)
+    if known is None:
+        query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
+        rows = tx.db.execute(query, (done.subject, upto))
+        seqs = [seq for seq, _ in takewhile(lambda row: row[1] is None, rows)]
+    else:
+        seqs = [seq for seq in known if seq <= upto]
+    if seqs:
+        tx.db.executemany("UPDATE log SET expires = ? WHERE seq = ?", [(tx.wall + done.ttl, seq) for seq in seqs])
+        tx.expiries.update(dict.fromkeys(seqs, tx.wall + done.ttl))
+    tx.known.note_settled(done.subject, upto)
 
 
 def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
@@ -89,9 +96,13 @@ def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
             ids.add(put.msg_id)
             over += _find_msg_id(tx, put.msg_id)
     for put in puts:
-        if put.expect is not None and put.expect != (last := read_last_seq(tx.db, put.subject, tx.wall)):
+        if put.expect is not None and put.expect != (last := _find_last_seq(tx, put.subject)):
             raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
     return over
+
+
+def _find_last_seq(tx: Transaction, subject: str) -> int:
+    return tx.known.find_last(subject) or read_last_seq(tx.db, subject, tx.wall)
 
 
 def _find_msg_id(tx: Transaction, msg_id: str) -> list[int]:
@@ -111,7 +122,9 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
         (put.subject, tx.wall, put.msg_id, expires, put.data, checksum_of(put.subject, put.data)),
     ).lastrowid
     assert seq is not None
-    subject_index.add_subject(tx.db, put.subject)
+    if not tx.known.is_indexed(put.subject):
+        subject_index.add_subject(tx.db, put.subject)
+    tx.known.note_append(put.subject, seq, is_limited=expires is not None)
     if expires is not None:
         tx.expiries[seq] = expires
     tx.appended.append(Record(seq, put.subject, put.data, tx.wall))
@@ -170,6 +183,12 @@ def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: flo
     finally:
         del seqs  # an error keeps this frame, and with an open query all that is written later would not be seen
     return found
+
+
+def list_seqs(db: sqlite3.Connection, patterns: Sequence[str], after: int, upto: int) -> list[int]:
+    """The sequences of what matches any of the patterns, in no order, perhaps of some that are over."""
+    found = chain.from_iterable(_find_seqs(db, one, after) or _walk(db, one, after) for one in patterns)
+    return [seq for seq in found if seq <= upto]
 
 
 def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
@@ -265,6 +284,7 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
             reached = seq
             break
     subject_index.remove_unused(tx.db, subjects)
+    tx.known.forget(subjects)
     return alive, reached
 
 

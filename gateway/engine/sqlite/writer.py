@@ -47,6 +47,7 @@ from gateway.engine.sqlite.job_thread import ThreadJob
 from gateway.engine.sqlite.journal_end import JournalEnd, read_fault
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import read_clock, read_pragma, write_clock
+from gateway.engine.sqlite.subject_memory import SubjectMemory
 from gateway.errors import EngineError
 
 SWEEP_SECONDS = 60.0
@@ -82,6 +83,7 @@ class JournalWriter:
         self.commits, self.commit_seconds = 0, 0.0
         self.note, self.loss = "", ""
         self.records = 0
+        self._subjects = SubjectMemory()
         self.building: int | None = None  # subjects of an older journal that are in the index by now
         self.epoch = 0
 
@@ -130,7 +132,8 @@ class JournalWriter:
 
         The recursion is one level deep: a job that fails by itself is not divided further.
         """
-        tx, before = Transaction(self._db, self._clock.read(), self._steady()), self._db.total_changes
+        tx = Transaction(self._db, self._clock.read(), self._steady(), SubjectMemory(self._subjects))
+        before = self._db.total_changes
         try:
             self._begin()
         except (sqlite3.Error, OSError) as error:
@@ -161,6 +164,7 @@ class JournalWriter:
         if tx.removed:
             self._sweep_at = min(self._sweep_at, tx.steady + SHRINK_AFTER)
         self.records += len(tx.appended) - len(tx.removed)
+        self._subjects.keep(tx.known)
         self.backlog.apply_commit(tx)
         return [tx]
 
