@@ -76,7 +76,8 @@ class ConsumerSpec:
     A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records of each
     shard are out at a time, those that wait for a repetition counted. What comes of one shard comes in its order.
     `new_only` speaks when the consumer is made: it begins with what is appended from then on, else with the oldest
-    record that is kept.
+    record that is kept. `only_wakes`: a delivery says "look", and one too many does no harm; where one process has the
+    journal, some of what was acknowledged in the last second comes again after a crash, and tries are counted anew.
     """
 
     name: str
@@ -84,6 +85,7 @@ class ConsumerSpec:
     ack_wait: float = 30.0
     max_inflight: int = 1000
     new_only: bool = False
+    only_wakes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 
 import msgspec
@@ -36,9 +37,8 @@ NOTEWORTHY = 60.0
 log = logging.getLogger(__name__)
 
 
-def read_machine_time() -> float:
-    """Seconds since the machine was started, asleep or awake."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+# Seconds since the machine was started, asleep or awake.
+read_machine_time = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 
 
 def _read_boot() -> int:
@@ -81,7 +81,8 @@ class JournalClock:
     def read(self) -> float:
         """The time for what is removed when it is over."""
         state = self._state
-        return state.now + max(0.0, self._clock.machine() - state.machine)
+        passed = self._clock.machine() - state.machine
+        return state.now + passed if passed > 0 else state.now
 
     def latest(self) -> float:
         """As late as it is known to be, with all that `read` does not count yet."""

@@ -3,9 +3,8 @@
 Order and truth are in the journal, so a delivery carries nothing that a worker needs: it only wakes. A worker is made
 by the first delivery of its key, and lives until it has looked and found nothing left. It holds one delivery, the
 newest, unacknowledged for as long: after a crash that one comes again and brings the worker back. All others of its key
-are superfluous. They are acknowledged in tasks beside each other, since the journal puts what is submitted at one time
-into one commit. So a flood for one key passes here in some milliseconds and delays no other. A delivery that comes
-twice, late or out of order does no harm.
+are superfluous, and acknowledged together. So a flood for one key passes here in some milliseconds and delays no other.
+A delivery that comes twice, late or out of order does no harm.
 
 No wake-up is lost at the end of a worker either: it looks, finds nothing and no news since it began to look, and
 returns without awaiting anything; `_live` takes it out of the dictionary before it awaits anything. A delivery comes
@@ -16,6 +15,7 @@ at once, whoever comes now would wait for all of their looks. So they stand ther
 each group's by turns, and a key that has news begins at once.
 """
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
@@ -26,6 +26,7 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from gateway.backoff import Backoff
 from gateway.engine.interface import Consumer, Delivery, Record
@@ -74,7 +75,7 @@ class Wakeup:
         self.rest: Callable[[], None] = _do_nothing
         """To be called by a worker that has nothing to do for a while, so that others begin."""
         self._delivery: Delivery | None = None
-        self._news = anyio.Event()
+        self._news = asyncio.Event()
 
     @property
     def record(self) -> Record | None:
@@ -97,7 +98,7 @@ class Wakeup:
 
     def listen(self) -> None:
         """To be called before looking: what comes from here on is news."""
-        self._news = anyio.Event()
+        self._news = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
         """Wait for a delivery, or until the time is over."""
@@ -265,11 +266,12 @@ class KeyedWorkers(Generic[WorkerT]):
                         too_new.append(one)
                 if len(deliveries) < FETCH_COUNT:
                     self._backlog.left = 0  # all that there was has been handed out
-                async with anyio.create_task_group() as acks:
-                    for delivery in superfluous:
-                        acks.start_soon(delivery.ack)
-                    for delivery in too_new:
-                        acks.start_soon(refuse_delivery, delivery)
+                else:
+                    await anyio.lowlevel.checkpoint()  # a flood holds up nobody else
+                if superfluous:
+                    await consumer.ack(superfluous)
+                for delivery in too_new:
+                    await refuse_delivery(delivery)
 
     async def close(self) -> None:
         """Take no more deliveries, and wait until all workers have finished; those that have not begun never do."""

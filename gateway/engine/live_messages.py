@@ -110,8 +110,11 @@ class LiveConsumer(ABC):
             if taken or left <= 0 < pause:
                 return taken
             if pause > 0:
-                with anyio.move_on_after(min(left, pause)):
+                timer = loop.call_later(min(left, pause), self.signal.notify)
+                try:
                     await event.wait()
+                finally:
+                    timer.cancel()
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
         await self.acknowledge([delivery.record.seq for delivery in deliveries])

@@ -11,7 +11,7 @@ does not know, and says None. The floor only rises: what has left memory never c
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 
 from gateway.engine.interface import Record
@@ -52,6 +52,12 @@ class RecordCache:
 
     def last(self, subject: str, now: float) -> Record | None:
         return next(self._alive(reversed(self._seqs.get(subject, ())), now), None)
+
+    def get(self, seqs: Sequence[int], now: float) -> list[Record] | None:
+        """Those that are still there, of some in ascending order."""
+        if self._floor is None or seqs[0] <= self._floor:
+            return None
+        return list(self._alive((seq for seq in seqs if seq in self._records), now))
 
     def read(self, pattern: str, after: int, limit: int, now: float) -> list[Record] | None:
         name, empty_until = _index_key_of(pattern), self._empty_ranges.get((pattern, after), after)

@@ -283,7 +283,7 @@ class Lanes:
 async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Consumer:
     """A node that runs no turns makes their consumer too: what waits for one that does is counted."""
     patterns = (record_subjects.IN_SUBJECTS, record_subjects.WAKEUP_SUBJECTS)
-    return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT))
+    return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT, only_wakes=True))
 
 
 async def list_open_sessions(engine: Engine) -> list[str]:

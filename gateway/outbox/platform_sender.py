@@ -77,6 +77,7 @@ class PlatformSender:
                 (record_subjects.reply_pattern_of_platform(self.transport.platform),),
                 self.settings.ack_wait,
                 MAX_INFLIGHT,
+                only_wakes=True,
             )
         )
         told = await self.engine.tail(record_subjects.stream_subject_of(self.transport.platform))
@@ -104,6 +105,10 @@ class PlatformSender:
     async def depth(self) -> int:
         """Counts the deliveries that wait: a place that has something to send counts as one, at least."""
         return await self.engine.depth(self._consumer_name)
+
+    def is_at(self, place: str) -> bool:
+        """Asks whether something is owed there, as far as is known here."""
+        return self._workers.worker(place) is not None
 
     def next_pause(self, attempts: int, retry_after: float | None) -> float:
         """Returns the seconds before the next try: what the network says, else twice as long each time, with jitter."""

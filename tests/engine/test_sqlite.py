@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import math
 import os
+import shutil
 import sqlite3
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -160,6 +163,59 @@ class TestRestart:
         async with await open_sqlite(path) as engine:
             consumer = await engine.consumer(ConsumerSpec("c", ("rare.*",)))
             assert seqs_of(await consumer.fetch(10, 0)) == [seq]
+
+
+class TestWaking:
+    """Consumers whose deliveries only wake."""
+
+    SPEC = ConsumerSpec("c", ("a.*",), only_wakes=True)
+
+    async def test_takes_and_acknowledges_without_a_commit(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            seqs = await filled(engine, "a.x", "b.x", "a.y")
+            before = (await engine.health()).commits
+            deliveries = await consumer.fetch(10, 1)
+            assert seqs_of(deliveries) == [seqs[0], seqs[2]]
+            await consumer.ack(deliveries[:1])
+            assert await engine.depth("c") == 1
+            assert (await engine.health()).commits - before <= 1  # that of the question itself
+
+    async def test_goes_on_where_it_was_when_the_journal_was_closed(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            seqs = await filled(engine, "a.x", "a.x", "a.x")
+            done, _held = await consumer.fetch(2, 1)
+            await done.ack()
+        async with await open_sqlite(path) as engine:
+            assert [record.seq for record in await engine.list_owed("c", math.inf)] == seqs[1:]
+            consumer = await engine.consumer(self.SPEC)
+            assert seqs_of(await consumer.fetch(10, 1)) == seqs[1:]
+
+    async def test_misses_nothing_after_a_crash(self, path: Path, tmp_path: Path) -> None:
+        crashed = tmp_path / "crashed" / path.name
+        async with await open_sqlite(path) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            seqs = await filled(engine, "a.x", "a.y", "a.z")
+            done, *_held = await consumer.fetch(3, 1)
+            await done.ack()
+            await engine.list_owed("c", math.inf)  # writes it down
+            (late,) = await filled(engine, "a.x")
+            await consumer.ack(await consumer.fetch(10, 1))
+            shutil.copytree(path.parent, crashed.parent)
+        async with await open_sqlite(crashed) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            assert seqs_of(await consumer.fetch(10, 1)) == [*seqs[1:], late]
+
+    async def test_takes_over_what_an_older_version_had_handed_out(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            seqs = await filled(engine, "a.x", "a.x", "a.x")
+            consumer = await engine.consumer(replace(self.SPEC, only_wakes=False))
+            _, done = await consumer.fetch(2, 1)
+            await done.ack()
+        async with await open_sqlite(path) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            assert seqs_of(await consumer.fetch(10, 1)) == [seqs[0], seqs[2]]
 
 
 class NoBlob(bytes):

@@ -26,8 +26,7 @@ Everything here runs on the writer's thread.
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
@@ -35,6 +34,7 @@ from itertools import islice, takewhile
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.log_table import Transaction
+from gateway.engine.sqlite.waking_consumer import ConsumerState
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError, RecordDamage
 
@@ -81,6 +81,7 @@ class Backlog:
         self._note_damage = note_damage
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
+        self._lent: dict[str, frozenset[int]] = {}  # those that only wake; what the disk has as handed out
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
             self.positions[name] = ConsumerPosition(name, compile_patterns(json.loads(patterns)), floor)
 
@@ -104,6 +105,23 @@ class Backlog:
         tx.consumers_to_wake.add(spec.name)
         position = ConsumerPosition(spec.name, compile_patterns(spec.patterns), floor)
         tx.committed += [self._concerned.clear, partial(self.positions.__setitem__, spec.name, position)]
+
+    def lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
+        """How far a consumer is that only wakes, and the end of the log; `keep` writes down how it goes on."""
+        self.add(tx, spec)
+        rows = tx.db.execute("SELECT seq FROM pending WHERE consumer = ?", (spec.name,))
+        state = ConsumerState(self._get_position(tx, spec.name)[0], frozenset(seq for (seq,) in rows))
+        tx.committed += [self._concerned.clear, partial(self._lent.__setitem__, spec.name, state.out)]
+        return state, get_last_seq(tx.db)
+
+    def keep(self, tx: Transaction, name: str, state: ConsumerState) -> None:
+        before = self._lent[name]
+        query = "INSERT OR IGNORE INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, 0)"
+        tx.db.executemany(query, [(seq, name) for seq in state.out - before])
+        self.acknowledge(tx, name, [*(before - state.out)])
+        tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (state.floor, name))
+        tx.positions[name] = (state.floor, False)
+        tx.committed.append(partial(self._lent.__setitem__, name, state.out))
 
     def forget(self, tx: Transaction, name: str) -> None:
         tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
@@ -139,8 +157,8 @@ class Backlog:
                 "UPDATE pending SET attempt = attempt + 1, due = ? WHERE seq = ? AND consumer = ?",
                 (tx.steady + spec.ack_wait, seq, spec.name),
             )
-        read = ((self._read(tx, seq), attempt + 1) for seq, attempt in rows)
-        return [(record, attempt) for record, attempt in read if record is not None]
+        attempts = dict(rows)
+        return [(record, attempts[record.seq] + 1) for record in self._read(tx, attempts)]
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Record, int]], bool]:
         """Hands out records for the first time; true beside them where one should look further."""
@@ -150,7 +168,7 @@ class Backlog:
             return [], False
         found, seen, is_at_end = log_table.scan(tx.db, reached, position.matches, wanted, SCAN_LIMIT)
         tx.positions[position.name] = (seen, is_at_end)
-        records = [record for seq in found if (record := self._read(tx, seq)) is not None]
+        records = self._read(tx, found)
         if len(records) < len(found):
             tx.consumers_to_recount.add(position.name)
         due = tx.steady + spec.ack_wait
@@ -162,13 +180,11 @@ class Backlog:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
         return [(record, 1) for record in records], not records and not is_at_end
 
-    def _read(self, tx: Transaction, seq: int) -> Record | None:
-        """What is damaged is passed over, and noted: one record is not to hold up all that come after it."""
-        try:
-            return log_table.read_record(tx.db, seq, tx.wall)
-        except RecordDamage as damage:
+    def _read(self, tx: Transaction, seqs: Iterable[int]) -> list[Record]:
+        def note(damage: RecordDamage) -> None:
             tx.committed.append(partial(self._note_damage, damage))
-            return None
+
+        return read_records(tx.db, seqs, tx.wall, note)
 
     def acknowledge(self, tx: Transaction, name: str, seqs: Sequence[int]) -> None:
         rows = [(seq, name) for seq in seqs]
@@ -246,7 +262,8 @@ class Backlog:
         if positions is None:
             if len(self._concerned) == MAX_CACHED_SUBJECTS:
                 self._concerned.clear()
-            positions = tuple(position for position in self.positions.values() if position.matches(subject))
+            known = (position for name, position in self.positions.items() if name not in self._lent)
+            positions = tuple(position for position in known if position.matches(subject))
             self._concerned[subject] = positions
         return positions
 
@@ -271,11 +288,21 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
     rows = db.execute("SELECT seq, subject, ts FROM log WHERE seq > ? ORDER BY seq", (max(after, floor),))
     old = takewhile(lambda found: found[2] < until, rows)
     seqs.update(islice((seq for seq, subject, _ in old if matches(subject)), limit))
+    found = read_records(db, sorted(seqs)[:limit], -math.inf, lambda _damage: None)
+    return [record for record in found if record.ts < until]
+
+
+def read_records(
+    db: sqlite3.Connection, seqs: Iterable[int], wall: float, note_damage: Callable[[RecordDamage], None]
+) -> list[Record]:
+    """Those that are there. What is damaged is noted and passed over: it is not to hold up all that come after it."""
     found = []
-    for seq in sorted(seqs)[:limit]:
-        with suppress(RecordDamage):
-            record = log_table.read_record(db, seq, -math.inf)
-            found += [record] if record and record.ts < until else []
+    for seq in seqs:
+        try:
+            record = log_table.read_record(db, seq, wall)
+            found += [record] if record else []
+        except RecordDamage as damage:
+            note_damage(damage)
     return found
 
 
