@@ -2,6 +2,7 @@
 
 Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
 `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
+One that has arrived with its record, as its network is the journal, stands on `gw.out.<platform>+.<place>.<conv>`.
 The words of a message's audio stand on `gw.audio.<conv>`, answers that are to be spoken on `gw.voice.<conv>`.
 What was said to others in a quiet chat stands on `gw.quiet.<chat>`, what of it a conversation was told on
 `gw.heard.<conv>`.
@@ -61,6 +62,7 @@ DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
 EVENT_REQUEST_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
+ARRIVED = "+"  # behind the platform of a reply; no platform has it in its name here
 
 
 def token_of(text: str) -> str:
@@ -92,8 +94,15 @@ def place_of(address: Address) -> str:
     return f"{platform_token_of(address.served_as)}.{token_of(at)}"
 
 
-def reply_subject_of(address: Address, session_key: str) -> str:
-    return f"gw.out.{place_of(address)}.{token_of(session_key)}"
+def reply_subject_of(address: Address, session_key: str, *, has_arrived: bool = False) -> str:
+    """Where a reply stands; one that `has_arrived` with its record is on none of its platform's subjects."""
+    platform, _, at = place_of(address).partition(".")
+    return f"gw.out.{platform}{ARRIVED if has_arrived else ''}.{at}.{token_of(session_key)}"
+
+
+def has_arrived(reply_subject: str) -> bool:
+    """Tell if the reply on this subject has arrived with its record."""
+    return reply_subject.split(".")[2].endswith(ARRIVED)
 
 
 def owed_event_subject_of(name: str, session_key: str) -> str:

@@ -576,7 +576,13 @@ def make_reply_put(
 ) -> NewRecord:
     """The append that owes somebody a reply, without a limit: it has one when it is sent or given up."""
     outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at, person=person)
-    return NewRecord(record_subjects.reply_subject_of(reply.address, session_key), encode(outbound))
+    return put_reply(outbound)
+
+
+def put_reply(outbound: OwedReply, *, has_arrived: bool = False) -> NewRecord:
+    """The append of a reply; one that `has_arrived` with it is owed to nobody."""
+    subject = record_subjects.reply_subject_of(outbound.reply.address, outbound.session_key, has_arrived=has_arrived)
+    return NewRecord(subject, encode(outbound), ttl=TRAFFIC_TTL if has_arrived else None)
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:

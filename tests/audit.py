@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway import records
 from gateway.engine import Engine
+from gateway.record_subjects import has_arrived
 from gateway.sessions import Session, apply_record
 
 FINAL_ID = re.compile(r":(reply(:[0-9]+)?|failed)\Z")
@@ -44,7 +45,9 @@ async def audit(engine: Engine, *, is_over: bool = True, is_sent: bool = False) 
         if kind == "in":
             found.inbound += len(chain)
             found.expect(not is_over or f"gw.turn.{conv}" in by_subject, f"{conv}: nobody ever looked at it")
-        if kind == "out" and is_sent:
+        if kind == "out" and has_arrived(subject):
+            found.sent += len(chain)
+        elif kind == "out" and is_sent:
             place = conv.rpartition(".")[0]
             judge_sent(found, place, chain, by_subject.get(f"gw.sent.{place}", []))
     return found

@@ -405,6 +405,7 @@ class Gateway:
         limits = LaneSettings(
             self.settings.sessions,
             note=note,
+            arrive=self.outbox.arrive,
             listener=AudioMessages(self.context, self.signs),
             find_role=self.access.find_role,
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),

@@ -285,6 +285,11 @@ class ReplyHooks(DeliveryCallbacks):
             await self._registry.recorders.settled()
         return event, changes
 
+    def leaves(self, outbound: records.OwedReply) -> bool:
+        reply = outbound.reply
+        needs_more = reply.buttons or reply.attachments or reply.is_spoken
+        return not needs_more and (reply.is_empty or not self._registry.wants(SENDING))
+
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()
         self._fire(delivery, HookScope.note, owed)

@@ -1,6 +1,6 @@
 """What all lanes of a node share: their settings, and the parts that they work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,7 +8,7 @@ import anyio
 
 from gateway import records
 from gateway.config.settings import SessionSettings
-from gateway.engine.interface import Engine
+from gateway.engine.interface import Engine, NewRecord
 from gateway.lanes.audio import AudioListener
 from gateway.lanes.peers import Peers
 from gateway.lanes.slots import Slots
@@ -34,6 +34,7 @@ COMMAND_SIGNS = ("/", "!")
 
 InterruptsTurn: TypeAlias = Callable[[Message], bool]
 FindRole: TypeAlias = Callable[[Message], Role | None]
+FindArrival: TypeAlias = Callable[[records.OwedReply], tuple[Sequence[NewRecord], Callable[[], None]] | None]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
@@ -66,8 +67,9 @@ class LaneSettings:
     Who waits longer than `patience` for a slot is told once how many are before them; `find_role` says who comes first.
     While `backlog` sessions have something to do, no further message is taken: the networks keep it. `listener` makes
     words of the audio of a turn's messages. `note` says what durable hooks are owed of a claim, or of a turn that is
-    given up, for the append that says so. Before a turn is begun again since its message was edited, `calm` passes: who
-    edits once edits often.
+    given up, for the append that says so. `arrive` gives what stands in the journal with a reply that arrives by its
+    own record, and whom to call then; None: the reply is sent. Before a turn is begun again since its message was
+    edited, `calm` passes: who edits once edits often.
     """
 
     sessions: SessionSettings
@@ -87,6 +89,7 @@ class LaneSettings:
     interrupts: InterruptsTurn = lambda _message: False
     find_role: FindRole = lambda _message: "user"
     note: NoteClaim = ignore_claim
+    arrive: FindArrival = lambda _owed: None
     listener: AudioListener | None = None
 
 

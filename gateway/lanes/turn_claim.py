@@ -25,7 +25,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -125,7 +125,7 @@ class TurnClaim:
             self.shown[reply.id] = reply
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
-        await self._write(step, extra=self._outbound(replies))
+        await self._write(step, replies=replies)
         for one in replies:
             self._owed.add(one.id)
             self.shown.pop(one.id, None)
@@ -133,25 +133,22 @@ class TurnClaim:
     async def say(self, reply: Reply) -> None:
         if self.session.turn and reply.id in self.session.turn.said:
             return
-        await self._write(
-            records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), extra=self._outbound([reply])
-        )
+        await self._write(records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), replies=[reply])
 
     async def commit(self, result: LaneResult) -> None:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
-        # The requests first: whoever looks for what was shown for one reads on from there.
-        extra = [*map(make_request_put, result.requests), *self._outbound(result.replies)]
+        extra, replies = [*map(make_request_put, result.requests)], [*result.replies]
         if not result.questions:
             owed = {reply.id for reply in result.replies}
-            extra += self._outbound([one for one in self.shown.values() if one.id not in owed])
+            replies += [one for one in self.shown.values() if one.id not in owed]
         if result.questions:
             until = self._context.clock() + result.wait
             asked = records.QuestionsAsked(
                 turn_id=self.job.turn_id, questions=dict(result.questions), until=until, calls=dict(result.calls)
             )
-            await self._write(asked, extra=extra)
+            await self._write(asked, replies=replies, extra=extra)
         else:
-            await self._write(*result.changes, self._end(result), extra=extra)
+            await self._write(*result.changes, self._end(result), replies=replies, extra=extra)
         self.owed.end()
 
     async def release(self) -> None:
@@ -168,7 +165,7 @@ class TurnClaim:
         turn = self.session.turn
         if self.shown and not (turn and turn.turn_id == self.job.turn_id):
             with suppress(EngineError):  # then it stands there, and says no more than it did
-                await self._context.engine.append(*self._outbound([*self.shown.values()]))
+                await self._context.engine.append(*self._outbound([*self.shown.values()])[0])
 
     async def fail(self) -> None:
         """Give the turn back after a try that ended with an error."""
@@ -194,17 +191,28 @@ class TurnClaim:
             over_budget=result.over_budget,
         )
 
-    def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
-        job, key, now, cause = self.job, self.session.key, self._context.clock(), cause_of(self.job.messages)
-        return [records.make_reply_put(reply, key, job.turn_id, now, cause, job.person) for reply in replies]
+    def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
+        """The records of replies, and whom to call when they stand: of those that have all arrived with that."""
+        job, at, cause = self.job, self._context.clock(), cause_of(self.job.messages)
+        facts = {"session_key": self.session.key, "turn_id": job.turn_id, "cause": cause, "person": job.person}
+        owed = [records.OwedReply(reply=reply, at=at, **facts) for reply in replies]
+        arrivals = [arrival for one in owed if (arrival := self._context.settings.arrive(one))]
+        if len(arrivals) < len(owed):
+            return [*map(records.put_reply, owed)], []
+        beside = [put for puts, _ in arrivals for put in puts]
+        return [*(records.put_reply(one, has_arrived=True) for one in owed), *beside], [tell for _, tell in arrivals]
 
-    async def _write(self, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> None:
+    async def _write(
+        self, *kept: records.TurnRecord, replies: Sequence[Reply] = (), extra: Sequence[NewRecord] = ()
+    ) -> None:
         """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
         async with self._one_at_a_time:
             await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
             kept = (*self.held, *make_decision_records(self.job.turn_id, decisions), *kept)
-            extra = [*extra, *make_owed_puts(events, self.session.key)]
+            outbound, arrived = self._outbound(replies)
+            # The requests first: whoever looks for what was shown for one reads on from there.
+            extra = [*extra, *outbound, *make_owed_puts(events, self.session.key)]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
@@ -216,6 +224,8 @@ class TurnClaim:
                     self.owed.forget(events, decisions)
                     self.usage.forget(counted)
                     self.held.clear()
+                    for tell in arrived:
+                        tell()
                     return
                 except Conflict:
                     await self._look_again()

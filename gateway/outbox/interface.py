@@ -123,6 +123,10 @@ class JournalTransport(LiveTransport):
     def __init__(self, platform: str) -> None:
         self.platform = platform
 
+    def list_shown(self, _reply: Reply) -> list[NewRecord] | None:
+        """What stands beside a reply that arrives with its own record; None: each is sent."""
+        return []
+
     def texts(self, _reply: Reply) -> int:
         return 1
 
@@ -196,6 +200,10 @@ class DeliveryCallbacks:
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """The reply as it shall be sent. Raises ReplyWithheld when it shall not."""
         return outbound.reply
+
+    def leaves(self, _outbound: records.OwedReply) -> bool:
+        """Asks whether `prepare` is sure to leave it as it is."""
+        return True
 
     def owe(self, _delivery: DeliveryReport) -> Sequence[NewRecord]:
         """What is to stand in the journal with this end of a delivery, in one append. Asked before `sent`, `failed`."""

@@ -12,22 +12,34 @@ happens to the process. Four parts do that:
   the finished reply takes over what it has shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import anyio
 import anyio.abc
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
 from gateway.messages import Reply
-from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport, nonce_of
+from gateway.outbox.interface import (
+    DeliveryCallbacks,
+    DeliveryReport,
+    JournalTransport,
+    MessageIds,
+    OutboxSettings,
+    Transport,
+    nonce_of,
+)
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_requests import CloseQuestion, close_question, is_served, make_handler
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream_writer import StreamWriter
 
 DRAIN_POLL_SECONDS = 0.02
+
+Arrival: TypeAlias = tuple[Sequence[NewRecord], Callable[[], None]]
 
 
 class Outbox:
@@ -68,6 +80,20 @@ class Outbox:
         """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
         (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock(), cause))
         return seq
+
+    def arrive(self, outbound: records.OwedReply) -> Arrival | None:
+        """How a reply arrives by its own record, as its network is the journal and nobody has a say; None: it is sent.
+
+        These records stand in the journal with it, and then its listeners are called.
+        """
+        sender = self.platforms.get(outbound.reply.address.served_as)
+        if not (sender and isinstance(sender.transport, JournalTransport) and self._callbacks.leaves(outbound)):
+            return None
+        shown = sender.transport.list_shown(outbound.reply)
+        if shown is None or sender.is_at(record_subjects.place_of(outbound.reply.address)):
+            return None
+        report = DeliveryReport(outbound, outbound.reply, ((outbound.reply.id,),), 1)
+        return [*shown, *sender.list_owed(report)], partial(sender.report, self._callbacks.sent, report)
 
     async def say_now(self, reply: Reply) -> None:
         """Try once to send what is not owed, past the journal: for when that cannot be written.

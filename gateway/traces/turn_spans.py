@@ -143,7 +143,9 @@ class TurnSpans:
             case "done":
                 yield from self._end_turn(chain, fact, at)
             case "sent" | "failed" if fact.last and fact.permanent:
-                yield from self._end_send(fact, at)
+                yield from self._end_send(fact.reply_id, fact, at)
+            case "out" if fact.reply and record_subjects.has_arrived(record.subject):
+                yield from self._end_send(fact.reply.id, fact, at)
 
     def note_call(self, call: HookCall) -> Span:
         """The span of a hook's call. What happens in no turn is a trace of its own."""
@@ -227,8 +229,8 @@ class TurnSpans:
         error = "" if fact.status in WELL else fact.status
         yield Span("invoke_agent", fact.turn_id, fact.turn_id, "", begun.begun, at, about, error)
 
-    def _end_send(self, fact: TurnFact, at: float) -> Iterator[Span]:
-        if begun := self._open.pop(("send", fact.reply_id), None):
+    def _end_send(self, reply_id: str, fact: TurnFact, at: float) -> Iterator[Span]:
+        if begun := self._open.pop(("send", reply_id), None):
             about = {"platform": begun.platform, "attempts": fact.attempts}
             error = "send" if fact.kind == "failed" else ""
             yield self._part_of(begun.turn, f"send {begun.platform}", begun.begun, at, about, error)

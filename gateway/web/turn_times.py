@@ -93,7 +93,7 @@ class TurnTimes:
             case "done":
                 self._end_turn(chain, fact, at)
             case "out":
-                self._begin("send", fact.reply.id, at)
+                self._begin_send(record.subject, fact, at)
             case "sent" | "failed":
                 self._end_send(record.subject, fact, at)
 
@@ -103,14 +103,19 @@ class TurnTimes:
         if self._end("turn", chain, at):
             self._add(self.turns, fact.status)
 
+    def _begin_send(self, subject: str, fact: JournalFact, at: float) -> None:
+        self._begin("send", fact.reply.id, at)
+        if record_subjects.has_arrived(subject):
+            self._end_send(subject, fact, at)
+
     def _end_send(self, subject: str, fact: JournalFact, at: float) -> None:
-        network = subject.split(".")[2]
+        network = subject.split(".")[2].removesuffix(record_subjects.ARRIVED)
         if fact.kind == "failed":
             self._add(self.sends, network, "given up" if fact.permanent else "failed")
         elif fact.last:
             self._add(self.sends, network, "sent")
         if fact.last and fact.permanent:
-            self._end("send", fact.reply_id, at)
+            self._end("send", fact.reply_id or fact.reply.id, at)
 
     def _add(self, sums: dict[tuple[str, ...], float], *key: str) -> None:
         if self._counts:

@@ -78,9 +78,9 @@ async def test_a_message_that_a_hook_may_change_is_told_as_the_hook_left_it(tmp_
     hooks = {"keeps": hook("[message:received]"), "changes": changes}
     async with gateway_in(tmp_path / "home", {"user": "x", "text": "done"}, hooks=hooks) as live:
         await live.say("x")
-        story = await settled(live, "SendSucceeded")
+        story = await settled(live, "message:received")
         found = [event async for _, event in records.read_events(live.gateway.engine)]
-    assert story == ["Claim", "LlmStep", "TurnEnded", "OwedReply", "message:received", "SendSucceeded"]
+    assert story == ["Claim", "LlmStep", "TurnEnded", "OwedReply", "message:received"]
     assert [event.fields["text"] for event in found] == ["x and more"]
 
 

@@ -22,6 +22,9 @@ class PageTransport(JournalTransport):
         super().__init__(PLATFORM)
         self._engine = engine
 
+    def list_shown(self, reply: Reply) -> list[NewRecord]:
+        return [make_reply_put(reply)]
+
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
         with suppress(Duplicate):
             await self._engine.append(make_reply_put(reply, msg_id=f"page:{reply.id}"))
@@ -33,7 +36,7 @@ class PageTransport(JournalTransport):
             await self._engine.append(make_reply_put(reply, msg_id=f"page:{reply.id}:{token_of(reply.text)}"))
 
 
-def make_reply_put(reply: Reply, msg_id: str) -> NewRecord:
+def make_reply_put(reply: Reply, msg_id: str | None = None) -> NewRecord:
     """The append that shows a reply from now on as it is."""
     return NewRecord(subject_of(reply.address), encode(ShownMessage(reply=reply)), msg_id=msg_id, ttl=PAGE_TTL)
 

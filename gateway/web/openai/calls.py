@@ -95,6 +95,9 @@ class CallTransport(JournalTransport):
         super().__init__(API)
         self._engine = engine
 
+    def list_shown(self, _reply: Reply) -> None:
+        """Whoever waits for an answer looks how far it was sent."""
+
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
         subject = record_subjects.session_subject_of("shown", key_of_place(reply.address))
         kept = records.encode(records.ShownReply(reply_id=reply.id, text=reply.text))
