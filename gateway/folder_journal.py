@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
@@ -22,6 +21,7 @@ from gateway.errors import EngineError
 from gateway.file_folders import find_new_path, open_new_file, put_in_place
 from gateway.folder_contents import FileMark, find_file, mark_of, open_until_end
 from gateway.record_subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
+from gateway.threads import run_in_thread
 
 STORED = ".folders"  # begins the keys of what they hold: no network is called so
 REMOVAL_TTL = 90 * records.DAY  # of the word that a file was removed
@@ -83,9 +83,9 @@ class FolderJournal:
         """
         stored = msgspec.structs.replace(kept, stored=f"{self._own}-{uuid.uuid4().hex}")
         with suppress(OSError):
-            with await to_thread.run_sync(open_until_end, root / kept.path) as file:
+            with await run_in_thread(open_until_end, root / kept.path) as file:
                 await self._store.put(_key_of(stored), file, math.inf)
-            about = await to_thread.run_sync(find_file, root, kept.path)
+            about = await run_in_thread(find_file, root, kept.path)
             if about and mark_of(about) == mark:
                 return stored
         await self._store.delete(_key_of(stored))
@@ -98,10 +98,10 @@ class FolderJournal:
             EngineError: nobody answers.
             OSError: the disk takes no more.
         """
-        with await to_thread.run_sync(open_new_file, part) as file:
+        with await run_in_thread(open_new_file, part) as file:
             try:
                 if await self._store.get(_key_of(kept), file):
-                    await to_thread.run_sync(put_in_place, file, part)
+                    await run_in_thread(put_in_place, file, part)
                     return True
             finally:
                 find_new_path(part).unlink(missing_ok=True)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from anyio import to_thread
 
 from gateway import records
 from gateway.engine.folder_files import is_key
@@ -35,6 +34,7 @@ from gateway.folder_journal import STORED
 from gateway.messages import Attachment, Message, Reply
 from gateway.record_subjects import REMOVED_FILES_SUBJECT, token_of
 from gateway.steps import Step, ToolStarted
+from gateway.threads import run_in_thread
 from gateway.transcript import Entry
 
 FOLDER = "files"
@@ -69,7 +69,7 @@ class SharedFiles:
             await self._put(key, path.parent.resolve() / path.name, ttl)
 
     async def _put(self, key: str, path: Path, ttl: float) -> None:
-        with await to_thread.run_sync(open_plain_file, path) as file:
+        with await run_in_thread(open_plain_file, path) as file:
             await self._store.put(key, file, ttl)
         self._absent.discard(key)
 
@@ -83,7 +83,7 @@ class SharedFiles:
             return path
         place = self._folder / key
         try:
-            is_here = await to_thread.run_sync(place.exists) or await self._fetch(key, place)
+            is_here = await run_in_thread(place.exists) or await self._fetch(key, place)
         except OSError as error:
             log.warning("the file %s cannot be fetched: %s", key, error.strerror)
             return path
@@ -92,17 +92,17 @@ class SharedFiles:
     async def _fetch(self, key: str, place: Path) -> bool:
         """Beside others who may do the same: whoever is last puts there what is there already."""
         part = self._folder / FETCHED / uuid.uuid4().hex
-        with await to_thread.run_sync(open_new_file, part) as file:
+        with await run_in_thread(open_new_file, part) as file:
             try:
                 if found := await self._store.get(key, file):
-                    await to_thread.run_sync(put_in_place, file, part)
+                    await run_in_thread(put_in_place, file, part)
             finally:
                 find_new_path(part).unlink(missing_ok=True)
         if found is None:
             self._note_absent(key)
             return False
         self._absent.discard(key)
-        await to_thread.run_sync(move_fetched, part, place, found.changed)
+        await run_in_thread(move_fetched, part, place, found.changed)
         return True
 
     def _note_absent(self, key: str) -> None:
@@ -122,7 +122,7 @@ class SharedFiles:
             EngineError: they are not stored.
         """
         there, count = {one.key for one in await self._store.list()}, 0
-        for path in await to_thread.run_sync(lambda: sorted(self._folder.glob("*/*/*"))):
+        for path in await run_in_thread(lambda: sorted(self._folder.glob("*/*/*"))):
             with suppress(OSError):  # it is no plain file, or gone
                 changed = path.lstat().st_mtime
                 left = records.TRAFFIC_TTL - (time.time() - changed)
@@ -143,7 +143,7 @@ class SharedFiles:
             if one.key.startswith(f"{STORED}/"):
                 continue
             place = self._folder / one.key
-            count += await to_thread.run_sync(place.exists) or await self._fetch(one.key, place)
+            count += await run_in_thread(place.exists) or await self._fetch(one.key, place)
         return count
 
     async def list_received(self, folder: Path) -> list[KeyedFile]:
@@ -256,12 +256,12 @@ class RemovalFollower:
         found = records.read_all(self._engine, REMOVED_FILES_SUBJECT, records.FileRemoval)
         removed = {digest: record.ts async for record, kept in found for digest in kept.files}
         if removed:
-            await to_thread.run_sync(remove_by_digest, self._folder, removed)
+            await run_in_thread(remove_by_digest, self._folder, removed)
 
     async def take(self, record: Record) -> None:
         kept = records.decode(record.data)
         if isinstance(kept, records.FileRemoval):
-            await to_thread.run_sync(remove_by_digest, self._folder, dict.fromkeys(kept.files, record.ts))
+            await run_in_thread(remove_by_digest, self._folder, dict.fromkeys(kept.files, record.ts))
 
 
 async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:

@@ -24,7 +24,6 @@ from pathlib import Path, PurePosixPath
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from gateway import records
 from gateway.engine.folder_files import is_key
@@ -50,6 +49,7 @@ from gateway.folder_contents import (
 from gateway.folder_journal import FolderJournal, run_for_all
 from gateway.record_subjects import token_of
 from gateway.shared_files import FETCHED, FOLDER
+from gateway.threads import run_in_thread
 
 BASES = "folders"  # beside the folder of all files
 SHOWN_LEFT_OUT = 3
@@ -158,21 +158,21 @@ class SharedFolders:
         """Nothing of this folder is kept for others any more; what lies in it is for the caller to remove."""
         if self.is_shared:
             await self._journal.forget(folder)
-            await to_thread.run_sync(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
+            await run_in_thread(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
 
     async def _forget_lost(self, folder: SharedFolder) -> None:
         """What nobody holds any more is not known to both sides, so that it is put anew."""
         if lost := await self._journal.find_lost(folder.name):
-            base = await to_thread.run_sync(self._read_known, folder)
+            base = await run_in_thread(self._read_known, folder)
             base.files = {path: known for path, known in base.files.items() if path not in lost}
-            await to_thread.run_sync(self._write_known, folder, base)
+            await run_in_thread(self._write_known, folder, base)
 
     async def _take(self, folder: SharedFolder) -> None:
         is_first = folder.name not in self._met
         newest = await self._journal.read_newest(folder.name, self._met.get(folder.name, 0))
         missed = dict[str, str]()
         if newest or is_first:
-            base = await to_thread.run_sync(self._read_known, folder, bool(newest))
+            base = await run_in_thread(self._read_known, folder, bool(newest))
             before = dict(base.files)
             if is_first:  # of a journal that says nothing of a file, it is no base
                 base.files = {path: known for path, known in base.files.items() if path in newest}
@@ -187,7 +187,7 @@ class SharedFolders:
                 await take(one)
             await run_for_all(take, (one for path, one in newest.items() if path not in removed))
             if base.files != before:
-                await to_thread.run_sync(self._write_known, folder, base)
+                await run_in_thread(self._write_known, folder, base)
         met = max([self._met.get(folder.name, 0), *(seq for seq, _ in newest.values())])
         self._met[folder.name] = min([met, *(newest[path][0] - 1 for path in missed)])
         self._refused[folder.name] = set(missed)
@@ -200,8 +200,8 @@ class SharedFolders:
             is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
             if is_known or _is_left_out(folder, path):
                 return ""
-            here = await to_thread.run_sync(find_file, folder.root, path)
-            digest = await to_thread.run_sync(_find_known_digest, folder.root / path, here, known)
+            here = await run_in_thread(find_file, folder.root, path)
+            digest = await run_in_thread(_find_known_digest, folder.root / path, here, known)
             if digest == kept.sha256 and (here is None or can_run(here) == kept.is_executable):
                 _note(base, kept, here)
                 return ""
@@ -213,8 +213,8 @@ class SharedFolders:
             if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
                 return ""  # a newer one took its place meanwhile, or it is lost, which a start finds
             if not kept.sha256:
-                await to_thread.run_sync(_remove, folder, path, is_changed)
-            _note(base, kept, await to_thread.run_sync(find_file, folder.root, path))
+                await run_in_thread(_remove, folder, path, is_changed)
+            _note(base, kept, await run_in_thread(find_file, folder.root, path))
         except OSError as error:
             return error.strerror or str(error)
         except ValueError as error:
@@ -227,24 +227,24 @@ class SharedFolders:
         Raises:
             OSError: it cannot.
         """
-        await to_thread.run_sync(check_place, folder.root, kept.path)
+        await run_in_thread(check_place, folder.root, kept.path)
         if kept.path in self._refused[folder.name]:
             size = await self._journal.find_size(kept)
-            await to_thread.run_sync(check_free, size, folder.root, self._files)
+            await run_in_thread(check_free, size, folder.root, self._files)
 
     async def _fetch(self, folder: SharedFolder, kept: records.FolderFile, *, is_changed: bool) -> bool:
         part = self._files.resolve() / FETCHED / uuid.uuid4().hex
         if not await self._journal.fetch(kept, part):
             return False
-        await to_thread.run_sync(_place, folder, kept, part, is_changed)
+        await run_in_thread(_place, folder, kept, part, is_changed)
         return True
 
     async def _put(self, folder: SharedFolder) -> None:
-        base = await to_thread.run_sync(self._read_known, folder)
+        base = await run_in_thread(self._read_known, folder)
         before = dict(base.files)
-        found = await to_thread.run_sync(list_contents, folder.root, folder.is_left_out)
-        changed = await to_thread.run_sync(_find_changed, folder.root, found, base)
-        gone = await to_thread.run_sync(_find_gone, folder.root, found, base)
+        found = await run_in_thread(list_contents, folder.root, folder.is_left_out)
+        changed = await run_in_thread(_find_changed, folder.root, found, base)
+        gone = await run_in_thread(_find_gone, folder.root, found, base)
         changes = [records.FolderFile(folder=folder.name, path=path, changed=time.time()) for path in gone]
         left_out = list(found.left_out)
 
@@ -265,7 +265,7 @@ class SharedFolders:
             else:
                 base.files.pop(kept.path, None)
         if base.files != before:
-            await to_thread.run_sync(self._write_known, folder, base)
+            await run_in_thread(self._write_known, folder, base)
         _tell(self.left_out, folder, LEFT_OUT, left_out)
 
     def _read_known(self, folder: SharedFolder, makes: bool = False) -> KnownFolder:

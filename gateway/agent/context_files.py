@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 
 from gateway.errors import AgentError
+from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class ContextFiles:
         known = self._texts.get(paths)
         if known and known[0] == states:
             return known[1]
-        text = await to_thread.run_sync(join_context_files, paths, self)
+        text = await run_in_thread(join_context_files, paths, self)
         last_change = max((changed for state in states for changed in state[4::5]), default=0)
         if commands == self._commands and looked - last_change > self._settled * 1e9:
             if len(self._texts) >= MOST_TEXTS:
@@ -111,12 +112,12 @@ class ContextFiles:
         """
         command = RunningCommand()
         with CancelScope(shield=True):  # what was begun is ended
-            await to_thread.run_sync(self._begin, paths)
+            await run_in_thread(self._begin, paths)
         try:
             yield command
         finally:
             with CancelScope(shield=True):
-                command.changed = await to_thread.run_sync(self._end, paths)
+                command.changed = await run_in_thread(self._end, paths)
 
     def _begin(self, paths: Sequence[Path]) -> None:
         with self._lock:
@@ -200,7 +201,7 @@ class ContextFiles:
 
 async def load_context(paths: tuple[Path, ...], files: ContextFiles | None) -> str:
     """The text of the files that are there; `files` reads them only where they may say something else by now."""
-    return await (files.join(paths) if files else to_thread.run_sync(join_context_files, paths, None))
+    return await (files.join(paths) if files else run_in_thread(join_context_files, paths, None))
 
 
 def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str:

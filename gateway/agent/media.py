@@ -9,12 +9,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from anyio import to_thread
-
 from gateway.agent.pictures import NOT_READABLE, find_picture, read_header
 from gateway.errors import AgentError
 from gateway.file_folders import find_shown_path, open_received_file, read_whole, write_file
 from gateway.messages import Attachment
+from gateway.threads import run_in_thread
 from gateway.transcript import Picture
 
 SIDE = 1568  # pixels; models that are shown more make it that many themselves
@@ -52,11 +51,11 @@ class MediaReader(Protocol):
 
 async def show_picture(one: Attachment, media: MediaReader) -> Picture | str:
     """The picture as a model can be shown it, or in words why it cannot."""
-    found = await to_thread.run_sync(find_picture, one)
+    found = await run_in_thread(find_picture, one)
     if isinstance(found, Picture) or found == NOT_READABLE:
         return found
     path, made = Path(one.path), find_shown_path(Path(one.path), 1)
-    if isinstance(known := await to_thread.run_sync(find_shown_picture, made), Picture):
+    if isinstance(known := await run_in_thread(find_shown_picture, made), Picture):
         return known
     if media.missing:
         return f"{found}; {media.missing}"
@@ -80,7 +79,7 @@ async def keep_tool_picture(folder: Path, media: MediaReader, data: bytes) -> tu
     mime = (read_header(data) or ("application/octet-stream", 0, 0))[0]
     about = f"a picture ({mime}, {len(data)} bytes)"
     try:
-        path = await to_thread.run_sync(write)
+        path = await run_in_thread(write)
     except OSError as error:
         return f"[{about} that cannot be kept: {error.strerror}]", None
     found = await show_picture(Attachment("image", str(path), path.name, mime, len(data)), media)
@@ -103,7 +102,7 @@ async def keep_picture(data: bytes, made: Path, received: Path) -> Picture | str
         return find_shown_picture(made)
 
     try:
-        return await to_thread.run_sync(write)
+        return await run_in_thread(write)
     except OSError as error:
         return f"what was made of it cannot be kept: {error.strerror}"
 
@@ -111,7 +110,7 @@ async def keep_picture(data: bytes, made: Path, received: Path) -> Picture | str
 async def read_received(path: Path) -> bytes:
     """Raises AgentError: it is too large, or not to be had."""
     try:
-        return await to_thread.run_sync(lambda: read_whole(open_received_file(path), LARGEST_READ))
+        return await run_in_thread(lambda: read_whole(open_received_file(path), LARGEST_READ))
     except OverflowError:
         raise AgentError(f"it has more than {LARGEST_READ / 1e6:.0f} MB") from None
     except OSError:

@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import anyio.to_thread
-
 from gateway.agent.agent import Agent
 from gateway.agent.operation import Operation, OperationResult, run_operation
 from gateway.agent.ports import TurnResult
@@ -17,6 +15,7 @@ from gateway.agent.skills import Skill, read_skill_text
 from gateway.agent.tools import Tool, ToolContext
 from gateway.agent.turn_state import Fields, TurnState
 from gateway.errors import AgentError
+from gateway.threads import run_in_thread
 from gateway.transcript import Entry
 
 DELEGATE, TRANSFER = "delegate", "transfer"
@@ -107,7 +106,7 @@ class SkillChange(Operation[str]):
         self.found_version = found.version
         content = UNLOADED.format(found.name)
         if self.action == "load":
-            content = await anyio.to_thread.run_sync(read_skill_text, found)
+            content = await run_in_thread(read_skill_text, found)
         self.tools = await self.state.ports.on_skill(self.action, found)
         return content
 

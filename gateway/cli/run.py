@@ -23,6 +23,7 @@ from gateway.config.loading import Configuration, load_configuration
 from gateway.config.node_settings import NODE_ROLES
 from gateway.config.permissions import prepare_home
 from gateway.daemon.gateway import Gateway
+from gateway.daemon.own_process import check_thread_limit
 from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
 from gateway.errors import unwrap_error
@@ -51,6 +52,7 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
     options = {"logs.level": args.log_level, "node.roles": args.roles}
     chosen = {setting: said for setting, said in options.items() if said is not None}
     read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
+    check_thread_limit()
     prepare_home(home)
     resume_restore(home)
     configuration = read()

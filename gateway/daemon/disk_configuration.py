@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from anyio import to_thread
-
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.reference import list_differences
 from gateway.errors import ConfigError
+from gateway.threads import run_in_thread
 
 Stamps: TypeAlias = Mapping[Path, tuple[int, ...]]
 
@@ -40,7 +39,7 @@ class DiskConfiguration:
         """What to tell of it; "": what is on disk is in force."""
         stamps = stamp_files(self._home)
         if stamps != self._seen:
-            self._told = await to_thread.run_sync(self._compare, stamps)
+            self._told = await run_in_thread(self._compare, stamps)
             self._seen = stamps
             if not self._told:
                 self._stamped = stamps

@@ -5,7 +5,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import anyio.to_thread
 import msgspec
 
 from gateway.activity import CALLER, OWNER
@@ -22,6 +21,7 @@ from gateway.errors import AccessError
 from gateway.logs.lines import LEVELS, LogLine, from_json
 from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
 from gateway.roles import is_admin
+from gateway.threads import run_in_thread
 from gateway.yaml_source import Finding
 
 MOST_LINES = 1000
@@ -64,7 +64,7 @@ class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def _read_logs(gateway: Gateway, params: LogParams) -> Any:
     if params.text and not is_admin(CALLER.get(OWNER).role):
         raise AccessError("whoever is not shown what the lines say cannot look for it")
-    return await anyio.to_thread.run_sync(partial(read_log, gateway, params))
+    return await run_in_thread(partial(read_log, gateway, params))
 
 
 def read_log(gateway: Gateway, params: LogParams) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _line_to_json(raw: str) -> dict[str, Any]:
 
 async def _show_configuration(gateway: Gateway, _params: NoParams) -> Any:
     configuration = gateway.configuration
-    findings, differences = await anyio.to_thread.run_sync(_compare_with_disk, gateway, configuration)
+    findings, differences = await run_in_thread(_compare_with_disk, gateway, configuration)
     return {
         "file": str(gateway.home.config),
         "settings": [

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import msgspec
-from anyio import to_thread
 
 from gateway import records
 from gateway.activity import CALLER, HOOK_PLACE, OWNER
@@ -28,6 +27,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.patterns import EventSelector
 from gateway.roles import is_admin, scope_of
+from gateway.threads import run_in_thread
 from gateway.web.event_stream import cut_field
 
 LONGEST_LOG = 64 << 10  # bytes
@@ -192,7 +192,7 @@ async def _read_log(gateway: Gateway, params: HookLogParams) -> Any:
     """Of a hook that is there; a plugin's log has its kind before its name."""
     name = (await gateway.folder_hooks.info(params.name)).name
     files = [gateway.home.hook_logs / f"{prefix}{name}.log" for prefix in ("", PLUGIN_PREFIX)]
-    lines = await to_thread.run_sync(read_end, files, LONGEST_LOG)
+    lines = await run_in_thread(read_end, files, LONGEST_LOG)
     return {"name": name, "lines": lines[-params.lines :]}
 
 

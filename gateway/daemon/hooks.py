@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import anyio
-import anyio.to_thread
 
 from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
@@ -32,6 +31,7 @@ from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookCall, HookState, Ho
 from gateway.messages import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
+from gateway.threads import run_in_thread
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.upgrade.start import find_new_records
 from gateway.worker.kernel import KernelSupport
@@ -194,7 +194,7 @@ async def check_hooks(home: Home, hooks: FolderHooks) -> None:
     plan = read_plan(home)
     if plan is None or Path(plan.prefix) != Path(sys.prefix) or not plan.has_new():
         return
-    if await anyio.to_thread.run_sync(find_new_records, home, plan):
+    if await run_in_thread(find_new_records, home, plan):
         return  # it has been at work, and so it stays
     with anyio.move_on_after(START_PATIENCE):
         await hooks.settled()

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from anyio import to_thread
-
 from gateway import __version__
 from gateway.daemon.hooks import list_shown
 from gateway.daemon.own_process import read_memory_kb
@@ -22,6 +20,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import HookStatus
 from gateway.lanes import Lanes
 from gateway.outbox import Outbox
+from gateway.threads import run_in_thread
 from gateway.transcript import Usage
 from gateway.usage import BudgetState, UsageJournal
 from gateway.web.metric_text import Figures, HistogramMetric, Metric
@@ -131,7 +130,7 @@ def _list_durations(hooks: Sequence[HookStatus], durations: Mapping[str, Histogr
 
 async def _read_processor_times(hooks: Sequence[HookStatus]) -> Figures:
     """Of the process that each has now: it begins at nothing with each start of it, as Prometheus knows it."""
-    found = await to_thread.run_sync(lambda: [(one.label, read_process(one.pid)) for one in hooks if one.pid])
+    found = await run_in_thread(lambda: [(one.label, read_process(one.pid)) for one in hooks if one.pid])
     return _sum_up(((label,), process.ran) for label, process in found if process)
 
 

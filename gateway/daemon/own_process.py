@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 
 from gateway.errors import GatewayError
+from gateway.threads import count_free_threads, run_in_thread
 from gateway.worker import kernel
 from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.process_marks import kill_marked, mark_of
@@ -22,6 +22,7 @@ from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 FEWEST_DESCRIPTORS, MOST_DESCRIPTORS = 128, 65_536
+FEWEST_THREADS = 12
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
 
 
@@ -30,20 +31,22 @@ def isolate_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def open_descriptor_limit() -> int:
-    """Let this process open as many files as the system lets it. Returns how many it could open before.
+def check_thread_limit() -> None:
+    """Raises GatewayError if the system gives this process too few threads to start."""
+    if (free := count_free_threads(FEWEST_THREADS)) < FEWEST_THREADS:
+        remedy = "end other processes, or raise the limit: ulimit -u 4096, or TasksMax=512 in the unit"
+        what = f"this process can start {free} of the {FEWEST_THREADS} threads that it needs"
+        raise GatewayError(f"{what}\n{remedy}")
 
-    Raises:
-        GatewayError: those are too few.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+def open_descriptor_limit() -> None:
+    """Let this process open as many files as the system lets it. Raises GatewayError if those are too few."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if most < FEWEST_DESCRIPTORS:
         remedy = "raise it: ulimit -n 1024, or LimitNOFILE=1024 in the unit"
         raise GatewayError(f"this process may open {most} files, and needs {FEWEST_DESCRIPTORS}\n{remedy}")
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return soft
+    kernel.raise_descriptor_limit(most)
 
 
 def describe_readers(uid: int) -> str:
@@ -73,7 +76,7 @@ def remove_unused_folders(temporary: Path) -> None:
 
 async def kill_orphans(lock: Path) -> None:
     """While nothing of ours is to run: end what hooks have left behind, of this gateway or of one that was killed."""
-    if left := await to_thread.run_sync(_kill_orphans, mark_of(lock)):
+    if left := await run_in_thread(_kill_orphans, mark_of(lock)):
         log.warning("hooks left %s behind, and what was left is ended", format_count(left, "process", "processes"))
 
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import anyio.to_thread
 import msgspec
 
 from gateway.access import API
@@ -22,6 +21,7 @@ from gateway.people.traces import pick_turns
 from gateway.roles import rank_of
 from gateway.sessions import Session
 from gateway.sessions.export import as_json
+from gateway.threads import run_in_thread
 
 PIECE = 200_000  # characters of an archive that are told at once
 
@@ -110,7 +110,7 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     gateway.registry.emit(
         "person:forgotten", platform=person.platform, user_id=person.user_id, pseudonym=gone.pseudonym
     )
-    left = await anyio.to_thread.run_sync(list_leftovers, gateway.home, person)
+    left = await run_in_thread(list_leftovers, gateway.home, person)
     if (twin := Person(PLATFORM, str(person))) in await _traces_of(gateway).list_speakers():
         left.append(f"{twin}: who they are on the page, by a link: hermes-gateway people forget {twin}")
     if person.platform == API and (key := gateway.keys.find_speaker(person.user_id)):

@@ -12,7 +12,6 @@ from functools import partial
 
 import anyio
 import anyio.abc
-from anyio import to_thread
 
 from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
 from gateway.adapters.shared.adapter_loading import describe_fault, load_part
@@ -24,6 +23,7 @@ from gateway.daemon.nodes import Nodes
 from gateway.daemon.other_nodes import BOT
 from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, GatewayError, unwrap_error
+from gateway.threads import run_in_thread
 
 PAUSED_REASON = "paused"
 PROBE_SECONDS = 10.0
@@ -103,10 +103,10 @@ class PlatformPart:
         """Libraries take seconds to load: who stands by has them. What is wrong with them is said when they serve."""
         if not self._place.origin:
             with suppress(ImportError):
-                await to_thread.run_sync(load_part, self._place, "adapter")
+                await run_in_thread(load_part, self._place, "adapter")
 
     async def _serve_own(self) -> None:
-        module = await to_thread.run_sync(load_part, self._place, "adapter")
+        module = await run_in_thread(load_part, self._place, "adapter")
         adapter: Adapter = module.ADAPTER(self._served.settings, self._context)
         await adapter.serve(self.presence)
 

@@ -36,6 +36,7 @@ from gateway.daemon.status import format_status_line
 from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier
 from gateway.records import ActivityRecord
+from gateway.threads import spare_threads
 from gateway.worker import kernel
 from gateway.worker.command import DEFAULT_TEMPORARY
 
@@ -153,7 +154,8 @@ async def run_daemon(
         ConfigError: the configuration is not right.
     """
     isolate_process()
-    descriptors = open_descriptor_limit()
+    spare_threads()
+    open_descriptor_limit()
     kernel.limit_free_memory()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     stamps, configuration = stamp_files(home), load()
@@ -168,7 +170,7 @@ async def run_daemon(
         reloader = ConfigurationReloader(configuration.settings, load, notifier)
         verbs = partial(build_verbs, reload=reloader.reload)
         waiting = partial(report_waiting, notifier, home.lock)
-        serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting, descriptors)
+        serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting)
         async with serving as gateway:
             gateway.disk = DiskConfiguration(read, home, configuration, stamps)
             await tasks.start(handle_signals, shutdown, partial(reloader.answer_signal, gateway))

@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from anyio import to_thread
-
 from gateway import record_subjects, records
 from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.file_folders import UNCLAIMED
 from gateway.shared_files import SharedFiles
+from gateway.threads import run_in_thread
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ log = logging.getLogger(__name__)
 
 async def move_received_files(engine: Engine, files: Path) -> None:
     """Move what lies in the old place, if anything does."""
-    found = await to_thread.run_sync(lambda: [*_list_in_old_place(files)])
+    found = await run_in_thread(lambda: [*_list_in_old_place(files)])
     if not found:
         return
     folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
@@ -42,7 +41,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
     for path in found:
         try:
             places = tuple(folders.get(path.parts[-2:], ())) or (files / UNCLAIMED / path.relative_to(files).parent,)
-            await to_thread.run_sync(_move, path, places)
+            await run_in_thread(_move, path, places)
             unclaimed += path.parts[-2:] not in folders
         except OSError as error:
             failed += 1
@@ -67,14 +66,14 @@ async def put_received_files(files: SharedFiles, home: Home) -> None:
     Raises:
         EngineError: they are not all stored.
     """
-    if not files.is_shared or await to_thread.run_sync(home.shared_files.exists):
+    if not files.is_shared or await run_in_thread(home.shared_files.exists):
         return
     since = 0.0
     with suppress(OSError):
         since = home.journal.stat().st_mtime
     if count := await files.put_all(since):
         log.info("other gateways can have what people had sent here before: %s", format_count(count, "file"))
-    await to_thread.run_sync(home.shared_files.touch)
+    await run_in_thread(home.shared_files.touch)
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:

@@ -73,11 +73,18 @@ class ScheduledBackups:
         told = json.dumps(asked)
         environ = {"PYTHONPATH": LIBRARY, USER: servers.user, PASSWORD: servers.password}
         command = [sys.executable, "-P", "-m", "gateway.backup", told]
-        done = await anyio.run_process(command, check=False, env=environ, stdin=subprocess.DEVNULL, cwd="/")
+        try:
+            done = await anyio.run_process(command, check=False, env=environ, stdin=subprocess.DEVNULL, cwd="/")
+        except OSError as error:  # no process or descriptor is left, for now
+            self._fail(settings, f"no process could be made: {error.strerror}")
+            return
         if done.returncode == 0:
             made, self.trouble = json.loads(done.stdout), ""
             log.info("a backup was made: %s, %d bytes", made["file"], made["size"])
             return
         why = to_one_line(done.stderr.decode(errors="replace").strip(), 500) or f"it ended with {done.returncode}"
+        self._fail(settings, why)
+
+    def _fail(self, settings: BackupSettings, why: str) -> None:
         self.trouble, self._retry_at = why, self._clock() + min(RETRY_PAUSE, settings.every)
         log.warning("no backup was made: %s", why)

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from gateway import record_subjects, records
@@ -22,6 +21,7 @@ from gateway.engine import Engine, NewRecord, Record
 from gateway.engine.interface import append_in_parts
 from gateway.errors import Conflict
 from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.threads import run_in_thread
 
 REACHED_FILE = "reached.json"
 FORGOTTEN_RETENTION = 365 * records.DAY  # for so long a gateway may be away, and learns all the same what is to go
@@ -78,7 +78,7 @@ class SharedMemory:
     async def load(self) -> None:
         """Write into the files what other gateways were told since the last time."""
         async with self._lock:
-            reached = await anyio.to_thread.run_sync(read_json, self._reached_file, MemoryCursor, MemoryCursor())
+            reached = await run_in_thread(read_json, self._reached_file, MemoryCursor, MemoryCursor())
             _, journal = await records.read_last(self._engine, record_subjects.MEMORY_SUBJECT, records.MemoryJournal)
             self._reached = reached if journal and reached.journal == journal.id else MemoryCursor()
             if self._reached.journal:
@@ -152,7 +152,7 @@ class SharedMemory:
 
     async def _reach(self, seq: int) -> None:
         self._reached = msgspec.structs.replace(self._reached, seq=seq)
-        await anyio.to_thread.run_sync(write_atomically, self._reached_file, msgspec.json.encode(self._reached))
+        await run_in_thread(write_atomically, self._reached_file, msgspec.json.encode(self._reached))
 
 
 def make_note_put(digest: str, text: str) -> NewRecord:

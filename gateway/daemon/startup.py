@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import anyio
 import anyio.abc
-from anyio import to_thread
 
 from gateway.access import INTERNAL
 from gateway.adapters.page.transport import PageTransport
@@ -40,6 +39,7 @@ from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
 from gateway.shared_files import RemovalFollower
 from gateway.shared_folders import list_chat_folders
+from gateway.threads import run_in_thread
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
@@ -57,16 +57,15 @@ async def open_gateway(
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
     report_waiting: ReportWaiting | None = None,
-    descriptors: int | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
 
     `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
-    `report_waiting` hears what it waits for before it begins. `descriptors`: how many hooks and commands may have open.
+    `report_waiting` hears what it waits for before it begins.
     """
     async with (
         open_journal(home, configuration, report_waiting) as engine,
-        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check, descriptors) as gateway,
+        open_gateway_on(engine, home, configuration, shutdown, build_verbs, caller_check) as gateway,
     ):
         yield gateway
 
@@ -79,7 +78,6 @@ async def open_gateway_on(
     shutdown: Shutdown,
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
-    descriptors: int | None = None,
 ) -> AsyncIterator[Gateway]:
     """The same on a journal that is open."""
     create_hermes_folders(home)
@@ -87,9 +85,7 @@ async def open_gateway_on(
     async with (
         HookRegistry() as registry,
         ForkServerClient(
-            ForkServerSettings(
-                processes=configuration.settings.hooks.processes, mark=mark_of(home.lock), descriptors=descriptors
-            ),
+            ForkServerSettings(processes=configuration.settings.hooks.processes, mark=mark_of(home.lock)),
             configuration.redactor.clean,
         ) as fork_server,
         anyio.create_task_group() as tasks,
@@ -155,7 +151,7 @@ async def keep_files(gateway: Gateway, *, task_status: anyio.abc.TaskStatus[None
     task_status.started()
     await put_received_files(gateway.shared_files, gateway.home)
     if gateway.shared_folders.is_shared:
-        found = await to_thread.run_sync(list_chat_folders, gateway.home.files)
+        found = await run_in_thread(list_chat_folders, gateway.home.files)
         await gateway.shared_folders.sync(*gateway.agents.shared_roots, *found)
     await FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run()
 

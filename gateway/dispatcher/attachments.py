@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-import anyio.to_thread
 import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace
@@ -29,6 +28,7 @@ from gateway.hooks.field_watcher import FieldChange
 from gateway.messages import Attachment, Reply, attachment_from, kind_of
 from gateway.records import OwedReply
 from gateway.shared_files import SharedFiles
+from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ async def attach_allowed(
             kept.append(one)
             continue
         try:
-            place = await anyio.to_thread.run_sync(find_place(one), path_from(one.path))
+            place = await run_in_thread(find_place(one), path_from(one.path))
             kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
         except AgentError as error:
             log.warning("a file that was to go with %s is not sent: %s", reply.id, error)
@@ -135,7 +135,7 @@ async def attach_files(
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
     find = partial(find_file, workspace=workspace, plugins=plugins)
     named = await attach_allowed(reply, wanted, lambda one: partial(find, hooks=find_hooks(one.path)))
-    files = [await anyio.to_thread.run_sync(describe_file, one) for one in named.attachments]
+    files = [await run_in_thread(describe_file, one) for one in named.attachments]
     if (more := len(names) - MOST_NAMED) > 0:
         text = f"{named.text}\n[{more} more files are not sent: an answer has {MOST_NAMED} at most]".strip()
         named = dataclasses.replace(named, text=text)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from anyio import to_thread
-
 from gateway.agent.media import (
     MediaReader,
     find_shown_picture,
@@ -27,6 +25,7 @@ from gateway.file_folders import find_shown_path, open_received_file
 from gateway.message_pieces import quote_heard
 from gateway.messages import Attachment, Message
 from gateway.shared_files import SharedFiles
+from gateway.threads import run_in_thread
 from gateway.transcript import Entry, Picture
 from gateway.yaml_source.units import format_count
 
@@ -99,7 +98,7 @@ async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile
     if one.kind != "document":
         return ShownFile()
     try:
-        begin = await to_thread.run_sync(_read_beginning, Path(one.path), 4 * room)
+        begin = await run_in_thread(_read_beginning, Path(one.path), 4 * room)
     except OSError:
         return ShownFile(f"you are not shown it: {NOT_READABLE}")
     if begin.startswith(b"%PDF-"):
@@ -146,7 +145,7 @@ async def _show_pdf(one: Attachment, media: MediaReader, room: int) -> ShownFile
 
 async def _show_page(path: Path, data: bytes, number: int, media: MediaReader) -> Picture:
     made = find_shown_path(path, number + 1)
-    found = await to_thread.run_sync(find_shown_picture, made)
+    found = await run_in_thread(find_shown_picture, made)
     if not isinstance(found, Picture):
         found = await keep_picture(await media.render_page(data, number), made, path)
     if not isinstance(found, Picture):

@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -30,6 +29,7 @@ from gateway.lanes import LaneTurn
 from gateway.message_parts import Location, MessagePart, Poll, add_words
 from gateway.messages import Address, Message, MessageKind, Reply, attachment_from
 from gateway.roles import Role
+from gateway.threads import run_in_thread
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
 MOST_OF_ONE = 50
@@ -157,7 +157,7 @@ class TurnChat:
             AgentError: it is not there any more.
         """
         try:
-            file = await anyio.to_thread.run_sync(attachment_from, path)
+            file = await run_in_thread(attachment_from, path)
         except OSError as error:
             raise AgentError(f"{path.name}: {error.strerror}") from None
         reply = Reply(f"{self._turn.turn_id}:file:{key}", self._message.address, caption, (file,), role=self._role)

@@ -23,7 +23,6 @@ from typing import TypeAlias
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
@@ -38,6 +37,7 @@ from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport
 from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
+from gateway.threads import run_in_thread
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin, write_counts
 from gateway.voice import AnswerSpeaker, extract_words
@@ -111,7 +111,7 @@ class VoiceAnswers:
         if self._speaker is None:
             await self._begun.wait()
         if speaker := self._context.speaker:
-            await anyio.to_thread.run_sync(speaker.clear)
+            await run_in_thread(speaker.clear)
         consumer = await self.engine.consumer(ConsumerSpec("voice", (record_subjects.VOICE_SUBJECTS,), HELD_SECONDS))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)

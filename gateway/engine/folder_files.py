@@ -8,10 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from anyio import to_thread
-
 from gateway.engine.interface import KeyedFile
 from gateway.file_folders import open_new_file, open_received_file, put_in_place
+from gateway.threads import run_in_thread
 
 MOST_SEGMENTS = 3
 SEGMENT: Final = re.compile(r"[A-Za-z0-9%_.-]{1,200}")
@@ -26,19 +25,19 @@ class FolderFiles:
         self._folder = folder
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing goes by itself
-        await to_thread.run_sync(_write, self._find_place(key), file)
+        await run_in_thread(_write, self._find_place(key), file)
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
-        return await to_thread.run_sync(_read, key, self._find_place(key), file)
+        return await run_in_thread(_read, key, self._find_place(key), file)
 
     async def delete(self, key: str) -> None:
-        await to_thread.run_sync(lambda: self._find_place(key).unlink(missing_ok=True))
+        await run_in_thread(lambda: self._find_place(key).unlink(missing_ok=True))
 
     async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - nothing is kept of it
         return []
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
-        return await to_thread.run_sync(lambda: sorted(self._find_files(prefix), key=lambda one: one.key))
+        return await run_in_thread(lambda: sorted(self._find_files(prefix), key=lambda one: one.key))
 
     def _find_place(self, key: str) -> Path:
         return self._folder / check_key(key)

@@ -15,7 +15,6 @@ from typing import Any
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from gateway import record_subjects, records
 from gateway.config.home import Home
@@ -24,6 +23,7 @@ from gateway.engine.interface import Tail
 from gateway.events import Event
 from gateway.messages import Message
 from gateway.sessions import Session, SessionRepository, platform_of
+from gateway.threads import run_in_thread
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
 SESSIONS_FILE = "sessions.json"
@@ -114,9 +114,7 @@ class SessionList:
                 self._entries[key] = entry_of(session, messages.get(key), before)
         self._entries = dict(list(self._entries.items())[-MAX_SESSIONS:])
         try:
-            await anyio.to_thread.run_sync(
-                write_entries, self._home.hermes_sessions, {"_README": MARKER, **self._entries}
-            )
+            await run_in_thread(write_entries, self._home.hermes_sessions, {"_README": MARKER, **self._entries})
         except OSError as error:
             log.warning("%s cannot be kept: %s", self._home.hermes_sessions, error)
 

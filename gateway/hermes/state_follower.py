@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 
 import anyio
 import anyio.abc
-from anyio import to_thread
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record, Tail
@@ -22,6 +21,7 @@ from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineError
 from gateway.events import Event
 from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
+from gateway.threads import run_in_thread
 
 StateMode: TypeAlias = Literal["auto", "on", "off"]
 
@@ -73,7 +73,7 @@ class StateFollower:
             return str(event.get("turn_id") or "") in self._ended
         if event.name == "session:start":
             async with self._one_at_a_time:
-                return await to_thread.run_sync(self._file.has_session, str(event.get("session_id") or ""))
+                return await run_in_thread(self._file.has_session, str(event.get("session_id") or ""))
         return True
 
     async def run(
@@ -150,11 +150,11 @@ class StateFollower:
             upto, mark, last = after.advance(*(one.seq for one in page)), self._mark, max(page, key=attrgetter("seq"))
             if last.seq == upto.find_largest():
                 mark = make_mark(last)
-            if await to_thread.run_sync(self._file.fold, page, upto.dump(), mark):
+            if await run_in_thread(self._file.fold, page, upto.dump(), mark):
                 self._reached, self._mark = upto, mark
                 self._tell_ends(page)
             else:
-                await to_thread.run_sync(self._file.close)  # another file, or others' words in ours
+                await run_in_thread(self._file.close)  # another file, or others' words in ours
 
     def _tell_ends(self, page: Sequence[Record]) -> None:
         ends = (kept.turn_id for one in page if isinstance(kept := records.decode(one.data), records.TurnEnded))
@@ -164,22 +164,21 @@ class StateFollower:
 
     async def _open(self) -> JournalPosition | None:
         """Up to where the file has read the journal; None where it is not ours to write."""
-        if not await to_thread.run_sync(self._file.open):
+        if not await run_in_thread(self._file.open):
             self.is_shared = (
-                find_owner(self._file.path) == "ours"
-                and await to_thread.run_sync(read_content, self._file.path) == "shared"
+                find_owner(self._file.path) == "ours" and await run_in_thread(read_content, self._file.path) == "shared"
             )
             self.is_theirs = True
             level = logging.WARNING if self._mark else logging.INFO  # somebody has written to ours: that is news
             log.log(level, "%s is not ours, or others have written to it: it is left to them", self._file.path)
             return None
-        stored, mark = await to_thread.run_sync(self._file.read_progress)
+        stored, mark = await run_in_thread(self._file.read_progress)
         upto = load_position(self._engine.shards(), stored)
         if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
             largest = upto.find_largest()
             last = await self._engine.read(record_subjects.TURN_SUBJECTS, largest - 1, 1)
             if [largest, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
-                await to_thread.run_sync(self._file.remove)
+                await run_in_thread(self._file.remove)
                 self._reached, self._mark = load_position(self._engine.shards()), ""
                 return await self._open()
             self._reached, self._mark = upto, mark
@@ -188,4 +187,4 @@ class StateFollower:
     async def _call(self, function: Callable[[], None]) -> None:
         """In a thread, one at a time: nothing synchronous on the loop."""
         async with self._one_at_a_time:
-            await to_thread.run_sync(function)
+            await run_in_thread(function)

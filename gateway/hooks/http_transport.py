@@ -11,13 +11,11 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
-import anyio.to_thread
-
 from gateway.addresses import is_public
 from gateway.errors import HookError
 from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
 from gateway.late_imports import load_modules
+from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import to_printable
 
 # Imported when the first of them is opened: it costs some 100 ms and 12 MB that most homes never need.
@@ -71,7 +69,7 @@ class HttpTransport:
         is_ip_address = ":" in host or host.replace(".", "").isdigit()
         if resolve and is_ip_address and not is_public(host):
             raise HookError(f"{name}: the url leads to {host}, which is not on the public internet")
-        http = await anyio.to_thread.run_sync(_load_aiohttp)
+        http = await run_in_thread(_load_aiohttp)
         resolver = PublicResolver(resolve) if resolve else None
         session = http.ClientSession(
             connector=http.TCPConnector(limit=MAX_CONNECTIONS, resolver=resolver, use_dns_cache=resolve is None),

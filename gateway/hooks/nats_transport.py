@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.to_thread
 
 from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
 from gateway.late_imports import load_modules
+from gateway.threads import run_in_thread
 
 SCHEMES = ("nats", "tls")
 EXTRA, PACKAGE = "nats", "nats-py"
@@ -84,7 +84,7 @@ class NatsTransport:
         self._said = ""  # by the server, of what it does not let us do
 
     async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        _, errors = await anyio.to_thread.run_sync(load_modules, *LIBRARY)
+        _, errors = await run_in_thread(load_modules, *LIBRARY)
         client = await self._connect(errors)
         if len(body) > client.max_payload:
             raise self._failed(f"the event has {len(body)} bytes, and the server takes {client.max_payload}", "refused")

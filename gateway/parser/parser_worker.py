@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
 from gateway.errors import AgentError, HookError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import write_memory_file
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.threads import run_in_thread
 from gateway.worker.process_tree import read_process
 from gateway.worker.protocol import CallMeta, WorkerSpec
 from gateway.worker.sandbox import Sandbox, find_needed_paths
@@ -74,7 +74,7 @@ class ParserWorker:
         async with self._turn:
             worker = await self._ready(what)
             if len(data) > LARGE_INPUT:
-                await anyio.to_thread.run_sync(_write_anew, self._input, data)
+                await run_in_thread(_write_anew, self._input, data)
             else:
                 _write_anew(self._input, data)
             try:

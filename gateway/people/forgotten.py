@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-from anyio import to_thread
-
 from gateway import record_subjects, records
 from gateway.chats import ChatJournal, HeardMessages
 from gateway.engine import Engine, NewRecord, Record
@@ -16,6 +14,7 @@ from gateway.errors import AccessError
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.shared_files import CLOCKS_APART
 from gateway.shared_folders import BASES, find_known_place, make_chat_folder
+from gateway.threads import run_in_thread
 from gateway.usage import RunningTotals
 
 
@@ -52,7 +51,7 @@ class ForgottenPeople:
 
     async def _remove_files(self, pseudonym: str, before: float) -> None:
         salt = await find_salt(self._engine)
-        await to_thread.run_sync(remove_files_of, self._files, salt, pseudonym, before)
+        await run_in_thread(remove_files_of, self._files, salt, pseudonym, before)
 
     async def _forget(self, pseudonym: str) -> None:
         salt = await find_salt(self._engine)

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from gateway import record_subjects, records
@@ -25,6 +24,7 @@ from gateway.people.person import Person, find_pseudonym
 from gateway.people.traces import PersonTraces, is_in_turn, remove_turns, split_turns
 from gateway.sessions.deleted_messages import has_text
 from gateway.sessions.removal import forget_sessions, remove_received_files, remove_sent_files, rewrite_sessions
+from gateway.threads import run_in_thread
 from gateway.usage import UsageJournal
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class PersonRemoval:
         purged = await self._purge_heard_events(person) + await self._purge_records(person)
         notes = await traces.memory.forget(str(person))
         await self._remove_shared_files(person)
-        unreadable = await anyio.to_thread.run_sync(self._remove_files, person)
+        unreadable = await run_in_thread(self._remove_files, person)
         await self._activity.rename(str(person), pseudonym)
         await self._usage.rename(person.payers, pseudonym)
         log.info("somebody is forgotten; what remains of them is called %s", pseudonym)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -29,6 +28,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
 from gateway.shared_files import FOLDER, SharedFiles
 from gateway.shared_folders import SharedFolders, make_chat_folder
+from gateway.threads import run_in_thread
 from gateway.transcript import Entry
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
@@ -159,7 +159,7 @@ class PersonTraces:
             if self.is_folder_of(person, *one.key.split("/")[:2]):
                 await files.find(str(self._files / one.key))
         await self._folders.take(*[make_chat_folder(self._files / key) for key in await self.list_shared(person)])
-        return await anyio.to_thread.run_sync(self.list_files, person)
+        return await run_in_thread(self.list_files, person)
 
     async def list_shared(self, person: Person) -> list[str]:
         """Their own folders in which something lies for all gateways, by the places below that of all folders."""

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
 from gateway.shared_files import is_sent, remove_files
 from gateway.steps import ToolFinished
+from gateway.threads import run_in_thread
 
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
@@ -264,7 +264,7 @@ async def _remove_received_file(message: Message, path: Path) -> None:
 
 async def _remove_with_made(path: Path) -> None:
     """A file that we named, and what was made of it."""
-    for one in [*await anyio.to_thread.run_sync(list_shown_files, path), path]:
+    for one in [*await run_in_thread(list_shown_files, path), path]:
         await anyio.Path(one).unlink(missing_ok=True)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
-from anyio import to_thread
 
 from gateway import record_subjects, records
 from gateway.config.node_settings import JournalSettings
@@ -25,6 +24,7 @@ from gateway.file_folders import RECEIVED_NAME
 from gateway.sessions.removal import compact_chain, forget_sessions
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionInfo, SessionSearch
+from gateway.threads import run_in_thread
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class FileRetention:
         if self._engine.clock.is_held:
             return  # as with sessions
         for folder in self._folders:
-            await to_thread.run_sync(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
+            await run_in_thread(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
 
 
 def _remove_old_files(folder: Path, before: float) -> None:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
@@ -22,6 +21,7 @@ from gateway.sessions.removal import purge_forgotten, purge_turns
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 from gateway.sessions.session import READ_FOR_THEM, cut_words
+from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
 
@@ -241,7 +241,7 @@ class SessionSearch:
     async def close(self) -> None:
         async with self._one_at_a_time:
             if self._index:
-                await anyio.to_thread.run_sync(self._index.db.close)
+                await run_in_thread(self._index.db.close)
                 self._index = None
 
     async def _keep_up(self) -> None:
@@ -292,7 +292,7 @@ class SessionSearch:
     async def _query(self, query: Callable[[SearchIndex], T]) -> T:
         """In a thread, one at a time: nothing synchronous on the loop."""
         async with self._one_at_a_time:
-            return await anyio.to_thread.run_sync(self._run_query, query)
+            return await run_in_thread(self._run_query, query)
 
     def _run_query(self, query: Callable[[SearchIndex], T]) -> T:
         self._index = self._index or SearchIndex(self._path)

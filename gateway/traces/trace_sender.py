@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.engine import Engine
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookCall
+from gateway.threads import run_in_thread
 from gateway.traces.turn_spans import PATTERNS, TurnSpans
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class TraceSender:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Raises GatewayError: the library is not there."""
         tail = await self._engine.tail(*PATTERNS)
-        collector = self._collector = await anyio.to_thread.run_sync(open_collector, self._endpoint)
+        collector = self._collector = await run_in_thread(open_collector, self._endpoint)
         try:
             task_status.started()
             async for record in tail:

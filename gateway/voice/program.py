@@ -18,7 +18,6 @@ from pathlib import Path
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from gateway.config.voice_settings import ProgramReach
 from gateway.errors import VoiceError
@@ -30,10 +29,12 @@ from gateway.hooks.wires.program import (
     ProgramRun,
     ProgramSpec,
     describe_start_failure,
+    is_short,
     limit_program,
     open_process,
 )
 from gateway.hooks.wires.wire import HookFailed
+from gateway.threads import run_in_thread
 from gateway.worker.process_marks import kill_marked, make_mark
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
@@ -112,7 +113,7 @@ class VoicePrograms:
         except HookFailed as error:
             raise VoiceError(f"{name}: {error}") from None
         except (OSError, ValueError) as error:
-            raise VoiceError(describe_start_failure(spec, error), is_final=True) from None
+            raise VoiceError(describe_start_failure(spec, error), is_final=not is_short(error)) from None
         try:
             limit_program(transport.get_pid(), spec)
             process.write(given)
@@ -121,7 +122,7 @@ class VoicePrograms:
             process.kill()
             with anyio.CancelScope(shield=True):
                 await process.over.wait()
-                await to_thread.run_sync(kill_marked, mark)
+                await run_in_thread(kill_marked, mark)
         if process.is_too_long:
             raise VoiceError(f"{name} wrote without end")
         if status := transport.get_returncode():

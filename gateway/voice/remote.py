@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 
 from gateway.agent.libraries import load_library
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
 from gateway.errors import VoiceError
+from gateway.threads import run_in_thread
 
 CONNECT_SECONDS = 15.0
 TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
@@ -20,7 +20,7 @@ async def call_remote(model: ModelSettings, path: str, largest: int, **what: Any
     Raises:
         VoiceError: it refuses, cannot be reached, or answers without end.
     """
-    aiohttp, _ = await anyio.to_thread.run_sync(load_library, "web")
+    aiohttp, _ = await run_in_thread(load_library, "web")
     url = f"{(model.base_url or PROVIDERS[model.provider].base_url).rstrip('/')}{path}"
     headers = {"Authorization": f"Bearer {model.api_key.reveal()}"} if model.api_key else {}
     patience = aiohttp.ClientTimeout(total=TIMEOUT, connect=CONNECT_SECONDS)

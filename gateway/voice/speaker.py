@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 from msgspec.structs import replace
 
 from gateway.agent.models.prices import find_price
@@ -20,6 +19,7 @@ from gateway.config.settings import ModelSettings, Settings
 from gateway.errors import VoiceError
 from gateway.file_folders import read_whole, write_file
 from gateway.messages import Attachment
+from gateway.threads import run_in_thread
 from gateway.transcript import Usage
 from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
 from gateway.voice.program import VoicePrograms
@@ -76,7 +76,7 @@ class AnswerSpeaker:
         Raises:
             VoiceError: nobody speaks them.
         """
-        if known := await anyio.to_thread.run_sync(_find_spoken, place):
+        if known := await run_in_thread(_find_spoken, place):
             return known
         data = await self._speak(words)
         if len(data) > LARGEST:
@@ -87,7 +87,7 @@ class AnswerSpeaker:
             kind, data = NOTE_TYPE, note
         path = place.with_suffix(SUFFIXES[kind])
         try:
-            await anyio.to_thread.run_sync(write_file, path, data)
+            await run_in_thread(write_file, path, data)
         except OSError as error:
             raise VoiceError(f"what was spoken cannot be kept: {error.strerror}") from None
         return _make_attachment(path, len(data))
@@ -103,7 +103,7 @@ class AnswerSpeaker:
             return await call_remote(model, "/audio/speech", LARGEST, json=asked)
         if not voice.speak.command:
             raise VoiceError("nobody speaks any more", is_final=True)
-        folder = await anyio.to_thread.run_sync(self._make_folder)
+        folder = await run_in_thread(self._make_folder)
         try:
             file = folder / f"{NAME}.wav"
             command = [
@@ -113,10 +113,10 @@ class AnswerSpeaker:
                 tuple(command), self._folder.parent, words.encode(), voice.speak, str(folder)
             )
             is_file = any("{file}" in one for one in voice.speak.command)
-            return await anyio.to_thread.run_sync(_read_file, file) if is_file else printed
+            return await run_in_thread(_read_file, file) if is_file else printed
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+                await run_in_thread(lambda: shutil.rmtree(folder, ignore_errors=True))
 
     async def _convert(self, kind: str, data: bytes) -> bytes:
         """As a voice note; empty where nobody here can do that."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import anyio
-import anyio.to_thread
 import msgspec
 
 from gateway.agent.libraries import load_library
@@ -19,6 +17,7 @@ from gateway.config.settings import ModelSettings, Settings
 from gateway.errors import VoiceError
 from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
+from gateway.threads import run_in_thread
 from gateway.transcript import Usage
 from gateway.voice.program import VoicePrograms
 from gateway.voice.remote import call_remote
@@ -87,7 +86,7 @@ class Transcriber:
         how = self._find_settings().voice.transcribe
         if not how.command:
             raise VoiceError("nobody listens any more", is_final=True)
-        (await anyio.to_thread.run_sync(_open_audio, file.path)).close()
+        (await run_in_thread(_open_audio, file.path)).close()
         printed = await self._programs.run(_fill_in(how.command, file.path, language), self._folder, reach=how)
         return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
 
@@ -103,8 +102,8 @@ def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, .
 
 
 async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -> AudioText:
-    aiohttp, _ = await anyio.to_thread.run_sync(load_library, "web")
-    data = await anyio.to_thread.run_sync(_read_audio, file.path)
+    aiohttp, _ = await run_in_thread(load_library, "web")
+    data = await run_in_thread(_read_audio, file.path)
     form = aiohttp.FormData()
     form.add_field("file", data, filename=file.name or Path(file.path).name, content_type=file.media_type)
     form.add_field("model", model.name)

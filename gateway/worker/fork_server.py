@@ -372,12 +372,15 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     reset_signals()
     log_to_stderr()
     settings = msgspec.convert(start["settings"], ForkServerSettings)
-    mounts.can_restrict()  # what is forked from here knows it then
-    kernel.limit_descriptors(os.getpid(), settings.descriptors)
+    wrong = ""
+    try:
+        mounts.can_restrict()  # what is forked from here knows it then
+    except OSError as error:
+        wrong = f"no process can be made: {error.strerror}"
     fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
     for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
         importlib.import_module(name)
-    wrong = preload(settings.preload)
+    wrong = wrong or preload(settings.preload)
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_proc_file("comm", "hook-forkserver")

@@ -35,6 +35,8 @@ IS_LINUX = sys.platform == "linux"
 # What a call is given: a number, bytes that it reads, or what it reads or fills.
 Argument: TypeAlias = "int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None"
 
+_descriptors_before: list[int] = []  # at most one number, once the limit was raised
+
 _library = ctypes.CDLL(None, use_errno=True)
 
 
@@ -180,11 +182,23 @@ def limit_data(pid: int, most: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
 
 
-def limit_descriptors(pid: int, most: int | None) -> None:
-    """Let this process have so many files open; where the system can limit others."""
-    if most is not None and hasattr(resource, "prlimit"):
+def raise_descriptor_limit(most: int) -> None:
+    """Let this process open so many files, and remember how many it could open before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        _descriptors_before.append(soft)
+
+
+def restore_descriptor_limit(pid: int) -> None:
+    """Let a program that this process has started open as many as this could before; where the system can limit others.
+
+    Some take long to close all that they might have open, or cannot count so far.
+    """
+    if _descriptors_before and hasattr(resource, "prlimit"):
         with suppress(OSError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+            hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_descriptors_before[0], hard))
 
 
 def find_peer(connection: socket.socket) -> tuple[int, int] | None:

@@ -44,7 +44,6 @@ class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     preload: tuple[str, ...] = ("yaml",)
     mark: str = ""  # of the home, for whatever is made of it
     fork: bool = IS_LINUX
-    descriptors: int | None = None  # that each of its processes may have open; None: as many as the daemon
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import anyio.to_thread
 from msgspec import Meta, Struct
 
 from gateway.adapters.page.places import MESSAGE_ID, PLATFORM, THREAD, address_of
@@ -31,6 +30,7 @@ from gateway.errors import AdapterError, Duplicate
 from gateway.file_folders import RECEIVED_NAME
 from gateway.messages import Attachment, Message, MessageKind, Receipt, kind_of
 from gateway.roles import Role
+from gateway.threads import run_in_thread
 
 LARGEST_FILE = 25_000_000
 LARGEST_TEXT = 1_000_000  # characters
@@ -162,7 +162,7 @@ class PageChat:
         """Raises AdapterError: one of them is not there (any more)."""
         folder = self._folder_of(person)
         places = [(Path(await self.files.find(str(folder / one.file))), one) for one in sent]
-        return tuple([await anyio.to_thread.run_sync(describe_file, place, one) for place, one in places])
+        return tuple([await run_in_thread(describe_file, place, one) for place, one in places])
 
     def _folder_of(self, person: str) -> Path:
         return address_of(person).find_folder(self._context.files, person)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 import anyio
-import anyio.to_thread
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
@@ -23,6 +22,7 @@ from gateway.file_folders import find_new_path, open_new_file, open_plain_file, 
 from gateway.message_parts import MessagePart
 from gateway.messages import Attachment, AttachmentKind
 from gateway.record_subjects import token_of
+from gateway.threads import run_in_thread
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 PATIENCE = 60.0  # seconds for one file to come in
@@ -92,7 +92,7 @@ async def fetch_file(
         with anyio.fail_after(PATIENCE):
             data = await download()
         path = folder / file_name_of(identity, name)
-        await anyio.to_thread.run_sync(write_file, path, data)
+        await run_in_thread(write_file, path, data)
         return Attachment(about.kind, str(path), name, about.media_type, len(data))
     except TimeoutError:
         why = f"it took more than {PATIENCE:.0f} s"
@@ -113,11 +113,11 @@ def file_name_of(identity: str, name: str) -> str:
 async def write_pieces(path: Path, pieces: AsyncIterator[bytes]) -> int:
     """A whole file, or none, of what comes piece by piece; returns how many bytes came. Nobody else writes it then."""
     size = 0
-    with await anyio.to_thread.run_sync(open_new_file, path) as file:
+    with await run_in_thread(open_new_file, path) as file:
         try:
             async for piece in pieces:
-                size += await anyio.to_thread.run_sync(file.write, piece)
-            await anyio.to_thread.run_sync(put_in_place, file, path)
+                size += await run_in_thread(file.write, piece)
+            await run_in_thread(put_in_place, file, path)
         except BaseException:
             find_new_path(path).unlink(missing_ok=True)
             raise
@@ -135,7 +135,7 @@ async def read_attachment(attachment: OutboundFile, largest: int, network: str) 
     path = Path(attachment.path)
     name = attachment.name or path.name
     try:
-        return name, await anyio.to_thread.run_sync(lambda: read_whole(open_plain_file(path), largest))
+        return name, await run_in_thread(lambda: read_whole(open_plain_file(path), largest))
     except FileNotFoundError:
         why = f"there is no file {path}"
     except OverflowError as error:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import msgspec
 from anyio.abc import ObjectReceiveStream
 
@@ -34,6 +33,7 @@ from gateway.agent.tools import ShowPicture, Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
+from gateway.threads import run_in_thread
 from gateway.worker.process_marks import env_of
 from gateway.worker.tool_names import FORBIDDEN_CHARACTERS, MARK_DIGITS
 
@@ -187,7 +187,7 @@ async def connect(
     spec: McpSpec, on_line: Callable[[str], None], snapshots: SnapshotStore
 ) -> AsyncIterator[McpConnection]:
     """The connection, while inside. `on_line` gets each line of a program's standard error."""
-    sdk, stdio, http, shared, types, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
+    sdk, stdio, http, shared, types, httpx2 = await run_in_thread(load_library, "mcp")
     limiter = MessageLimiter(spec.name, spec.parser, spec.output_limit)
     connection: McpConnection | None = None
 

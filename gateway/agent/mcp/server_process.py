@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream, Process
 
 from gateway.agent.mcp.message_limiter import MessageLimiter
+from gateway.worker import kernel
 
 END_TIMEOUT = 2.0  # seconds that it has to end when its input is closed, and once more when it was told to
 KILL_TIMEOUT = 2.0  # seconds to see that it is gone
@@ -35,6 +36,7 @@ async def run_server(
 ) -> AsyncIterator[Streams]:
     """The program while inside, as the two streams that the library's client wants."""
     process = await anyio.open_process(command, env=env, stderr=errors, cwd=folder, start_new_session=True)
+    kernel.restore_descriptor_limit(process.pid)
     arrived, reading = anyio.create_memory_object_stream[Any](0)
     writing, given = anyio.create_memory_object_stream[Any](0)
     written = anyio.Event()

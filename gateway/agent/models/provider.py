@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from gateway.agent.model import Chunk, ModelRequest, estimate_tokens
@@ -32,6 +31,7 @@ from gateway.config.settings import ModelSettings
 from gateway.errors import ConfigError, ModelError
 from gateway.late_imports import load_modules
 from gateway.logs.redaction import REPLACEMENT
+from gateway.threads import run_in_thread
 from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
@@ -152,7 +152,7 @@ class HttpModel(ABC):
         It is not remembered as one without eyes: another time it may be one person's broken file that it refuses.
         """
         shown = request.messages if self.pictures else ()
-        pictures = await anyio.to_thread.run_sync(load_pictures, shown)
+        pictures = await run_in_thread(load_pictures, shown)
         try:
             return await self._post(self.encode_request(request, pictures))
         except RefusedRequest as refusal:
@@ -168,7 +168,7 @@ class HttpModel(ABC):
     async def _open_client(self) -> "EndpointClient":
         if self._client is None:
             # Some 80 ms for the first model of a process: not on the loop, where others wait.
-            made = await anyio.to_thread.run_sync(self._make_client)
+            made = await run_in_thread(self._make_client)
             self._client = self._client or made
         return self._client
 

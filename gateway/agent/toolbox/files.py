@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
 
-import anyio.to_thread
 from msgspec import Meta
 
 from gateway.agent.pictures import read_header
@@ -18,6 +17,7 @@ from gateway.agent.toolbox.workspace import GuardedFile, Workspace
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 from gateway.events import is_yes
+from gateway.threads import run_in_thread
 from gateway.yaml_source.units import format_count
 
 MOST_ITEMS = 1000
@@ -110,14 +110,14 @@ async def _reach(
     """
     files = find_workspace(context.facts)
     try:
-        return await anyio.to_thread.run_sync(work, files, path)
+        return await run_in_thread(work, files, path)
     except GuardedFile as guarded:
         ask, place = context.ask if is_trusted(context.facts) else None, str(guarded.place)
         question = f"guarded-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
         if ask is None or not is_yes(ask(ASK_GUARDED.format(tool=tool, place=place), question)):
             raise
         opened = dataclasses.replace(files, guarded=(), only=guarded.place)
-        return await anyio.to_thread.run_sync(work, opened, place)
+        return await run_in_thread(work, opened, place)
 
 
 def make_send_file(find_workspace: FindWorkspace) -> Tool:
@@ -129,7 +129,7 @@ def make_send_file(find_workspace: FindWorkspace) -> Tool:
         """Send a file to the person you talk with, with a text beside it if you like."""
         if context.chat is None:
             raise AgentError("there is no chat here to send it to")
-        place = await anyio.to_thread.run_sync(find_workspace(context.facts).resolve, path)
+        place = await run_in_thread(find_workspace(context.facts).resolve, path)
         return await context.chat.send_file(place, caption, context.call_id)
 
     # It gives nobody what they could not have read to them, so whoever has trusted tools has it.

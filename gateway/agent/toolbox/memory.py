@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Protocol
 
-import anyio.to_thread
+import anyio
 import msgspec
 
 from gateway.agent.tools import Tool, ToolContext, tool_from
+from gateway.threads import run_in_thread
 
 LONGEST = 2000
 LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}  # JSON leaves these as they are
@@ -65,11 +66,11 @@ class FileMemory:
         return len(texts)
 
     async def add(self, digest: str, text: str) -> None:
-        await anyio.to_thread.run_sync(self._append, digest, text)
+        await run_in_thread(self._append, digest, text)
 
     async def read(self, digest: str) -> list[str]:
         """The texts, each once, the newest last."""
-        return await anyio.to_thread.run_sync(self._read, digest)
+        return await run_in_thread(self._read, digest)
 
     async def remove(self, digest: str) -> None:
         await anyio.Path(self._path(digest)).unlink(missing_ok=True)

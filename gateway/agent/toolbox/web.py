@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import anyio
-import anyio.to_thread
 from msgspec import Meta
 
 from gateway.addresses import is_public
 from gateway.agent.libraries import load_library
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
+from gateway.threads import run_in_thread
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -70,7 +70,7 @@ def make_web_tool(web: WebOptions) -> Tool:
 
 async def fetch_page(web: WebOptions, url: str) -> str:
     """The text of a page. Raises AgentError when it is not to be had."""
-    aiohttp, yarl = await anyio.to_thread.run_sync(load_library, "web")
+    aiohttp, yarl = await run_in_thread(load_library, "web")
     try:
         with anyio.fail_after(web.timeout):
             page = yarl.URL(url)

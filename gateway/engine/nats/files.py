@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
-from anyio import move_on_after, to_thread
+from anyio import move_on_after
 
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
@@ -25,6 +25,7 @@ from gateway.engine.nats.names import Names
 from gateway.engine.nats.stored_messages import LIFETIME, ROOM
 from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
+from gateway.threads import run_in_thread
 
 PIECE_BYTES = 256_000
 CLEAN_SECONDS = 2.0  # for what was cut off
@@ -56,7 +57,7 @@ class NatsFiles:
         file_id, sequences, digest = make_file_id(key, uuid.uuid4().hex), list[int](), hashlib.sha256()
         size, is_whole = 0, False
         try:
-            while piece := await to_thread.run_sync(file.read, self._room):
+            while piece := await run_in_thread(file.read, self._room):
                 sequences.append(await self._write(self._names.pieces(file_id), piece, ttl + LATER))
                 digest.update(piece)
                 size += len(piece)
@@ -116,8 +117,8 @@ class NatsFiles:
 
     async def _read(self, pieces: _FilePieces, file: BinaryIO) -> bool:
         """False: they are not all there any more, or others."""
-        await to_thread.run_sync(file.seek, 0)
-        await to_thread.run_sync(file.truncate)
+        await run_in_thread(file.seek, 0)
+        await run_in_thread(file.truncate)
         digest = hashlib.sha256()
         for seq in pieces.sequences:
             message = await read_message(self._connection, self._stream, seq=seq)
@@ -125,7 +126,7 @@ class NatsFiles:
                 return False
             piece = base64.b64decode(message.get("data", ""))
             digest.update(piece)
-            await to_thread.run_sync(file.write, piece)
+            await run_in_thread(file.write, piece)
         return digest.hexdigest() == pieces.sha256
 
     async def _write(self, where: str, data: bytes, ttl: float) -> int:

@@ -66,7 +66,7 @@ class CallOutcomes:
             self.tell("hook:failed", f"{name}: {failure}")
             if failure.kind == "garbled" or not self.is_worker:  # else its process has said so
                 self._services.note(self._name, f"{name}: {failure}")
-        if failure.kind in ("orphaned", "untrusted"):  # no fault of its own
+        if failure.kind in ("orphaned", "short", "untrusted"):  # no fault of its own
             self.breaker.left()
         elif self.breaker.failed():
             words = "%s failed %d times in a row and is left alone for a while"

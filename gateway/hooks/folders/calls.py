@@ -30,6 +30,7 @@ OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that fou
 MAX_REMARKS = 100  # that are known as said already
 LATE_LIMIT = 2.0  # seconds that a guard has at each call after one that took too long
 BATCH_SECONDS = 0.5  # after which nothing more of a batch is begun
+SHUTS = ("short", "untrusted")  # kinds of failures at which a guard of another program denies, too
 MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
 
 log = logging.getLogger("gateway.hooks")
@@ -134,7 +135,7 @@ class HookCalls:
             raise refusal from None
         except HookFailed as failed:
             refusal = self._refusal(event, failed)
-            if failed.kind == "untrusted" and event.name in manifest.shut:
+            if failed.kind in SHUTS and event.name in manifest.shut:
                 return Deny(str(refusal))
             raise refusal from None
 
@@ -182,7 +183,7 @@ class HookCalls:
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
         """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
-        is_shut = failure.kind == "untrusted" and event.name in self._manifest.shut
+        is_shut = failure.kind in SHUTS and event.name in self._manifest.shut
         if is_shut or self._manifest.denies(event.name):
             self.undecided.add(f"{event.name} was denied ({said})")
             # What was given to it may stand in its error, and is just what it was to hide.

@@ -19,7 +19,6 @@ from typing import Any, Self
 import anyio
 import anyio.lowlevel
 import msgspec
-from anyio import to_thread
 
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
@@ -45,6 +44,7 @@ from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.records import HookFolder, HookGuard
+from gateway.threads import run_in_thread
 from gateway.worker.protocol import CallMeta, PluginContents, describe_session
 from gateway.yaml_source.units import format_count
 
@@ -308,7 +308,7 @@ class FolderHooks:
         version = self._known(name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
-        digest = await to_thread.run_sync(find_trust_digest, version)
+        digest = await run_in_thread(find_trust_digest, version)
         self._set.sources.switches.trust(version.name, digest)
         self._set.sources.kept.accept(version.name, version.digest)
         await self._set.refresh(version.name)
@@ -563,7 +563,7 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
 async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
     """With what each process holds. The kernel counts it page by page, which costs more than all the rest: in a thread,
     and for those alone that are shown."""
-    sizes = await to_thread.run_sync(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
+    sizes = await run_in_thread(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 
 

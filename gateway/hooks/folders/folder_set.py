@@ -9,7 +9,6 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import msgspec
 
 from gateway import record_subjects, records
@@ -28,6 +27,7 @@ from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
+from gateway.threads import run_in_thread
 from gateway.yaml_source import Finding, SourceLocation
 
 MAX_READS = 3  # of a folder that changes while it is read
@@ -183,8 +183,8 @@ class SourceSet:
     async def save(self) -> None:
         """What was read need not be read again at the next start."""
         try:
-            await anyio.to_thread.run_sync(self._cache.save)
-        except (OSError, RuntimeError) as error:
+            await run_in_thread(self._cache.save)
+        except OSError as error:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
 
 
@@ -428,12 +428,12 @@ def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
 
 
 async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) -> None:
-    """A look that the system gives no descriptor or thread for is made again."""
+    """A look that the system gives no descriptor for is made again."""
     attempts = Attempts(LOOKS)
     while True:
         try:
             return await look(name)
-        except (OSError, RuntimeError) as error:
+        except OSError as error:
             log.warning("%s could not be looked at: %s; it is looked at again", name, error)
             await anyio.sleep(attempts.pause())
 

@@ -366,7 +366,6 @@ def program_spec_of(
         options=version.options,
         is_guard=manifest.is_guard,
         memory=services.settings.memory,
-        descriptors=services.fork_server.descriptors,
         mark=make_mark(services.environment.mark),
     )
     return _restrict_program(spec, version, services) if version.reach else spec

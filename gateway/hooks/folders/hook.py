@@ -32,6 +32,7 @@ from gateway.hooks.mailbox import Observer
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
+from gateway.hooks.wires.wire import HookFailed
 
 LookCall = Callable[[str], HookVersion | None]
 
@@ -166,7 +167,7 @@ class FolderHook:
         self._look = look
         self._kept = kept
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
-        self._is_over = self._is_looking = False
+        self._is_over = self._is_looking = self._is_short = False
         self._own_changes = OwnChanges()
         self._rest = anyio.CancelScope()  # from its own changes
         self._told = ""  # the version of which was logged what it is not given
@@ -266,8 +267,7 @@ class FolderHook:
             async with self._lock:  # what follows from that may still be under way
                 return
         self.latest = version
-        if version.is_unread and not self._is_looking:
-            self._services.tasks.start_soon(self._look_again)
+        self._begin_looking()
         self._rest.cancel()
         if not (self.current and version.is_same_code_as(self.current)):
             if rest := self._own_changes.find_rest(version):
@@ -284,12 +284,24 @@ class FolderHook:
             else:
                 await self._change_to(version, eager)
 
+    def _begin_looking(self) -> None:
+        if self._needs_look and not self._is_looking:
+            self._is_looking = True
+            self._services.tasks.start_soon(self._look_again)
+
+    @property
+    def _needs_look(self) -> bool:
+        return not self._is_over and (self._is_short or bool(self.latest and self.latest.is_unread))
+
     async def _look_again(self) -> None:
-        """Look again at a folder that cannot be read, after longer each time."""
-        attempts, self._is_looking = Attempts(LOOKS), True
-        while not self._is_over and self.latest and self.latest.is_unread:
+        """Look again at a folder that cannot be read, or whose process cannot be made, after longer each time."""
+        attempts = Attempts(LOOKS)
+        while self._needs_look:
             await anyio.sleep(attempts.pause())
-            if version := self._look(self.name):
+            if self._is_short:
+                self._is_short = False
+                await self.restart(afresh=True)
+            elif version := self._look(self.name):
                 await self.take(version, eager=True)
         self._is_looking = False
 
@@ -340,7 +352,7 @@ class FolderHook:
 
     async def _start(self, version: HookVersion) -> None:
         assert version.manifest
-        was_up, before = self.is_up, self.current
+        was_up, before, self._is_short = self.is_up, self.current, False
         if not was_up:
             self._use(version.expected)
             self.process.enter("starting")
@@ -352,7 +364,9 @@ class FolderHook:
         except HookError as error:
             why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:
+                self._is_short = isinstance(error, HookFailed) and error.kind == "short"
                 self._keep_running(why)
+                self._begin_looking()
             elif not self.process.retry_start(error):
                 self._fail(version.expected, "broken", why)
             return

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import anyio
-from anyio import to_thread
 
 from gateway.backoff import Backoff
 from gateway.errors import HookError
@@ -23,6 +22,7 @@ from gateway.hooks.folders.trusted_copy import use_copy
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.threads import run_in_thread
 from gateway.worker.protocol import CallMeta
 
 STOP_TIMEOUT = 2.0  # seconds that a wire has to end
@@ -299,5 +299,5 @@ async def _open_wire(name: str, version: HookVersion, services: HookServices, se
     if environment.file_writer and version.manifest:
         await environment.file_writer.keep_files(version.manifest.files)
     if version.pinned and version.files:
-        version = await to_thread.run_sync(use_copy, version, environment.copies)
+        version = await run_in_thread(use_copy, version, environment.copies)
     return await version.source.open_wire(version, services, serve, environment.log_of(name))

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from gateway.config.secrets import is_public_value
 from gateway.errors import HookError
@@ -28,6 +27,7 @@ from gateway.hooks.folders.sources import HookVersion, MissingSource, Source
 from gateway.hooks.folders.stats import MissedDecisions
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.threads import run_in_thread
 
 REGISTRATIONS_FILE = "registrations.json"
 MAX_BYTES = 2 << 20  # of a folder that is hashed whenever it is looked at
@@ -157,8 +157,8 @@ class KeptHooks:
         used = {name: kept for name, kept in self._kept.items() if kept.key or kept.manifest or kept.missed.count}
         data = msgspec.json.format(msgspec.json.encode(used))
         try:
-            await to_thread.run_sync(write_atomically, self._path, data)
-        except (OSError, RuntimeError) as error:  # no room, or no thread
+            await run_in_thread(write_atomically, self._path, data)
+        except OSError as error:
             words = "%s cannot be written: %s; what hooks guard now is not known at the next start"
             log.warning(words, self._path, error)
             self._changed.set()

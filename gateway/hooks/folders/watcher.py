@@ -13,13 +13,13 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 from watchfiles import Change, awatch
 from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.threads import is_want_of_threads, run_in_thread, wait_for_threads
 
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
@@ -60,6 +60,7 @@ class FolderWatcher:
         present = [path for path in self._paths if _is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
+        await wait_for_threads()  # without one the library ends the process
         try:
             async with anyio.create_task_group() as tasks:
                 if present:
@@ -76,31 +77,28 @@ class FolderWatcher:
                     stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
         except* FileNotFoundError:
             pass  # a source went between two looks: the next set of places is another one
-        except* (OSError, RuntimeError, WatchfilesRustInternalError) as failed:
+        except* (OSError, WatchfilesRustInternalError) as failed:
             self.polls = True
             self.trouble = (
                 f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every "
                 f"{POLL_INTERVAL:g} s instead; raise fs.inotify.max_user_watches or fs.inotify.max_user_instances"
             )
             log.warning("%s", self.trouble)
+        except* RuntimeError as failed:
+            if not is_want_of_threads(failed.exceptions[0]):
+                raise
 
     async def _poll(self) -> None:
         """Look at the files themselves."""
-        before = await self._take_snapshot()
+        before = await run_in_thread(_snapshot_of, self._sources)
         if self.is_watching.is_set():
             self._tell(before)
         self.is_watching.set()
         while True:
             await anyio.sleep(POLL_INTERVAL)
-            after = await self._take_snapshot()
+            after = await run_in_thread(_snapshot_of, self._sources)
             self._tell(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
             before = after
-
-    async def _take_snapshot(self) -> dict[Path, object]:
-        try:
-            return await anyio.to_thread.run_sync(_snapshot_of, self._sources)
-        except RuntimeError:  # no thread can be made
-            return _snapshot_of(self._sources)
 
     async def _follow(self, sources: Sequence[Path], stop: anyio.Event) -> None:
         watch = partial(awatch, watch_filter=None, debounce=BURST_LIMIT, step=STEP, ignore_permission_denied=True)

@@ -49,6 +49,8 @@ from gateway.hooks.wires.process_handle import LOOK_PAUSE, ProcessHealth, write_
 from gateway.hooks.wires.program_process import ProgramProcess, connect_program
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.threads import run_in_thread
+from gateway.worker import kernel
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
 from gateway.worker.protocol import CommandSpec, ForkServerSettings, ProgramRequest, WorkerSpec
 
@@ -155,7 +157,7 @@ class ForkServerProcess:
         if self.is_open:
             self._socket.shutdown(socket.SHUT_WR)
         with anyio.move_on_after(END_TIMEOUT, shield=True):
-            await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+            await self._wait_ended()
         self._lose("the gateway stopped")
         await self.wait_gone()
 
@@ -163,11 +165,12 @@ class ForkServerProcess:
         """After its end: nothing of the process is left."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
-            try:
-                await anyio.to_thread.run_sync(self._process.wait)
-            except RuntimeError:  # no thread can be made
-                while self._process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
-                    await anyio.sleep(POLL_PAUSE)
+            await self._wait_ended()
+
+    async def _wait_ended(self) -> None:
+        """Wait without a thread: there may be none."""
+        while self._process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
+            await anyio.sleep(POLL_PAUSE)
 
     def _send(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._is_closing:
@@ -305,7 +308,7 @@ class LastingForkServer:
         lived = 0.0
         if ended:
             await ended.wait_gone()
-            self._tasks.start_soon(anyio.to_thread.run_sync, kill_marked, ended.mark)  # what its workers left behind
+            self._tasks.start_soon(run_in_thread, kill_marked, ended.mark)  # what its workers left behind
             lived = anyio.current_time() - ended.begun
         while not self._up.is_set() and not self._is_closing:
             await anyio.sleep(self._attempts.pause(lived))
@@ -341,11 +344,6 @@ class ForkServerClient:
     def pid(self) -> int | None:
         """None before the first start."""
         return self._server.pid
-
-    @property
-    def descriptors(self) -> int | None:
-        """How many each of its processes may have open."""
-        return self._settings.descriptors
 
     @property
     def is_forking(self) -> bool:
@@ -421,7 +419,7 @@ class ForkServerClient:
         except HookFailed as failed:
             if server.is_open and worker.process.pid:
                 raise
-            raise HookFailed(str(failed), kind="orphaned") from failed
+            raise HookFailed(str(failed), kind="short" if server.is_open else "orphaned") from failed
         return worker
 
     async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
@@ -490,5 +488,6 @@ def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.sock
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
+    kernel.restore_descriptor_limit(process.pid)
     ours.setblocking(False)
     return ours, process

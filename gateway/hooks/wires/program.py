@@ -4,6 +4,7 @@ It leads a process group of its own, which ends with it, and sees the environmen
 """
 
 import asyncio
+import errno
 import os
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,10 +15,8 @@ from typing import Any, TypeAlias
 
 import anyio
 import msgspec
-from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from gateway.errors import HookError
 from gateway.hooks.wires.codec import RpcMessage, make_bad_message
 from gateway.hooks.wires.oneshot_answer import OwnDialect, ProgramDialect
 from gateway.hooks.wires.output import HookOutput
@@ -26,6 +25,7 @@ from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.program_process import is_orphan
 from gateway.hooks.wires.timeouts import ActiveCalls
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of, unused_part_of
+from gateway.threads import run_in_thread
 from gateway.worker import kernel
 from gateway.worker.kernel import kill_group
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
@@ -33,6 +33,8 @@ from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, P
 from gateway.worker.sandbox import Sandbox
 
 RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
+
+SHORT_ERRORS = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -54,7 +56,6 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}  # all of it: nothing else is there
     options: Mapping[str, Any] = {}
     mark: str = ""  # by which what it leaves behind is found
-    descriptors: int | None = None  # that it may have open
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
     memory: int | None
     sandbox: Sandbox | None = None  # what it reaches
@@ -68,7 +69,17 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"{spec.name}: {spec.command[0]} cannot be started: {why}; see that it is there and executable"
+    helps = "it is tried again" if is_short(error) else "see that it is there and executable"
+    return f"{spec.name}: {spec.command[0]} cannot be started: {why}; {helps}"
+
+
+def is_short(error: Exception) -> bool:
+    """Tell if the system has no process, or no descriptor for its pipes, for now."""
+    return isinstance(error, OSError) and error.errno in SHORT_ERRORS
+
+
+def make_start_failure(spec: ProgramSpec, error: Exception) -> HookFailed:
+    return HookFailed(describe_start_failure(spec, error), kind="short" if is_short(error) else "died")
 
 
 async def open_process(
@@ -93,7 +104,7 @@ async def open_process(
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
     """When the machine runs short, the program goes before the gateway; where the system has means for that."""
-    kernel.limit_descriptors(pid, spec.descriptors)
+    kernel.restore_descriptor_limit(pid)
     if spec.memory is not None:
         kernel.limit_data(pid, spec.memory + RUNTIME_RESERVE)
     with suppress(OSError):
@@ -203,7 +214,7 @@ class LastingProgram:
         except BaseException as error:
             program._end("it was not started")
             if isinstance(error, OSError | ValueError):
-                raise HookError(describe_start_failure(spec, error)) from None
+                raise make_start_failure(spec, error) from None
             raise
         limit_program(program.pid, spec)
         tasks.start_soon(program._kill_orphans)
@@ -259,7 +270,7 @@ class LastingProgram:
     async def _kill_orphans(self) -> None:
         """What it started and detached from itself ends with it."""
         await self.gone.wait()
-        await to_thread.run_sync(kill_marked, self._spec.mark)
+        await run_in_thread(kill_marked, self._spec.mark)
 
     def _late(self, why: str) -> HookFailed:
         helps = "" if self._pipes.has_written else f" and wrote nothing; {SILENCE_HELP}"
@@ -377,7 +388,7 @@ class OneshotProgram:
         for run in self._running:
             run.kill()
         self._output.close()
-        await to_thread.run_sync(kill_marked, self._spec.mark)
+        await run_in_thread(kill_marked, self._spec.mark)
 
     async def _run(self, data: bytes) -> tuple[int, bytes, bytes]:
         """Its exit code, its stdout, and the end of its stderr."""
@@ -385,7 +396,7 @@ class OneshotProgram:
         try:
             transport = await open_process(spec, run)
         except (OSError, ValueError) as error:
-            raise HookFailed(describe_start_failure(spec, error), kind="died") from None
+            raise make_start_failure(spec, error) from None
         limit_program(transport.get_pid(), spec)
         self._running.add(run)
         try:
@@ -395,7 +406,7 @@ class OneshotProgram:
             run.kill()
             with anyio.CancelScope(shield=True):
                 await run.over.wait()
-                await to_thread.run_sync(kill_marked, spec.mark)  # what it detached from itself
+                await run_in_thread(kill_marked, spec.mark)  # what it detached from itself
             self._running.discard(run)
             self._idle.set()
             self._idle = anyio.Event()
