@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 TAKE_OVER, SLOW_SECONDS = 12.0, 3.0
 STILL_SECONDS = 10.0  # that this machine may stand still
 TURNS, MOST_TRIPS = 15, 8
+AT_ONCE = 8  # messages
 NOTHING = "def handle(event_type, context): pass\n"
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
 SCRIPT: tuple[dict[str, Any], ...] = (*[SLOW] * 4, *({"user": "", "text": "I heard you."},) * 40)
@@ -220,3 +222,36 @@ def test_doctor_says_whether_the_servers_are_there(
     said = other.cli("doctor")
     assert said.returncode == 1
     assert "no NATS server answers" in " ".join(said.stdout.split())
+
+
+def make_say(number: int, session: str) -> bytes:
+    params = {"text": f"number {number}", "session": session, "id": f"{session}-{number}"}
+    return json.dumps({"id": number, "method": "chat.say", "params": params}).encode() + b"\n"
+
+
+def say_at_once(gateway: GatewayProcess, session: str) -> None:
+    """Write all of it to one connection, and wait until each is answered."""
+    with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as answers:
+        line.connect(str(gateway.home.socket))
+        line.sendall(b"".join(make_say(number, session) for number in range(AT_ONCE)))
+        waiting = set(range(AT_ONCE))
+        while waiting:
+            told = json.loads(answers.readline())
+            assert "error" not in told
+            waiting.discard(told.get("id", -1) if "result" in told else -1)
+
+
+def test_what_is_said_at_once_over_one_line_into_a_new_session_stays_in_order(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "", "text": "I heard you."}, settings=f"engine: {server.url}\n")
+        gateway.process = gateway.spawn("run")
+        gateway.until(gateway._is_ready, 60)
+        heard = {}
+        for session in ("first", "second", "third", "fourth"):
+            say_at_once(gateway, session)
+            entries = gateway.call("sessions.show", {"session": f"agent:main:terminal:dm:{session}"})["entries"]
+            text = " ".join(one["content"] for one in entries if one["role"] == "user")
+            heard[session] = [int(number) for number in re.findall(r"number (\d+)", text)]
+    assert heard == {session: [*range(AT_ONCE)] for session in heard}
