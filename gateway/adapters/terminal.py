@@ -67,7 +67,7 @@ class SayResult(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class SayOrder:
+class SayQueue:
     """Of each session the last text that is on its way into the journal: on servers a later one may be faster."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Terminal:
         self._files = files
         self._receive = receive
         self._questions = questions
-        self._order = SayOrder()
+        self._queue = SayQueue()
         self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
 
     async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
@@ -120,7 +120,7 @@ class Terminal:
             asked := await self._questions.find_unseen(message, typed.shown, self._shown if typed.is_single else ())
         ):
             return await self._show_questions(asked, typed.session, "unsaid", notify)
-        with self._order.join(typed) as earlier:
+        with self._queue.join(typed) as earlier:
             heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
             receipt = await receive_until_failure(self._engine, partial(self._receive_after, earlier, message))
         if receipt.settled is not None:
