@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
-from weakref import WeakSet
+from weakref import ref
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +26,7 @@ from gateway.errors import EngineError
 
 LIVE_VERSION = 1  # up to which we can read what gateways say to each other
 TAIL_LENGTH = 1000
+MOST_SUBJECTS = 4096  # for which it is remembered who listens
 TOKENS_PER_EPOCH = 1 << 32
 
 log = logging.getLogger(__name__)
@@ -42,17 +44,23 @@ class LiveTail:
         self.ends = None if ends & {"*", ">"} else ends
         self.dropped = 0
         self._waiting: deque[Record] = deque(maxlen=TAIL_LENGTH)
-        self._news = asyncio.Event()
+        self._reader: asyncio.Future[None] | None = None  # of the one who waits
         self._ended = False
 
     def put(self, record: Record) -> None:
         self.dropped += len(self._waiting) == TAIL_LENGTH
         self._waiting.append(record)
-        self._news.set()
+        self._wake()
 
     def end(self) -> None:
         self._ended = True
-        self._news.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader:
+            reader, self._reader = self._reader, None
+            if not reader.done():
+                reader.set_result(None)
 
     def __aiter__(self) -> Self:
         return self
@@ -61,9 +69,51 @@ class LiveTail:
         while not self._waiting:
             if self._ended:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
         return self._waiting.popleft()
+
+
+class TailIndex:
+    """Who listens to a subject. Each is forgotten with its last reference."""
+
+    def __init__(self) -> None:
+        self._by_end: dict[str, list[ref[LiveTail]]] = {}
+        self._others: list[ref[LiveTail]] = []
+        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # those of them that want a subject
+
+    def add(self, tail: LiveTail) -> None:
+        if tail.ends is None:
+            self._others.append(ref(tail, self._forget))
+            self._others_at.clear()
+        for end in tail.ends or ():
+            self._by_end.setdefault(end, []).append(ref(tail, partial(self._forget_end, end)))
+
+    def find(self, subject: str) -> list[LiveTail]:
+        others = self._others_at.get(subject)
+        if others is None:
+            if len(self._others_at) == MOST_SUBJECTS:
+                self._others_at.clear()
+            others = [one for one in self._others if (tail := one()) and tail.wants(subject)]
+            self._others_at[subject] = others
+        found = [tail for one in others if (tail := one())]
+        if one_session := self._by_end.get(subject.rpartition(".")[2]):
+            found += [tail for one in one_session if (tail := one()) and tail.wants(subject)]
+        return found
+
+    def list_all(self) -> list[LiveTail]:
+        listed = (one() for refs in (self._others, *self._by_end.values()) for one in tuple(refs))
+        return [tail for tail in listed if tail]
+
+    def _forget(self, gone: "ref[LiveTail]") -> None:
+        self._others.remove(gone)
+        self._others_at.clear()
+
+    def _forget_end(self, end: str, gone: "ref[LiveTail]") -> None:
+        left = self._by_end[end]
+        left.remove(gone)
+        if not left:
+            del self._by_end[end]
 
 
 @dataclass(slots=True, eq=False)
@@ -159,7 +209,7 @@ class LiveMessages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tails: WeakSet[LiveTail] = WeakSet()
+        self._tails = TailIndex()
         self._servers: dict[str, RequestHandler] = {}
         self._answering: set[asyncio.Task[bytes]] = set()
         self._leases: dict[str, LiveLease] = {}
@@ -180,7 +230,7 @@ class LiveMessages:
 
     async def close(self) -> None:
         self._closed = True
-        for tail in list(self._tails):
+        for tail in self._tails.list_all():
             tail.end()
         for task in self._answering:
             task.cancel()
@@ -245,11 +295,9 @@ class LiveMessages:
 
     def _spread(self, records: list[Record]) -> None:
         """Show records to whoever listens."""
-        ended = [(record, record.subject.rpartition(".")[2]) for record in records]
-        for tail in list(self._tails):
-            for record, end in ended:
-                if (tail.ends is None or end in tail.ends) and tail.wants(record.subject):
-                    tail.put(record)
+        for record in records:
+            for tail in self._tails.find(record.subject):
+                tail.put(record)
 
     def _check_open(self) -> None:
         if self._closed:

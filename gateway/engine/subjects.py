@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from gateway.engine.interface import MOST_AT_ONCE, ConsumerSpec, NewRecord, count_parts
 from gateway.errors import AppendSizeError
@@ -11,7 +12,7 @@ SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
 TOKEN = re.compile(r"[0-9a-f]{24}")
 PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 
-SubjectMatcher = Callable[[str], bool]
+SubjectMatcher = Callable[[str], object]  # what it returns is true or not
 
 
 def check_subject(subject: str) -> None:
@@ -64,9 +65,13 @@ def matches(pattern: str, subject: str) -> bool:
 
 def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
     """One test for several patterns."""
+    return _compile(tuple(patterns))
+
+
+@lru_cache(512)
+def _compile(patterns: tuple[str, ...]) -> SubjectMatcher:
     expressions = (re.sub(">$", ".*", re.escape(pattern).replace(r"\*", "[^.]*")) for pattern in patterns)
-    compiled = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
-    return lambda subject: compiled.fullmatch(subject) is not None
+    return re.compile("|".join(expressions) or r"(?!)", re.DOTALL).fullmatch
 
 
 def get_literal_prefix(pattern: str) -> str:

@@ -30,7 +30,7 @@ from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import Names, merge_patterns
 from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import BODY
-from gateway.engine.subjects import check_subject, compile_patterns, matches
+from gateway.engine.subjects import SubjectMatcher, check_subject, compile_patterns, matches
 from gateway.errors import EngineError, EngineTooNew
 
 FAILED, SEEN, VERSION = "Failed", "Seen", "Version"
@@ -54,7 +54,7 @@ class _Listener:
 
     tail: "weakref.ref[LiveTail]"
     patterns: list[str]
-    wants_subject: Callable[[str], bool]
+    wants_subject: SubjectMatcher
     reached: list[int]
     caught_up: list[int]
 

@@ -224,7 +224,7 @@ class Backlog:
                 "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)",
                 (self._get_position(tx, name)[0], tx.wall),
             )
-            depth = int(out) + sum(position.matches(subject) for (subject,) in rows)
+            depth = int(out) + sum(1 for (subject,) in rows if position.matches(subject))
             tx.measured.append(partial(position.measure, depth))
 
     def apply_commit(self, tx: Transaction) -> None:

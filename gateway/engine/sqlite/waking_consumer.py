@@ -73,7 +73,7 @@ class WakingConsumer(LiveConsumer):
             if wanted is None:
                 if len(self._wanted) == MAX_CACHED_SUBJECTS:
                     self._wanted.clear()
-                wanted = self._wanted[record.subject] = self._matches(record.subject)
+                wanted = self._wanted[record.subject] = bool(self._matches(record.subject))
             if wanted:
                 self._new.append(record.seq)
             self._reached = record.seq
