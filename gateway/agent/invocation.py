@@ -54,8 +54,9 @@ class Invocation(Operation[TurnResult]):
     def before_fields(self) -> dict[str, Any]:
         agent = self.state.agent
         limits = {f"max_{name}": getattr(agent.limits, name) for name in LIMIT_NAMES}
+        history = self.state.view if self.state.ports.reads(self.before, "messages") else None
         return self._text_fields() | {
-            "messages": [as_message(entry) for entry in self.state.view],
+            **({} if history is None else {"messages": [as_message(entry) for entry in history]}),
             "context": [],
             "config": limits | {"model": agent.model.name},
             "result": None,
@@ -151,9 +152,10 @@ def _configure(state: TurnState, event: Fields | None) -> None:
     if event is None:
         return
     with suppress(ValueError):
-        view = tuple(entry_from(message) for message in event.get("messages") or ())
-        if view != state.view:
-            state.view, state.summarized = view, None
+        if "messages" in event:
+            view = tuple(entry_from(message) for message in event["messages"] or ())
+            if view != state.view:
+                state.view, state.summarized = view, None
     state.context = [str(text) for text in event.get("context") or () if text]
     config = event.get("config")
     if not isinstance(config, dict):

@@ -42,8 +42,9 @@ class ModelCall(Operation[Chunk]):
 
     def before_fields(self) -> dict[str, Any]:
         request = self.request
+        history = request.messages if self.state.ports.reads(self.before, "messages") else None
         return {
-            "messages": [as_message(entry) for entry in request.messages],
+            **({} if history is None else {"messages": [as_message(entry) for entry in history]}),
             "system": request.system,
             "tools": [msgspec.to_builtins(spec) for spec in request.tools],
             "model": request.name or self.state.agent.model.name,
@@ -202,7 +203,8 @@ async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
 def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
     """The request as the interceptors left it. System messages among the messages join the system prompt."""
     try:
-        entries = [entry_from(message) for message in event.get("messages") or ()]
+        left = event.get("messages", request.messages)
+        entries = list(request.messages) if left is request.messages else [entry_from(one) for one in left or ()]
         tools = tuple(msgspec.convert(spec, ToolSpec) for spec in event.get("tools") or ())
     except ValueError as error:
         log.warning("llm:before left a request that is none (%s); the original is sent", error)

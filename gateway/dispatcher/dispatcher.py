@@ -249,8 +249,7 @@ class Dispatcher:
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, session)
         facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
-        can_approve = self._context.access.can_approve_own(message)
-        approvals = TurnApprovals(approvals_of(self._context.engine, message, session) if can_approve else None)
+        approvals = find_approvals(self._context, message, session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
         budget = self._make_budget_port(session, message, role, view)
@@ -262,6 +261,7 @@ class Dispatcher:
                 emit=view.emit,
                 wants=view.wants,
                 decides=view.decides,
+                reads=view.reads,
                 record=show_steps(self._context, turn, parts, live, role),
                 delta=live.delta,
                 discard=live.discard,
@@ -397,6 +397,12 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
         fire("session:end", **message_events.build_ended_fields(session))
         fire("session:reset", **message_events.build_ended_fields(session))
     fire("session:start", **message_events.build_started_fields(session))
+
+
+def find_approvals(context: DispatcherContext, message: Message, session: Session) -> TurnApprovals:
+    """Find what the author of this message has allowed, if they may."""
+    can_approve = context.access.can_approve_own(message)
+    return TurnApprovals(approvals_of(context.engine, message, session) if can_approve else None)
 
 
 def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:

@@ -72,9 +72,9 @@ class ToolApprovals:
 
 
 class TurnApprovals:
-    """The approvals of one turn, read when a tool first asks for one; `kept` is None where no yes of its author counts.
+    """The approvals of one turn, read when a tool first asks for one; without `kept` its author approves nothing.
 
-    `allowed`: how long each holds, with those that were given in this turn.
+    `allowed`: how long each holds, with those of this turn.
     """
 
     def __init__(self, kept: ToolApprovals | None) -> None:
@@ -83,6 +83,7 @@ class TurnApprovals:
         self._known: dict[str, str] | None = None
 
     async def load(self) -> None:
+        """Read them, once."""
         if self._kept and self._known is None:
             self._known = await self._kept.known()
             self.allowed |= {key: how for key, how in self._known.items() if key not in self.allowed}

@@ -44,9 +44,9 @@ class Hook:
     `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
     given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
     came. `guards`: events at which its failure denies, whatever `on_error` says. `rewords`: it may change what somebody
-    is about to be told. `remedy`: what helps when its failure denies something. `note` is told what of its answers has
-    no effect; without it the log is. `failures` counts the calls that failed, `dropped` the events that an observer was
-    too slow for.
+    is about to be told. `left_out`: fields that it does not read. `remedy`: what helps when its failure denies
+    something. `note` is told what of its answers has no effect; without it the log is. `failures` counts the calls that
+    failed, `dropped` the events that an observer was too slow for.
     """
 
     intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
@@ -64,6 +64,7 @@ class Hook:
     dropped: int = field(init=False, default=0, repr=False)
     guards: Container[str] = field(init=False, default=(), repr=False)
     rewords: bool = field(init=False, default=True, repr=False)
+    left_out: Container[str] = field(init=False, default=(), repr=False)
     remedy: str = field(init=False, default="", repr=False)
     note: Remark | None = field(init=False, default=None, repr=False)
     _repeats: RepeatFilter = field(init=False, default_factory=RepeatFilter, repr=False)

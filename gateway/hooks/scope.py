@@ -89,6 +89,11 @@ class HookScope:
         """Is there a hook that may change or stop this event?"""
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).calls)
 
+    def reads(self, name: str, field: str) -> bool:
+        """Does anybody read this field of it? Spares the work of building a large one."""
+        plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
+        return not all(field in hook.left_out for hook in plan.hooks)
+
     def emit(self, name: str, /, **fields: Any) -> None:
         """As `HookRegistry.emit`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)

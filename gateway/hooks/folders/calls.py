@@ -213,8 +213,9 @@ class HookCalls:
         with self.outcomes.recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
-                timeout = self._manifest.observe_timeout
-                await notify_handlers(wire, self._targets(name), name, event, timeout, remark or self.remarks.add)
+                timeout, left_out = self._manifest.observe_timeout, self._manifest.left_out
+                remark = remark or self.remarks.add
+                await notify_handlers(wire, self._targets(name), name, event, timeout, remark, left_out)
             self.outcomes.answered(name, time.perf_counter() - begun, "ok")
 
     @property

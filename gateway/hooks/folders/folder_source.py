@@ -21,6 +21,7 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
 from gateway.events import Event
 from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
+from gateway.hooks.folders.history_readers import find_unused_fields
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
 from gateway.hooks.folders.manifest import (
@@ -136,6 +137,7 @@ class FolderSource(Source):
             return replace(version, digest=code.digest, denied=version.denied or self.infer_guard(version, code.files))
         manifest = self.infer(msgspec.structs.replace(version.manifest, guards=()), code.files)
         manifest = add_own_guards(manifest, _select_code(code.files))
+        manifest = msgspec.structs.replace(manifest, left_out=find_unused_fields(manifest, code.files))
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
         findings = version.findings

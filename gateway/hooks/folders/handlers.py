@@ -99,14 +99,20 @@ async def ask_version(
     Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
     """
     assert version.manifest
-    said = await ask_handlers(wire, targets, event, limit or limit_decision(version.manifest), remark)
+    limit = limit or limit_decision(version.manifest)
+    said = await ask_handlers(wire, targets, event, limit, remark, version.manifest.left_out)
     answer = version.source.read_answer(version.manifest, said)
     outcome_from(answer)
     return answer
 
 
 async def ask_handlers(
-    wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float, remark: Remark = ignore
+    wire: Wire,
+    targets: Sequence[HandlerTarget],
+    event: Event,
+    timeout: float,
+    remark: Remark = ignore,
+    left_out: frozenset[str] = frozenset(),
 ) -> Any:
     """What the functions make of an event that they may change: the first decision, or None when all is in the event.
 
@@ -116,13 +122,13 @@ async def ask_handlers(
         HookFailed: one of them could not answer.
     """
     if len(targets) == 1 and targets[0] == WHOLE_HOOK[0]:
-        return await intercept(wire, event, timeout, remark=remark)
+        return await intercept(wire, event, timeout, remark=remark, left_out=left_out)
     failures = []
     for target in targets:
         if not target.applies(event):
             continue
         try:
-            answer = await intercept(wire, event, target.limit(timeout), target.name, remark)
+            answer = await intercept(wire, event, target.limit(timeout), target.name, remark, left_out)
         except HookFailed as failed:
             if target.guards:
                 why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
@@ -139,7 +145,13 @@ async def ask_handlers(
 
 
 async def notify_handlers(
-    wire: Wire, targets: Sequence[HandlerTarget], name: str, event: Event, timeout: float, remark: Remark = ignore
+    wire: Wire,
+    targets: Sequence[HandlerTarget],
+    name: str,
+    event: Event,
+    timeout: float,
+    remark: Remark = ignore,
+    left_out: frozenset[str] = frozenset(),
 ) -> None:
     """Raises HookFailed when one of them failed; the others get the event even so."""
     failures = []
@@ -147,7 +159,7 @@ async def notify_handlers(
         if not target.applies(event):
             continue
         try:
-            await observe(wire, name, event, target.limit(timeout), target.name, remark)
+            await observe(wire, name, event, target.limit(timeout), target.name, remark, left_out)
         except HookFailed as failed:
             failures.append(failed)
     if failures:

@@ -79,7 +79,7 @@ class FolderSubscription:
         when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
         observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
         terms: tuple[object, ...] = (manifest.intercepts, manifest.on_error, manifest.guards, manifest.rewords)
-        terms += (observes, when, order, mode, limit)
+        terms += (observes, when, order, mode, limit, manifest.left_out)
         if terms == self._terms:
             return
         parts = []
@@ -98,6 +98,8 @@ class FolderSubscription:
             )
             parts.append(watched)
         before, self._current, self._terms = self._current, Subscription.join(parts), terms
+        for hook in self._current.hooks:
+            hook.left_out = manifest.left_out
         self._current.replace(before)
         self._count_lost(before)
 

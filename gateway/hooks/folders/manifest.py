@@ -127,6 +127,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     unknown_env: UnknownVariables | None = None  # what it reads besides `env`
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides
+    left_out: frozenset[str] = frozenset()  # fields that its source does not read
     former: tuple[str, ...] = ()  # of `FORMER_PACKAGES`: those that its source imports
 
     @property

@@ -19,14 +19,22 @@ def ignore(_remark: str) -> None:
     """For whoever wants no remarks."""
 
 
-async def intercept(wire: Wire, event: Event, timeout: float, target: str = "", remark: Remark = ignore) -> Any:
+async def intercept(
+    wire: Wire,
+    event: Event,
+    timeout: float,
+    target: str = "",
+    remark: Remark = ignore,
+    left_out: frozenset[str] = frozenset(),
+) -> Any:
     """The hook's answer as plain data; its changes are in the event then, and `remark` is told of those that are not.
+    It gets all fields but those that are `left_out`.
 
     Raises:
         HookFailed: it could not answer.
         Pause: it wants to know something from the person first.
     """
-    fields, fixed = encode_event(event.name, event)
+    fields, fixed = encode_event(event.name, event, left_out)
     known = event.bags.answers
     writable = frozenset(event) if event.writable is None else event.writable
     meta = _build_meta(
@@ -63,11 +71,19 @@ def _changes_of(result: Any) -> Mapping[str, Any]:
 
 
 async def observe(
-    wire: Wire, name: str, event: Event, timeout: float, target: str = "", remark: Remark = ignore
+    wire: Wire,
+    name: str,
+    event: Event,
+    timeout: float,
+    target: str = "",
+    remark: Remark = ignore,
+    left_out: frozenset[str] = frozenset(),
 ) -> None:
-    """Tell it; `remark` is told of an answer that would decide or change something. HookFailed: it could not be told,
-    or failed."""
-    fields, _ = encode_event(name, event)
+    """Tell it, without the fields that are `left_out`; `remark` gets what in its answer would decide or change things.
+
+    Raises HookFailed: it could not be reached, or failed.
+    """
+    fields, _ = encode_event(name, event, left_out)
     answer = await wire.call(name, fields, _build_meta(event, target), timeout)
     _apply_bags(event, answer)
     report_answer(answer, name, event, remark)

@@ -49,13 +49,17 @@ def _is_of_type(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind])
 
 
-def encode_event(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
-    """The fields as one JSON object, and which of them cannot be changed from there."""
+def encode_event(
+    name: str, fields: Mapping[str, Any], left_out: frozenset[str] = frozenset()
+) -> tuple[bytes, frozenset[str]]:
+    """The fields as one JSON object, but for those `left_out`; and which of all cannot be changed from there."""
     live = _LIVE_FIELDS.get(name, frozenset())
+    without = live | left_out
+    shown = {field: value for field, value in fields.items() if field not in without} if without else fields
     try:
-        return _encode({field: value for field, value in fields.items() if field not in live} if live else fields), live
+        return _encode(shown), live
     except JSON_ERRORS:
-        sent, odd = to_plain({field: value for field, value in fields.items() if field not in live})
+        sent, odd = to_plain(shown)
         return _encode(sent), odd | live
 
 

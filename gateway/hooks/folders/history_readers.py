@@ -1,0 +1,73 @@
+"""Which hooks read the history: all others get `agent:start` and `llm:before` without it.
+
+In a long conversation the history is nearly all of such an event. A hook gets it if its source has the word, if it
+passes an event on as a whole, or if its source does not show it.
+"""
+
+import ast
+from collections.abc import Mapping
+
+from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
+from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
+from gateway.hooks.patterns import EventSelector
+
+HISTORY = "messages"  # the field
+_EVENTS = ("agent:start", "llm:before")
+_READS_ONE_FIELD = frozenset({"get", "pop", "setdefault"})
+_READS_NO_FIELD = frozenset({"ask", "name", "outcome", "own", "session", "turn"})
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes]) -> frozenset[str]:
+    """The fields that a hook with this manifest and these files does not read."""
+    selector = EventSelector(manifest.subscriptions)
+    if not any(name in selector for name in _EVENTS) or _reads_history(manifest, files):
+        return frozenset()
+    return frozenset({HISTORY})
+
+
+def _reads_history(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+    if manifest.wire != "worker" or manifest.entry != HANDLER_FILE or HISTORY in (manifest.when or ()):
+        return True
+    if any(HISTORY.encode() in data for data in files.values()):
+        return True
+    if manifest.hermes:  # Hermes has no such field
+        return False
+    return any(_passes_event_on(name, data) for name, data in files.items() if name.endswith(".py"))
+
+
+def _passes_event_on(name: str, source: bytes) -> bool:
+    """Tell if a handler in this file uses an event otherwise than by the names of its fields."""
+    if len(source) > MAX_CHECKED_BYTES:
+        return True
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    nodes = [*ast.walk(tree)]
+    handlers = [one for one in nodes if isinstance(one, _Function) and (one.decorator_list or one.name == "handle")]
+    is_registered_by_call = any(isinstance(one, ast.Call) and isinstance(one.func, ast.Call) for one in nodes)
+    if is_registered_by_call or (name == HANDLER_FILE and not handlers):
+        return True
+    around = {below: one for one in nodes for below in ast.iter_child_nodes(one)}
+    return any(_uses_as_whole(handler, around) for handler in handlers)
+
+
+def _uses_as_whole(handler: _Function, around: Mapping[ast.AST, ast.AST]) -> bool:
+    given = handler.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    events = {*names[handler.name == "handle" :]} - {"self"}  # before it comes the event's name
+    uses = [one for one in ast.walk(handler) if isinstance(one, ast.Name) and one.id in events]
+    return bool(given.vararg or given.kwarg) or not all(_is_of_one_field(one, around) for one in uses)
+
+
+def _is_of_one_field(event: ast.Name, around: Mapping[ast.AST, ast.AST]) -> bool:
+    match around[event]:
+        case ast.Subscript(slice=ast.Constant()) | ast.Compare(left=ast.Constant(), ops=[ast.In() | ast.NotIn()]):
+            return True
+        case ast.Attribute(attr=name) as used:
+            call = around[used]
+            is_of_one = isinstance(call, ast.Call) and isinstance(call.args[0] if call.args else None, ast.Constant)
+            return name in _READS_NO_FIELD or (name in _READS_ONE_FIELD and is_of_one)
+    return False

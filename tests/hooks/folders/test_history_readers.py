@@ -1,0 +1,56 @@
+"""The history goes to hooks that read it, by name or with the event as a whole; all others are told without it."""
+
+import pytest
+
+from gateway.hooks import HookRegistry
+from tests.hooks.folders.workshop import Home
+
+pytestmark = pytest.mark.process
+
+# Each says whether it was told; none has the word, but for the one that is to be told for that.
+HANDLE = "def handle(event_type, context):\n    "
+SAY = 'context["context"].append("{name} " + str({seen}))\n'
+LOOK = '"mess" "ages" in context'
+CASES = {
+    "by-fields": (HANDLE + SAY.replace("{seen}", LOOK), False),
+    "by-get": (HANDLE + SAY.replace("{seen}", 'bool(context.get("mess" "ages"))'), False),
+    "marked": (
+        'from gateway.hooks import on\n@on("agent:*")\nasync def look(context):\n    '
+        + SAY.replace("{seen}", f"{LOOK} or not context.ask"),
+        False,
+    ),
+    "has-the-word": (f"{HANDLE}# messages\n    " + SAY.replace("{seen}", LOOK), True),
+    "puts-its-name-together": (HANDLE + SAY.replace("{seen}", 'bool(context.get("mess" + "ages"))'), True),
+    "looks-at-all-fields": (HANDLE + SAY.replace("{seen}", '"mess" "ages" in [*context.keys()]'), True),
+    "passes-it-on": (f"def look(at):\n    return bool(at)\n{HANDLE}{LOOK} and look(context)\n    {SAY}", True),
+    "calls-it-otherwise": (f"{HANDLE}other = context\n    " + SAY.replace("{seen}", LOOK), True),
+    "takes-what-there-is": (f"def handle(event_type, *given):\n    (context,) = given\n    {SAY}", True),
+    "is-registered-by-a-call": (
+        f"from gateway.hooks import on\ndef look(context):\n    {SAY}\nlook = on('agent:start')(look)\n",
+        True,
+    ),
+    "is-no-function": (f"handle = lambda event_type, context: {SAY}", True),
+}
+
+
+async def test_only_hooks_that_may_read_the_history_get_it(home: Home) -> None:
+    for name, (source, _) in CASES.items():
+        code = source.replace("{name}", name).replace("{seen}", LOOK)
+        home.plant(name, "intercepts: [agent:start]\n", code)
+    registry, history = HookRegistry(), [{"role": "user", "content": "before"}]
+    async with home.serving(registry):
+        event = await registry.run("agent:start", message="hi", messages=history, context=[])
+        told = {name: said == "True" for name, said in map(str.split, event["context"])}
+    assert told == {name: is_told for name, (_, is_told) in CASES.items()}
+    assert event["messages"] == history
+
+
+async def test_nobody_builds_a_history_that_no_hook_reads(home: Home) -> None:
+    registry = HookRegistry()
+    home.plant("by-fields", "intercepts: [agent:start]\n", f"{HANDLE}context['message']\n")
+    async with home.serving(registry) as service:
+        view = registry.scope({})
+        assert [view.reads("agent:start", field) for field in ("messages", "context")] == [False, True]
+        home.plant("reads", "events: [agent:start]\n", f"{HANDLE}print(context['messages'])\n")
+        await service.reload("reads")
+        assert view.reads("agent:start", "messages")
