@@ -20,8 +20,8 @@ import msgspec
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
 from gateway.events import Event
-from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
 from gateway.hooks.folders.history_readers import find_unused_fields
+from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
 from gateway.hooks.folders.manifest import (
