@@ -99,9 +99,14 @@ class Patterns(Generic[Item]):
         globs: list[Item] = []
         nodes = [self._tree]
         for segment in name.split(":"):
+            below: list[_PatternNode[Item]] = []
             for node in nodes:
                 globs += node.rest
-            nodes = [child for node in nodes for key in (segment, "*") if (child := node.children.get(key))]
+                if segment in node.children:
+                    below.append(node.children[segment])
+                if "*" in node.children:
+                    below.append(node.children["*"])
+            nodes = below
         for node in nodes:
             globs += node.here
         if self._globs:

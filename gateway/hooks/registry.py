@@ -193,7 +193,8 @@ class HookRegistry:
         plan = self._known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()
-            plan.tell((name, self.withheld.hold(fields).shown, time(), cause, None, None))
+            shown = self.withheld.hide(fields) if self.withheld.kinds else fields
+            plan.tell((name, shown, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
         """Fire the event at its interceptors, then at its observers. Returns the event, which holds what became of it.
@@ -201,10 +202,13 @@ class HookRegistry:
         Raises Pause where answers are missing, and the error of a hook that was registered with `on_error="raise"`.
         """
         plan = self._known.get(name) or self._subscriptions.find(name)
-        held = self.withheld.hold(fields)
-        if not plan.calls:
-            return _restore(held, notify_observers(plan, name, held.shown, None, self._deadlines))
-        return _restore(held, dispatch(plan, name, held.shown, None, self._deadlines, self._limit))
+        held = self.withheld.hold(fields) if self.withheld.kinds else None
+        shown = held.shown if held else fields
+        if plan.calls:
+            running = dispatch(plan, name, shown, None, self._deadlines, self._limit)
+        else:
+            running = notify_observers(plan, name, shown, None, self._deadlines)
+        return _restore(held, running) if held else running
 
     def run_sync(self, name: str, /, **fields: Any) -> Event:
         """As `run`, for who cannot await: without a loop, and in a plain function below a running one.

@@ -100,7 +100,7 @@ class HookScope:
         if plan.is_observed:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            fields = self._withheld.hold(fields).shown
+            fields = self._withheld.hide(fields)
             plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     def note(self, name: str, /, **fields: Any) -> None:
@@ -109,7 +109,7 @@ class HookScope:
         if plan.recorders:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            fields = self._withheld.hold(fields).shown
+            fields = self._withheld.hide(fields)
             plan.note((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     async def run(self, name: str, /, **fields: Any) -> Event:

@@ -1,7 +1,7 @@
 """Which hooks an event has: found once for each name, and remembered until a hook is added or removed."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from inspect import iscoroutinefunction
 from threading import RLock
@@ -57,23 +57,22 @@ class EventPlan:
 
     def tell(self, event: QueuedEvent, owed: OwedEvents | None = None) -> None:
         """Tell those that only look on. `owed` is of the work, if any, that the event belongs to."""
-        name, fields, cause = event[0], event[1], event[3]
+        cause = event[3]
         if cause is not None and cause[1] >= MAX_DEPTH:
-            log.warning("no observer is called for %s: it came of %d events, each caused by a hook", name, MAX_DEPTH)
+            words = "no observer is called for %s: it came of %d events, each caused by a hook"
+            log.warning(words, event[0], MAX_DEPTH)
             return
-        self.note(event, owed)
-        if self.mailboxes:
-            enqueue_event(self._mailboxes_for(name, fields), event)
+        if self.recorders:
+            self.note(event, owed)
+        enqueue_event(self._list_mailboxes(event[0], event[1]) if self.is_filtered else self.mailboxes, event)
 
     def note(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         """Have it written down, and tell nobody else."""
         for recorder in self.recorders:
             recorder.fn(event, owed)
 
-    def _mailboxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
+    def _list_mailboxes(self, name: str, fields: Mapping[str, Any]) -> list[Mailbox]:
         """The mailboxes of the observers that are to see an event with these fields."""
-        if not self.is_filtered:
-            return self.mailboxes
         return [mailbox for mailbox in self.mailboxes if mailbox.hook.applies(name, fields)]
 
 

@@ -54,6 +54,11 @@ class WithheldCodes:
         """Return a text, or plain data with texts in it, as hooks may read it."""
         return cut_codes(value, self.find(value))
 
+    def hide(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of an event without codes."""
+        codes = self.find(fields) if self.kinds else ()
+        return {name: cut_codes(value, codes) for name, value in fields.items()} if codes else fields
+
     def hold(self, fields: dict[str, Any]) -> "WithheldFields":
         """Keep the codes in the fields of an event until its hooks are done."""
         return WithheldFields(fields, self.find(fields))
