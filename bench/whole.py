@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench import start
 from bench.code_lines import count_code
@@ -54,7 +55,6 @@ class TreeGateway(GatewayProcess):
         self._tree = tree
         self._program = program
         self.environ |= {"PYTHONHASHSEED": "0"}
-        self.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS)
 
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         command = [str(python_of(self._tree)), *self._program, *args]
@@ -101,9 +101,23 @@ class Costs:
 
 
 @contextmanager
-def run_gateway(tree: Path, *program: str) -> Iterator[TreeGateway]:
+def run_gateway(
+    tree: Path,
+    *program: str,
+    settings: str = "",
+    model: str = "",
+    environ: Mapping[str, str] | None = None,
+    hooks: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[TreeGateway]:
+    """With these hooks, and a model that answers at once, or the `model` of this configuration."""
     with tempfile.TemporaryDirectory() as folder, TreeGateway(Path(folder) / "home", tree, program) as gateway:
-        gateway.start("--log-level", "error")
+        if model:
+            gateway.configure(model)
+        else:
+            gateway.script({"user": "hello", "answers": [{"text": "hello yourself"}]}, settings=SETTINGS + settings)
+        for name, files in (hooks or {}).items():
+            gateway.add_hook(name, files)
+        gateway.start("--log-level", "error", environ=environ)
         yield gateway
 
 
@@ -133,11 +147,11 @@ def count(tree: Path, costs: Costs, turns: int, quiet: float) -> None:
                     costs.appends.append(found["appends"] / messages)
 
 
-def read_report(gateway: TreeGateway, report: Path) -> Counter[str]:
+def read_report(gateway: TreeGateway, report: Path) -> dict[str, Any]:
     """What it has counted since the last report."""
     os.kill(gateway.pid, REPORT_SIGNAL)
     gateway.until(report.exists)
-    found = Counter[str](json.loads(report.read_text()))
+    found: dict[str, Any] = json.loads(report.read_text())
     report.unlink()
     return found
 

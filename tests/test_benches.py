@@ -32,6 +32,7 @@ ROWS = {
     "shell": 5,
     "spine": 3,
     "start": 7,
+    "trips": 3,
     "turn": 9,
     "web": 5,
     "whole": 2,

@@ -1,0 +1,394 @@
+"""What is counted of the gateway: calls, records, SQL, turns of the loop and memory, which no busy machine changes.
+
+`.venv/bin/python -m bench.trips [TREE...] [--scene NAME] [--functions ROW] [--lower]`. Each scene is a real gateway of
+its own, whose model answers at once; see `bench/peers/counted_gateway.py` for what each count is. `bench/bounds.toml`
+has the most that each row may be and, where that is not reached yet, its goal; `tests/test_trips.py` holds the bounds.
+`--functions alone.entries` lists what a row is made of. `--lower` writes the bounds that can be lower.
+
+`alone` is the median of 15 messages, each counted until a moment after its answer; `brisk` is 15 of one person without
+a pause, from turn 10 of a conversation on, `long` the same from turn 300 on, beside that; `many` is 16 people at a
+time. Of the last three it is the median of three rounds, or one.
+"""
+
+import argparse
+import asyncio
+import itertools
+import math
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bench import start, whole
+from bench.options import parse_options
+from bench.processes import descendants, memory
+from bench.whole import COUNTED, MANY, ROOT, TreeGateway, read_report, run_gateway
+from gateway.control_socket.client import ControlClient
+from gateway.testing.gateway_process import CALL_SECONDS
+from gateway.testing.live_gateway import until
+from gateway.testing.networks.wire import ANN, Wire
+from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.slack_wire import SlackWire
+from tests.adapters.telegram_wire import TelegramWire
+
+BOUNDS = ROOT / "bench" / "bounds.toml"
+ENDPOINT = ROOT / "bench" / "peers" / "endpoint.py"
+MESSAGES, ASKED = 15, 5
+WARM, SHORT_TURN, LONG_TURN = 20, 10, 300
+ROUNDS, TURNS_EACH = 3, 8
+SETTLE = 0.2  # seconds after an answer, in which the rest of its message is done
+IDLE, LONG_IDLE = 2.0, 10.0
+HOOKS = 1000
+SDKS = ("openai", "httpx2", "pydantic", "mcp", "anthropic")
+COUNTS = (
+    *("calls", "entries", "appends", "records", "commits", "statements"),
+    *("turns", "hops", "tasks", "timers", "scopes", "copies"),
+)
+DEAF = {"HOOK.yaml": "events: ['session:reset']\n", "handler.py": "def handle(event_type, context):\n    pass\n"}
+# A bound is the count and this much more; some counts differ from run to run, by what happens to meet.
+SPARE, LOOSE_SPARE, MEMORY_SPARE = 1.05, 1.25, 1.02
+LOOSE = ("turns", "hops", "timers", "alone.statements", "written", "wakeups", "reads", "kept", "idle.entries")
+EXACT = ("appends", "records", "commits", "sdks")
+
+Found = dict[str, float]  # by row
+
+
+@dataclass
+class CountedGateway:
+    """A gateway that says what it has counted."""
+
+    gateway: TreeGateway
+    report: Path
+
+    def read(self) -> dict[str, Any]:
+        """What there was since the last time."""
+        return {**read_report(self.gateway, self.report), "written": self._read_written()}
+
+    def during(self, act: Callable[[], object], settle: float = SETTLE) -> dict[str, Any]:
+        """What there is while this is done, and a moment after it."""
+        before = self.read()["written"]
+        act()
+        time.sleep(settle)
+        found = self.read()
+        return {**found, "written": found["written"] - before}
+
+    def is_up(self, network: str) -> bool:
+        return bool(self.gateway.call("status")["platforms"][network]["up"])
+
+    def _read_written(self) -> int:
+        """Bytes that went to the disk so far."""
+        io = Path(f"/proc/{self.gateway.pid}/io").read_text("utf-8")
+        return int(io.partition("\nwrite_bytes: ")[2].split()[0])
+
+
+@contextmanager
+def run_counted(tree: Path, **more: Any) -> Iterator[CountedGateway]:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        with run_gateway(tree, str(COUNTED), str(report), **more) as gateway:
+            yield CountedGateway(gateway, report)
+
+
+@contextmanager
+def talking(gateway: TreeGateway, session: str) -> Iterator[Callable[[], object]]:
+    """What says one thing more in a session, on one connection."""
+    with ControlClient(gateway.home.socket, CALL_SECONDS) as client:
+        yield lambda: client.call("chat.say", {"text": "hello", "session": session})
+
+
+def middle(found: Sequence[Mapping[str, Any]], name: str) -> float:
+    return float(statistics.median(one.get(name, 0) for one in found))
+
+
+def rows_of(scene: str, found: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Found:
+    return {f"{scene}.{name}": middle(found, name) for name in names}
+
+
+class Functions(dict[str, Counter[str]]):
+    """By row of entries, which functions they are of."""
+
+    def note(self, row: str, found: Sequence[Mapping[str, Any]]) -> None:
+        self[row] = Counter(found[len(found) // 2].get("functions", {}))
+
+
+FUNCTIONS = Functions()
+
+
+def count_alone(tree: Path) -> Found:
+    """One person: a message, the verbs, an idle gateway, turn 300, the first folder."""
+    with run_counted(tree) as counted:
+        with talking(counted.gateway, "warm") as speak:
+            repeat(speak, WARM)
+        with talking(counted.gateway, "long") as speak:
+            repeat(speak, SHORT_TURN)
+            brisk = [count_brisk(counted, speak)]
+            alone = [counted.during(speak) for _ in range(MESSAGES)]
+            found = rows_of("alone", alone, (*COUNTS, "written"))
+            FUNCTIONS.note("alone.entries", alone)
+            for verb in ("hooks.list", "status"):
+                asked = [counted.during(partial(counted.gateway.call, verb)) for _ in range(ASKED)]
+                found |= rows_of(verb.replace(".", "_"), asked, ("entries",))
+                FUNCTIONS.note(f"{verb.replace('.', '_')}.entries", asked)
+            idle = [counted.during(lambda: time.sleep(IDLE), 0) for _ in range(ASKED)]
+            found |= rows_of("idle", idle, ("entries",))
+            FUNCTIONS.note("idle.entries", idle)
+            repeat(speak, LONG_TURN - SHORT_TURN - 2 * MESSAGES)
+            late = count_brisk(counted, speak)
+        for number in range(1, ROUNDS):
+            with talking(counted.gateway, f"brisk-{number}") as speak:
+                repeat(speak, SHORT_TURN)
+                brisk.append(count_brisk(counted, speak))
+        found |= rows_of("brisk", brisk, ("calls", "entries"))
+        found["long.calls"] = late["calls"] / found["brisk.calls"]
+        said = WARM + LONG_TURN + MESSAGES + (ROUNDS - 1) * (SHORT_TURN + MESSAGES)
+        placed = [counted.during(lambda: place_hook(counted.gateway))]
+        found |= rows_of("first_folder", placed, ("entries",))
+        FUNCTIONS.note("first_folder.entries", placed)
+        counted.gateway.stop()
+        kept = sum(path.stat().st_size for path in (counted.gateway.home.journal, counted.gateway.home.search))
+        return {**found, "alone.kept": kept / said}
+
+
+def count_brisk(counted: CountedGateway, speak: Callable[[], object]) -> dict[str, float]:
+    """A message of some without a pause between them."""
+    found = counted.during(lambda: repeat(speak, MESSAGES))
+    return {name: found.get(name, 0) / MESSAGES for name in COUNTS}
+
+
+def repeat(act: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        act()
+
+
+def place_hook(gateway: TreeGateway) -> None:
+    """Until it is loaded."""
+    loaded = gateway.home.root.parent / "loaded"
+    source = f"open({str(loaded)!r}, 'w').close()\n\ndef handle(event_type, context):\n    print(1)\n"
+    gateway.add_hook("hello", {"HOOK.yaml": "name: hello\nevents: ['agent:end']\n", "handler.py": source})
+    gateway.until(loaded.exists)
+
+
+def count_many(tree: Path) -> Found:
+    """16 people at a time, each in a conversation of their own."""
+    with run_counted(tree) as counted:
+
+        async def talk(turns: int) -> None:
+            async with asyncio.TaskGroup() as talks:
+                for number in range(MANY):
+                    talks.create_task(whole.say(counted.gateway.home.socket, f"p{number}", turns))
+
+        asyncio.run(talk(2))
+        found = [counted.during(lambda: asyncio.run(talk(TURNS_EACH))) for _ in range(ROUNDS)]
+    names = ("calls", "entries", "hops", "tasks", "timers", "scopes", "copies")
+    FUNCTIONS.note("many.entries", found)
+    return {row: value / MANY / TURNS_EACH for row, value in rows_of("many", found, names).items()}
+
+
+def count_deaf_hooks(tree: Path) -> Found:
+    """Calls of a message beside a thousand hooks that hear nothing of it."""
+    hooks = {f"hook-{number}": DEAF for number in range(HOOKS)}
+    with (
+        run_counted(tree, settings="hooks: {eager: 0}\n", hooks=hooks) as counted,
+        talking(counted.gateway, "deaf") as speak,
+    ):
+        repeat(speak, WARM)
+        found = [counted.during(speak) for _ in range(MESSAGES)]
+    return rows_of("deaf_hooks", found, ("calls",))
+
+
+async def count_on_network(tree: Path, wire: Wire, messages: int) -> list[dict[str, Any]]:
+    """What each message costs, until a moment after its answer."""
+    async with wire.serving():
+        environ = {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": wire.known_as(ANN)}
+        running = run_counted(tree, settings=wire.settings, environ=environ)
+        counted = await asyncio.to_thread(running.__enter__)
+        try:
+            await asyncio.to_thread(counted.gateway.until, lambda: counted.is_up(wire.network))
+            found: list[dict[str, Any]] = []
+            for _ in range(messages):
+                await asyncio.to_thread(counted.read)
+                await wire.write("hello")
+                await until(lambda: len(wire.shown) > len(found), "the answer")
+                await asyncio.sleep(SETTLE)
+                found.append(await asyncio.to_thread(counted.read))
+        finally:
+            await asyncio.to_thread(running.__exit__, None, None, None)
+    return found
+
+
+def count_telegram(tree: Path) -> Found:
+    found = asyncio.run(count_on_network(tree, TelegramWire(), WARM + MESSAGES))[WARM:]
+    FUNCTIONS.note("telegram.entries", found)
+    counts = rows_of("telegram", found, ("entries", "appends", "records", "commits"))
+    return {**counts, **count_modules("telegram", found[-1]["modules"])}
+
+
+def count_imports(tree: Path, wire: Wire) -> Found:
+    """What is imported for a network, once it has answered."""
+    found = asyncio.run(count_on_network(tree, wire, 1))
+    return count_modules(wire.network, found[-1]["modules"])
+
+
+def count_modules(scene: str, modules: Sequence[str]) -> Found:
+    return {f"{scene}.modules": len(modules), f"{scene}.sdks": sum(name in SDKS for name in modules)}
+
+
+def count_idle(tree: Path) -> Found:
+    """A gateway that nobody uses, without anything that counts in it."""
+    with run_counted(tree) as counted:
+        modules = count_modules("idle", counted.read()["modules"])
+    [lives] = whole.measure_lives([tree], ROUNDS)
+    with run_gateway(tree, "-m", "gateway.cli") as gateway:
+        time.sleep(1)
+        family = [gateway.pid, *descendants(gateway.pid)]
+        before = look(family)
+        time.sleep(LONG_IDLE)
+        woken, read, written = (after - early for after, early in zip(look(family), before, strict=True))
+    rates = {"idle.wakeups": woken / LONG_IDLE, "idle.reads": read / LONG_IDLE, "idle.written": written}
+    return {"idle.anon": start.median(lives, "anon"), **modules, **rates}
+
+
+def look(family: Sequence[int]) -> tuple[int, int, int]:
+    """How often their threads waited and were woken, how often they read, and the bytes that they wrote, so far."""
+    states = [path.read_text("utf-8") for pid in family for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    woken = sum(int(state.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) for state in states)
+    io = [Path(f"/proc/{pid}/io").read_text("utf-8") for pid in family]
+    read, written = (
+        sum(int(one.partition(f"\n{name}: ")[2].split()[0]) for one in io) for name in ("syscr", "write_bytes")
+    )
+    return woken, read, written
+
+
+def count_model(tree: Path) -> Found:
+    """An OpenAI-compatible model in use."""
+    endpoint = subprocess.Popen([sys.executable, str(ENDPOINT)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert endpoint.stdout
+        url = f"http://127.0.0.1:{int(endpoint.stdout.readline())}/v1"
+        model = f"model: {{provider: openai, name: text, base_url: '{url}'}}\n"
+        with run_counted(tree, model=model) as counted:
+            counted.gateway.say("hello")
+            modules = count_modules("model", counted.read()["modules"])
+        with run_gateway(tree, "-m", "gateway.cli", model=model) as gateway:
+            gateway.say("hello")
+            time.sleep(start.IDLE)
+            return {"model.anon": memory([gateway.pid, *descendants(gateway.pid)]).anon, **modules}
+    finally:
+        endpoint.kill()
+        endpoint.communicate()
+
+
+SCENES: dict[str, Callable[[Path], Found]] = {
+    "alone": count_alone,
+    "many": count_many,
+    "telegram": count_telegram,
+    "discord": lambda tree: count_imports(tree, DiscordWire()),
+    "slack": lambda tree: count_imports(tree, SlackWire()),
+    "deaf_hooks": count_deaf_hooks,
+    "idle": count_idle,
+    "model": count_model,
+}
+
+
+def count(tree: Path, scenes: Sequence[str] = ()) -> Found:
+    """All rows of these scenes, or of all of them."""
+    found: Found = {}
+    for scene in scenes or SCENES:
+        found |= SCENES[scene](tree)
+    if {"alone.calls", "deaf_hooks.calls"} <= found.keys():
+        found["deaf_hooks.calls"] /= found["alone.calls"]
+    return {row: shorten(value) for row, value in found.items()}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that a row may be, and what it is to become."""
+
+    most: float
+    goal: float | None = None
+
+
+def read_bounds() -> dict[str, Bound]:
+    scenes = tomllib.loads(BOUNDS.read_text("utf-8"))
+    return {f"{scene}.{name}": Bound(**bound) for scene, bounds in scenes.items() for name, bound in bounds.items()}
+
+
+def find_broken(found: Found, bounds: Mapping[str, Bound]) -> list[str]:
+    """A line for each row that is more than it may be."""
+    over = {row: value for row, value in found.items() if value > bounds[row].most}
+    return [f"{row}: {value:,g}, and may be {bounds[row].most:,g}" for row, value in over.items()]
+
+
+def list_other_packages() -> list[str]:
+    """What of requirements.lock is here in another version: bounds hold for those of the lock, with Python 3.11."""
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    wanted = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock, re.MULTILINE))
+    here = {one.name.lower().replace("_", "-"): one.version for one in metadata.distributions()}
+    found = [f"{name} {here[name]}" for name, version in wanted.items() if here.get(name, version) != version]
+    return found if sys.version_info[:2] == (3, 11) else ["Python {}.{}".format(*sys.version_info), *found]
+
+
+def give_room(row: str, value: float) -> float:
+    """The bound of what was counted once."""
+    if row.endswith(EXACT):
+        return value
+    spare = MEMORY_SPARE if row.endswith("anon") else LOOSE_SPARE if row.endswith(LOOSE) else SPARE
+    return shorten(math.ceil(value * spare * 100) / 100)
+
+
+def shorten(value: float) -> float:
+    """To four digits or so."""
+    return round(value, 2 if value < 10 else 1) if value < 100 else round(value)
+
+
+def lower(found: Found) -> None:
+    """Write the bounds that can be lower."""
+    bounds, scene, lines = read_bounds(), "", []
+    for line in BOUNDS.read_text("utf-8").splitlines():
+        scene = line.strip("[]") if line.startswith("[") else scene
+        row = f"{scene}.{line.partition(' = ')[0]}"
+        if row in bounds and row in found and (wanted := give_room(row, found[row])) < bounds[row].most:
+            line = re.sub(r"most = [\d_.]+", f"most = {wanted:_}", line)
+        lines.append(line)
+    BOUNDS.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def show(trees: Sequence[Path], found: Sequence[Found], bounds: Mapping[str, Bound]) -> None:
+    print(f"{'':24}" + "".join(f"{whole.name_of(tree):>24}" for tree in trees) + f"{'bound':>12}{'goal':>12}")
+    for row in dict.fromkeys(itertools.chain(*found)):
+        cells = "".join(f"{one[row]:>24,g}" if row in one else f"{'-':>24}" for one in found)
+        bound = bounds.get(row, Bound(0))
+        print(f"{row:24}{cells}{bound.most:>12,g}" + (f"{bound.goal:>12,g}" if bound.goal is not None else ""))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trees", type=Path, nargs="*", metavar="TREE", default=[ROOT])
+    parser.add_argument("--scene", action="append", choices=SCENES, default=[])
+    parser.add_argument("--functions", metavar="ROW", help="what the entries of a row are")
+    parser.add_argument("--lower", action="store_true", help="write the bounds that can be lower")
+    options = parse_options(parser, scene=["model"])
+    trees = [tree.resolve() for tree in options.trees]
+    for tree in trees:
+        whole.python_of(tree)
+    found = [count(tree, options.scene) for tree in trees]
+    show(trees, found, read_bounds())
+    for name, times in FUNCTIONS.get(options.functions, Counter[str]()).most_common():
+        print(f"{times:6}  {name}")
+    if options.lower:
+        lower(found[-1])
+
+
+if __name__ == "__main__":
+    main()
