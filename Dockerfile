@@ -11,12 +11,11 @@ COPY bootstrap.lock ./
 RUN python3 -m venv /tools \
     && /tools/bin/pip install -q --no-cache-dir --no-deps --require-hashes -r bootstrap.lock \
     && python3 -m venv --without-pip /opt/hermes-gateway
-ENV UV_SYSTEM_CERTS=1 UV_PYTHON=/opt/hermes-gateway/bin/python UV_NO_CACHE=1
+ENV UV_SYSTEM_CERTS=1 UV_PYTHON=/opt/hermes-gateway/bin/python UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 COPY requirements.lock extras.lock ./
 RUN /tools/bin/uv pip install -q --require-hashes -r requirements.lock
 COPY . .
 RUN /tools/bin/uv pip install -q --no-deps --build-constraints bootstrap.lock . \
-    && python3 -m compileall -q /opt/hermes-gateway/lib/python3*/site-packages/gateway \
     && touch /opt/hermes-gateway/hermes-gateway-image
 ARG EXTRAS
 RUN [ -z "$EXTRAS" ] || /tools/bin/uv pip install -q -c extras.lock --build-constraints bootstrap.lock ".[$EXTRAS]"

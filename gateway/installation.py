@@ -6,6 +6,7 @@ Light on purpose: the daemon asks it too, for the line that brings what is missi
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -53,12 +54,24 @@ class Installation:
     def describe_upgrade(self) -> str:
         """The line that brings the newest version into the place of this one, the way it came."""
         if self.way == "uv tool":
-            return f"UV_TOOL_DIR={self.prefix.parent} uv tool upgrade {self.prefix.name}"
+            return f"UV_TOOL_DIR={self.prefix.parent} uv tool upgrade --compile-bytecode {self.prefix.name}"
         if self.way == "pipx":
             return f"PIPX_HOME={self.prefix.parent.parent} pipx upgrade {self.prefix.name}"
         if find_spec("pip") is not None:
             return f"{self.python} -m pip install --upgrade {PACKAGE}"
-        return f"uv pip install --python {self.python} --upgrade {PACKAGE}"
+        return f"uv pip install --compile-bytecode --python {self.python} --upgrade {PACKAGE}"
+
+
+def find_uncompiled(prefix: Path) -> list[Path]:
+    """Find the packages, ours or below `prefix`, of which a module was imported that has no byte code on the disk."""
+    specs = {name: module.__spec__ for name, module in tuple(sys.modules.items()) if getattr(module, "__spec__", None)}
+    packages = [specs.get(name.partition(".")[0]) for name, spec in specs.items() if spec and _is_uncompiled(spec)]
+    places = {Path(one.origin).parent for one in packages if one and one.origin}
+    return sorted(place for place in places if place.name == "gateway" or place.is_relative_to(prefix))
+
+
+def _is_uncompiled(spec: ModuleSpec) -> bool:
+    return spec.has_location and spec.cached is not None and not Path(spec.cached).exists()
 
 
 def find_installation(prefix: Path, base: Path) -> Installation:

@@ -25,7 +25,7 @@ import yaml
 from gateway.testing.patience import Patience
 
 ROOT = Path(__file__).parent.parent
-LARGEST = 200_000_000
+LARGEST = 225_000_000
 PATIENCE = 60.0
 SLIMMED = ("usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man", "var/cache/apt", "var/lib/apt/lists")
 NEEDS = {"buildah": "buildah", "debootstrap": "debootstrap", "ip": "iproute2", "nsenter": "util-linux"}

@@ -1,10 +1,13 @@
 """How the program was installed is told by its environment, and so is the line that adds to it."""
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gateway import installation
 from gateway.installation import IMAGE_RECEIPT, PIPX_RECEIPT, UV_RECEIPT, Way, find_installation
 
 
@@ -47,4 +50,17 @@ def test_an_upgrade_goes_by_what_made_the_environment(tmp_path: Path) -> None:
     (env / PIPX_RECEIPT).touch()
     assert find_installation(env, tmp_path).describe_upgrade() == f"PIPX_HOME={tmp_path.parent} pipx upgrade env"
     (env / UV_RECEIPT).touch()
-    assert find_installation(env, tmp_path).describe_upgrade() == f"UV_TOOL_DIR={tmp_path} uv tool upgrade env"
+    line = f"UV_TOOL_DIR={tmp_path} uv tool upgrade --compile-bytecode env"
+    assert find_installation(env, tmp_path).describe_upgrade() == line
+
+
+def test_a_package_without_byte_code_is_found_and_one_that_could_be_compiled_is_not(tmp_path: Path) -> None:
+    (tmp_path / "gateway").mkdir()
+    (tmp_path / "gateway" / "__init__.py").touch()
+    shutil.copy(installation.__file__, tmp_path / "gateway" / "installation.py")
+    source = "import sys; from gateway.installation import *; print(*find_uncompiled(Path('/nowhere')))"
+    found = [
+        subprocess.run([sys.executable, *options, "-c", source], cwd=tmp_path, capture_output=True, text=True).stdout
+        for options in (["-B"], [], ["-B"])
+    ]
+    assert found == [f"{tmp_path / 'gateway'}\n", "\n", "\n"]

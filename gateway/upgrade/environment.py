@@ -95,7 +95,7 @@ def make_install_command(installation: Installation, python: Path, environ: Mapp
     uv = shutil.which(installation.find_uv(), path=environ.get("PATH", os.defpath))
     if uv is None:
         raise UpgradeError(f"neither pip nor uv is here that could install into {installation.prefix}\ninstall uv")
-    return [uv, "pip", "install", "--no-progress", *UV_CHOICE, "--python", str(python)]
+    return [uv, "pip", "install", "--compile-bytecode", "--no-progress", *UV_CHOICE, "--python", str(python)]
 
 
 def run_installer(command: Sequence[str], environ: Mapping[str, str], folder: Path) -> str:
