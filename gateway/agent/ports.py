@@ -64,8 +64,8 @@ async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
 class Ports:
     """The world of one turn.
 
-    run, emit, wants: the hooks, in the turn's scope. decides: does a hook of this event do more than look on? reads: does
-        a hook of an event read a field of it?
+    run, emit, wants: the hooks, in the turn's scope. decides: does a hook of this event do more than look on?
+        reads: does a hook of an event read a field of it?
     record: awaited after each answer of the model, before each tool and after it; raising ends the turn at once.
     delta: text of the reply as it leaves the interceptors. discard: what was streamed of the present answer is void,
         since the model is asked again.
