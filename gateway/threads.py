@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_in_thread(function: Callable[[*ArgsT], T], *args: *ArgsT) -> T:
-    """Run it in a thread; if there can be no more, in the one of the event loop, after what waits for that."""
+    """Run it in a thread; if there can be no more, in that of the event loop, in its turn."""
     has_begun = False
 
     def run() -> T:
@@ -39,21 +39,21 @@ async def run_in_thread(function: Callable[[*ArgsT], T], *args: *ArgsT) -> T:
     try:
         return await to_thread.run_sync(run)
     except RuntimeError as error:
-        if has_begun or not is_want_of_threads(error):
+        if has_begun or not is_thread_error(error):
             raise
     _tell_want(int(time() // 60))
     with anyio.CancelScope(shield=True):
         return await asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, run))
 
 
-def is_want_of_threads(error: Exception) -> bool:
+def is_thread_error(error: Exception) -> bool:
     """Tell if the system gave no thread, as Python says it."""
     return "can't start new thread" in str(error)
 
 
 @lru_cache(1)
 def _tell_want(minute: int) -> None:  # noqa: ARG001 - once in each
-    log.warning("the system gives no more threads; what needs one waits for others to end")
+    log.warning("the system gives no more threads: work waits until one is free")
 
 
 async def wait_for_threads() -> None:
@@ -92,8 +92,8 @@ class LoopThreads(ThreadPoolExecutor):
                 raise
 
 
-def spare_threads() -> None:
-    """Let the running event loop go on where there are no threads: a child's end is told by a descriptor."""
+def prepare_threads() -> None:
+    """Let the running event loop do without more threads: a descriptor tells of a child's end."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(LoopThreads())
     if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):  # later ones do so by themselves

@@ -46,7 +46,7 @@ def open_descriptor_limit() -> None:
     if most < FEWEST_DESCRIPTORS:
         remedy = "raise it: ulimit -n 1024, or LimitNOFILE=1024 in the unit"
         raise GatewayError(f"this process may open {most} files, and needs {FEWEST_DESCRIPTORS}\n{remedy}")
-    kernel.raise_descriptor_limit(most)
+    kernel.set_descriptor_limit(most)
 
 
 def describe_readers(uid: int) -> str:

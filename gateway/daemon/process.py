@@ -36,7 +36,7 @@ from gateway.daemon.status import format_status_line
 from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier
 from gateway.records import ActivityRecord
-from gateway.threads import spare_threads
+from gateway.threads import prepare_threads
 from gateway.worker import kernel
 from gateway.worker.command import DEFAULT_TEMPORARY
 
@@ -154,7 +154,7 @@ async def run_daemon(
         ConfigError: the configuration is not right.
     """
     isolate_process()
-    spare_threads()
+    prepare_threads()
     open_descriptor_limit()
     kernel.limit_free_memory()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start

@@ -29,7 +29,7 @@ from gateway.hooks.wires.program import (
     ProgramRun,
     ProgramSpec,
     describe_start_failure,
-    is_short,
+    is_limit_error,
     limit_program,
     open_process,
 )
@@ -113,7 +113,7 @@ class VoicePrograms:
         except HookFailed as error:
             raise VoiceError(f"{name}: {error}") from None
         except (OSError, ValueError) as error:
-            raise VoiceError(describe_start_failure(spec, error), is_final=not is_short(error)) from None
+            raise VoiceError(describe_start_failure(spec, error), is_final=not is_limit_error(error)) from None
         try:
             limit_program(transport.get_pid(), spec)
             process.write(given)

@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -35,7 +36,7 @@ IS_LINUX = sys.platform == "linux"
 # What a call is given: a number, bytes that it reads, or what it reads or fills.
 Argument: TypeAlias = "int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None"
 
-_descriptors_before: list[int] = []  # at most one number, once the limit was raised
+_descriptors: ContextVar[int] = ContextVar("descriptors")  # before the limit was raised
 
 _library = ctypes.CDLL(None, use_errno=True)
 
@@ -182,12 +183,12 @@ def limit_data(pid: int, most: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
 
 
-def raise_descriptor_limit(most: int) -> None:
-    """Let this process open so many files, and remember how many it could open before."""
+def set_descriptor_limit(most: int) -> None:
+    """Let this process open so many files; what it begins from now on remembers how many it could open before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        _descriptors_before.append(soft)
+        _descriptors.set(soft)
 
 
 def restore_descriptor_limit(pid: int) -> None:
@@ -195,10 +196,10 @@ def restore_descriptor_limit(pid: int) -> None:
 
     Some take long to close all that they might have open, or cannot count so far.
     """
-    if _descriptors_before and hasattr(resource, "prlimit"):
+    if (most := _descriptors.get(0)) and hasattr(resource, "prlimit"):
         with suppress(OSError, ValueError):
             hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_descriptors_before[0], hard))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, hard))
 
 
 def find_peer(connection: socket.socket) -> tuple[int, int] | None:

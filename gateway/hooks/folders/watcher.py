@@ -19,7 +19,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.threads import is_want_of_threads, run_in_thread, wait_for_threads
+from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
@@ -85,7 +85,7 @@ class FolderWatcher:
             )
             log.warning("%s", self.trouble)
         except* RuntimeError as failed:
-            if not is_want_of_threads(failed.exceptions[0]):
+            if not is_thread_error(failed.exceptions[0]):
                 raise
 
     async def _poll(self) -> None:

@@ -157,7 +157,7 @@ class ForkServerProcess:
         if self.is_open:
             self._socket.shutdown(socket.SHUT_WR)
         with anyio.move_on_after(END_TIMEOUT, shield=True):
-            await self._wait_ended()
+            await _wait_ended(self._process)
         self._lose("the gateway stopped")
         await self.wait_gone()
 
@@ -165,12 +165,7 @@ class ForkServerProcess:
         """After its end: nothing of the process is left."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
-            await self._wait_ended()
-
-    async def _wait_ended(self) -> None:
-        """Wait without a thread: there may be none."""
-        while self._process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
-            await anyio.sleep(POLL_PAUSE)
+            await _wait_ended(self._process)
 
     def _send(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._is_closing:
@@ -491,3 +486,9 @@ def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.sock
     kernel.restore_descriptor_limit(process.pid)
     ours.setblocking(False)
     return ours, process
+
+
+async def _wait_ended(process: "subprocess.Popen[bytes]") -> None:
+    """Wait without a thread: there may be none."""
+    while process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
+        await anyio.sleep(POLL_PAUSE)

@@ -69,17 +69,17 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    helps = "it is tried again" if is_short(error) else "see that it is there and executable"
+    helps = "it is tried again" if is_limit_error(error) else "see that it is there and executable"
     return f"{spec.name}: {spec.command[0]} cannot be started: {why}; {helps}"
 
 
-def is_short(error: Exception) -> bool:
+def is_limit_error(error: Exception) -> bool:
     """Tell if the system has no process, or no descriptor for its pipes, for now."""
     return isinstance(error, OSError) and error.errno in SHORT_ERRORS
 
 
 def make_start_failure(spec: ProgramSpec, error: Exception) -> HookFailed:
-    return HookFailed(describe_start_failure(spec, error), kind="short" if is_short(error) else "died")
+    return HookFailed(describe_start_failure(spec, error), kind="short" if is_limit_error(error) else "died")
 
 
 async def open_process(
