@@ -7,7 +7,6 @@ in the session. So a terminal is never out of reach, and closing one loses nothi
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
@@ -20,10 +19,10 @@ from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.commands import parse_command
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
-from gateway.dispatcher.ingress import LOOK_SECONDS, NOT_NOW, receive_until_failure
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine, Record
-from gateway.errors import EngineError, GatewayError
+from gateway.engine.failure_watch import FailureWatch
+from gateway.errors import GatewayError
 from gateway.lanes import reply_id_of
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.sessions import session_key_of
@@ -100,6 +99,7 @@ class Terminal:
         self._receive = receive
         self._questions = questions
         self._queue = SayQueue()
+        self._failure = FailureWatch(engine)
         self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
 
     async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
@@ -120,21 +120,19 @@ class Terminal:
             asked := await self._questions.find_unseen(message, typed.shown, self._shown if typed.is_single else ())
         ):
             return await self._show_questions(asked, typed.session, "unsaid", notify)
-        with self._queue.join(typed) as earlier:
-            heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
-            receipt = await receive_until_failure(self._engine, partial(self._receive_after, earlier, message))
-        if receipt.settled is not None:
-            return SayResult(typed.session, receipt.settled, "command")
-        if receipt.seq:
-            return await self._make_watcher(receipt, message, notify).until_done(heard)
-        receipt = await self._said_before(message, receipt.session_key)
-        watcher = self._make_watcher(receipt, message, notify)
-        return await watcher.ended() or await watcher.until_done(heard)
-
-    async def _receive_after(self, earlier: anyio.Event | None, message: Message) -> Receipt:
-        if earlier:
-            await earlier.wait()
-        return await self._receive(message)
+        with self._failure.watching():
+            with self._queue.join(typed) as earlier:
+                heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
+                if earlier:
+                    await earlier.wait()
+                receipt = await self._receive(message)
+            if receipt.settled is not None:
+                return SayResult(typed.session, receipt.settled, "command")
+            if receipt.seq:
+                return await self._make_watcher(receipt, message, notify).until_done(heard)
+            receipt = await self._said_before(message, receipt.session_key)
+            watcher = self._make_watcher(receipt, message, notify)
+            return await watcher.ended() or await watcher.until_done(heard)
 
     def _note_shown(self, reply: Reply) -> None:
         if reply.buttons:
@@ -150,24 +148,6 @@ class Terminal:
             if kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
-
-
-async def listen_until_failure(engine: Engine, heard: AsyncIterator[Record]) -> AsyncIterator[Record]:
-    """What is heard, until the journal can take no answer any more.
-
-    Raises:
-        EngineError: it cannot, and why.
-    """
-    while True:
-        with anyio.move_on_after(LOOK_SECONDS) as look:
-            try:
-                record = await anext(heard)
-            except StopAsyncIteration:
-                return
-        if not look.cancelled_caught:
-            yield record
-        elif why := engine.failure():
-            raise EngineError(NOT_NOW.format(why))
 
 
 def show_reply(reply: Reply) -> str:
@@ -221,7 +201,7 @@ class TerminalWatcher:
         return None
 
     async def until_done(self, heard: AsyncIterator[Record]) -> SayResult:
-        async for record in listen_until_failure(self._engine, heard):
+        async for record in heard:
             if record.seq == 0:
                 delta = msgspec.json.decode(record.data)
                 if reply_id_of(delta["turn_id"]) not in self._shown:  # else a piece comes late

@@ -30,8 +30,8 @@ from gateway.dispatcher.message_events import build_place_fields, build_received
 from gateway.dispatcher.message_pace import WAITS, MessagePace
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
-from gateway.engine import Engine, NewRecord
-from gateway.errors import EngineError, EngineTooNew, RecordDamage, unwrap_error
+from gateway.engine import NewRecord
+from gateway.errors import EngineError, EngineTooNew, RecordDamage
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
 from gateway.message_pieces import SAID_KINDS, list_shown_messages, name_of
@@ -43,7 +43,6 @@ from gateway.sessions import Session, session_key_of
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-NOT_NOW = "this cannot be answered now: {}"
 NOT_YOURS = "That question is for somebody else to decide."
 FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
 NO_WORDS = frozenset({"n", "no", "deny"})
@@ -303,26 +302,3 @@ class Ingress:
         )
         await self._context.registry.recorders.settled()
         return Receipt("", settled="", decision="stranger")
-
-
-async def receive_until_failure(engine: Engine, receive: Callable[[], Awaitable[Receipt]]) -> Receipt:
-    """The receipt of a message that somebody waits with: it is in the journal, or settled.
-
-    Raises:
-        EngineError: the journal takes nothing now, or does not say.
-    """
-
-    async def look() -> None:
-        while True:
-            await anyio.sleep(LOOK_SECONDS)
-            if why := engine.failure():
-                raise EngineError(NOT_NOW.format(why))
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(look)
-            receipt = await receive()
-            tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as error:
-        raise unwrap_error(error) from None
-    return receipt

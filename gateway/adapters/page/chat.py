@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,9 +22,9 @@ from gateway.adapters.shared.incoming import STRANGER, remember
 from gateway.commands import Command, parse_command
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.chat_commands import find_command
-from gateway.dispatcher.ingress import receive_until_failure
 from gateway.dispatcher.message_pace import TOO_FAST
 from gateway.engine import NewRecord
+from gateway.engine.failure_watch import FailureWatch
 from gateway.errors import AdapterError, Duplicate
 from gateway.file_folders import RECEIVED_NAME
 from gateway.messages import Attachment, Message, MessageKind, Receipt, kind_of
@@ -87,6 +86,7 @@ class PageChat:
     def __init__(self, context: AdapterContext) -> None:
         self.files = context.parts.shared_files
         self._context = context
+        self._failure = FailureWatch(context.parts.engine)
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], Receipt] = {}
         self._arriving: Counter[str] = Counter()  # files that come in now, by person
@@ -177,8 +177,8 @@ class PageChat:
             if known := self._taken.get(identity):
                 return known
             with suppress(Duplicate):  # before a restart, then: it is in the journal
-                receive = partial(self._context.receive, message, complete=self._complete)
-                receipt = await receive_until_failure(self._context.parts.engine, receive)
+                with self._failure.watching():
+                    receipt = await self._context.receive(message, complete=self._complete)
                 remember(self._taken, identity, receipt, MOST_TAKEN)
                 return receipt
             return Receipt("")

@@ -23,9 +23,8 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.access import API
-from gateway.adapters.terminal import listen_until_failure
-from gateway.dispatcher.ingress import receive_until_failure
 from gateway.engine import Engine, NewRecord
+from gateway.engine.failure_watch import FailureWatch
 from gateway.engine.interface import Record, Tail
 from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
@@ -116,6 +115,7 @@ class ProgramCalls:
         self._sessions = sessions
         self._receive = receive
         self._interrupt = interrupt
+        self._failure = FailureWatch(engine)
 
     async def begin(self, asked: NewCall) -> "AnswerWatcher":
         """The call, in the journal; the same one where it came before.
@@ -140,7 +140,8 @@ class ProgramCalls:
         message = self._make_message(asked, call)
         take = partial(self._receive, message, *self._make_records(asked, call, message))
         try:
-            receipt = await receive_until_failure(self._engine, take)
+            with self._failure.watching():
+                receipt = await take()
         except Conflict:
             if before := await self._find_same(asked):
                 return before
@@ -259,6 +260,7 @@ class AnswerWatcher:
         self.seq = seq
         self.settled: str | None = None
         self._engine = engine
+        self._failure = FailureWatch(engine)
         self._heard = heard
         self._is_new = not seq
         self._turn_id = ""
@@ -344,8 +346,9 @@ class AnswerWatcher:
         return self._early.popleft() if self._early else await self._hear_next()
 
     async def _hear_next(self) -> Record:
-        async for record in listen_until_failure(self._engine, self._heard):
-            return record
+        with self._failure.watching():
+            async for record in self._heard:
+                return record
         raise GatewayError(STOPPING)
 
     async def _find_end(self) -> records.TurnEnded | None:
