@@ -112,7 +112,8 @@ class TurnMarks:
     def put(self, mark: bytes) -> bytes:
         """Put the mark of the step that runs from now on; returns the one that stood there."""
         before, self._stepping = self._stepping, mark
-        self._write(STEP_PLACE, mark)
+        if mark != before:
+            self._write(STEP_PLACE, mark)
         return before
 
     @contextmanager

@@ -4,7 +4,8 @@ It keeps no text: what the chat shows is kept by `ShownAnswer`, the present answ
 hook may still change what the model has written, nothing of it is shown before that hook has had its say.
 """
 
-import math
+import asyncio
+from collections import deque
 from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, TypeAlias
@@ -86,54 +87,60 @@ class LiveAnswer:
         self._count = 0
         self._lines = FileLineFilter()
         self._tasks = tasks
-        self._send, self._receive = anyio.create_memory_object_stream[LiveEntry](math.inf)
+        self._waiting = deque[LiveEntry]()
+        self._news = asyncio.Event()
+        self._is_begun = self._is_over = False
 
     def delta(self, text: str) -> None:
         if not self._is_held:
-            self._send.send_nowait(text)
+            self._put(text)
 
     def show_line(self, line: str) -> None:
         if self._answer:
-            self._send.send_nowait(ToolLine(line))
+            self._put(ToolLine(line))
 
     def begin_part(self, reply: Reply) -> None:
         """Close the part that was written so far; the next text belongs to this reply."""
-        self._send.send_nowait(reply)
+        self._put(reply)
 
     def discard(self) -> None:
         """What was streamed of the present answer is void."""
-        self._send.send_nowait(None)
+        self._put(None)
+
+    def _put(self, entry: LiveEntry) -> None:
+        self._waiting.append(entry)
+        self._news.set()
+        if not self._is_begun:
+            self._is_begun = True
+            self._tasks.start_soon(watch_steps, self._publish)
 
     async def __aenter__(self) -> "LiveAnswer":
-        self._tasks.start_soon(watch_steps, self._publish)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._send.close()
+        self._is_over = True
+        self._news.set()
 
     async def _publish(self) -> None:
-        with self._receive, suppress(anyio.EndOfStream):
-            while True:
-                with anyio.move_on_after(REPEAT if self._answer else None) as waiting:
-                    first = await self._receive.receive()
-                if waiting.cancelled_caught:
-                    await self._repeat()
-                    continue
-                await self._publish_piece(self._gather(first))
+        while self._waiting or not self._is_over:
+            if self._waiting:
+                await self._publish_piece(self._gather())
                 await anyio.sleep(PAUSE)
+                continue
+            self._news.clear()
+            with anyio.move_on_after(REPEAT if self._answer else None) as pause:
+                await self._news.wait()
+            if pause.cancelled_caught and self._answer:  # nothing has come for a while, and it is still being written
+                await self._answer.repeat()
         if self._answer:
             await self._answer.rest()
 
-    async def _repeat(self) -> None:
-        """Nothing has come for a while, and it is still being written."""
-        if self._answer:
-            await self._answer.repeat()
-
-    def _gather(self, first: LiveEntry) -> LivePiece:
-        pieces, is_void, line, one = list[str](), False, None, first
-        while True:
+    def _gather(self) -> LivePiece:
+        pieces, is_void, line = list[str](), False, None
+        while self._waiting:
+            one = self._waiting.popleft()
             if isinstance(one, Reply):
                 return LivePiece("".join(pieces), is_void, line, one)
             if isinstance(one, ToolLine):
@@ -143,9 +150,7 @@ class LiveAnswer:
             else:
                 pieces.append(one)
                 line = None
-            if not self._receive.statistics().current_buffer_used:
-                return LivePiece("".join(pieces), is_void, line)
-            one = self._receive.receive_nowait()
+        return LivePiece("".join(pieces), is_void, line)
 
     async def _publish_piece(self, piece: LivePiece) -> None:
         if piece.is_void:
