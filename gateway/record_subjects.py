@@ -14,6 +14,7 @@ are of none on `gw.ev.<name>`.
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from gateway.messages import Address
@@ -62,9 +63,11 @@ DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
 EVENT_REQUEST_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
+is_plain = re.compile(r"[a-z0-9_-]+").fullmatch
 ARRIVED = "+"  # behind the platform of a reply; no platform has it in its name here
 
 
+@lru_cache(4096)
 def token_of(text: str) -> str:
     """One segment of a subject that stands for a text, whatever the text contains."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -85,7 +88,7 @@ def token_of_subject(subject: str) -> str:
 
 
 def platform_token_of(platform: str) -> str:
-    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token_of(platform)
+    return platform if is_plain(platform) else token_of(platform)
 
 
 def place_of(address: Address) -> str:

@@ -3,6 +3,7 @@
 The socket lies in a directory that only its owner may enter, so whoever reaches it is the owner: no token.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -214,7 +215,7 @@ class ControlConnection:
         self.open = 0
         self.refusal_of: Judge = lambda _verb: ""
         self._stream = stream
-        self._lock = anyio.Lock(fast_acquire=True)
+        self._lock = asyncio.Lock()
 
     async def say(self, message: dict[str, Any]) -> None:
         data = encode_line(message)

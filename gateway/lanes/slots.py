@@ -4,6 +4,7 @@ A lane takes a slot for one turn and then stands at the end again, so a conversa
 gets one turn in each round like every other.
 """
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,7 +28,7 @@ class Ticket:
     number: int
     person: str
     rank: int
-    called: anyio.Event = field(default_factory=anyio.Event)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Slots:

@@ -24,6 +24,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
   step begins.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -103,11 +104,11 @@ class TurnClaim:
         self.is_corrected = False
         self.shown: dict[str, Reply] = {}  # what may stand in the chat already, by its id: replies without a text
         self.held: list[records.Step] = []
-        self.stopped = anyio.Event()
+        self.stopped = asyncio.Event()
         self._context = context
         self._claimed = session.turn.claimed
         self._owed: set[str] = set()  # the ids of what was said with steps
-        self._one_at_a_time = anyio.Lock()  # tools run side by side, and each record needs the sequence of the last
+        self._one_at_a_time = asyncio.Lock()  # tools run side by side, and each record needs the sequence of the last
 
     def stop(self) -> None:
         """Interrupt: the work has a moment to end by itself, then it is cancelled."""
