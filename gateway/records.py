@@ -159,12 +159,20 @@ class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
     is_attended: bool = True
 
 
+class LastAnswer(msgspec.Struct, frozen=True):
+    """The step of the answer with which a turn ended, but for its words: these are in the entries."""
+
+    hop: int
+    usage: Usage
+    stop: str = ""
+
+
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
     `entries` are what the turn adds to the transcript, `people` those whose messages it answers, `pieces` what of the
     entries came from which message (older versions did not write these two); `bag` is the session's bag when it
-    changed. `over_budget`: it went no further for that.
+    changed. `over_budget`: it went no further for that. `answer` is there where no record of its own has it.
 
     Two are ends of the chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
     `is_partial`: what is forgotten is some turns of it, and its messages and replies stay; `edits`: of these, those
@@ -183,6 +191,7 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     is_partial: bool = False
     over_budget: bool = False
     edits: tuple[int, ...] = ()
+    answer: LastAnswer | None = None
 
 
 class InitialState(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 - Events of the turn that durable hooks are owed wait in `owed` until the next record, and are appended with it. So
   each stands in the journal if and only if what it tells does. What waits when the turn is cut off is dropped: whoever
   goes on with it fires the same events again, under the same ids, and those that were written already are passed over.
-- A step that is `held` waits for the next record in the same way: the answer with which a turn ends goes with its end.
+- A step that is `held` waits for the next record in the same way: the answer with which a turn ends is in its end.
 - What its calls of models used waits in `usage` in the same way; of a claim that is lost it is written by itself.
 - A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
   step begins.
@@ -190,7 +190,14 @@ class TurnClaim:
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),
             over_budget=result.over_budget,
+            answer=self._find_last_answer(),
         )
+
+    def _find_last_answer(self) -> records.LastAnswer | None:
+        match self.held:
+            case [records.LlmStep() as step]:
+                return records.LastAnswer(step.hop, step.usage, step.stop)
+        return None
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
         """The records of replies, and whom to call when they stand: of those that have all arrived with that."""
@@ -210,7 +217,8 @@ class TurnClaim:
         async with self._one_at_a_time:
             await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
-            kept = (*self.held, *make_decision_records(self.job.turn_id, decisions), *kept)
+            held = () if any(isinstance(one, records.TurnEnded) and one.answer for one in kept) else self.held
+            kept = (*held, *make_decision_records(self.job.turn_id, decisions), *kept)
             outbound, arrived = self._outbound(replies)
             # The requests first: whoever looks for what was shown for one reads on from there.
             extra = [*extra, *outbound, *make_owed_puts(events, self.session.key)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway import record_subjects
 from gateway.engine import Record
@@ -76,6 +77,13 @@ class EntryFact(msgspec.Struct, frozen=True):
     error: bool = False
 
 
+class AnswerFact(msgspec.Struct, frozen=True):
+    """With which answer a turn ended."""
+
+    usage: Usage = Usage()
+    stop: str = ""
+
+
 class TurnFact(msgspec.Struct, frozen=True):
     """What is of interest in a record, whatever else it holds."""
 
@@ -97,6 +105,7 @@ class TurnFact(msgspec.Struct, frozen=True):
     last: bool = True
     permanent: bool = True
     attempts: int = 1
+    answer: AnswerFact | None = None
 
 
 class OpenSpan(NamedTuple):
@@ -213,6 +222,8 @@ class TurnSpans:
 
     def _end_turn(self, chain: str, fact: TurnFact, at: float) -> Iterator[Span]:
         self._open.pop(("wait", chain), None)
+        if fact.answer:
+            yield from self._end_model(replace(fact, usage=fact.answer.usage, stop=fact.answer.stop), at)
         self._open.pop(("model", fact.turn_id), None)
         self._open.pop(("answer", fact.turn_id), None)
         if not (begun := self._open.pop(("turn", fact.turn_id), None)):

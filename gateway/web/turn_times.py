@@ -35,6 +35,12 @@ class ReplyFact(msgspec.Struct, frozen=True):
     id: str = ""
 
 
+class AnswerFact(msgspec.Struct, frozen=True):
+    """With which answer a turn ended."""
+
+    hop: int = 0
+
+
 class JournalFact(msgspec.Struct, frozen=True):
     """What is of interest in a record, whatever else it holds."""
 
@@ -46,6 +52,7 @@ class JournalFact(msgspec.Struct, frozen=True):
     last: bool = True
     permanent: bool = True
     status: str = ""
+    answer: AnswerFact | None = None
 
 
 _decode = msgspec.json.Decoder(JournalFact).decode
@@ -99,6 +106,8 @@ class TurnTimes:
 
     def _end_turn(self, chain: str, fact: JournalFact, at: float) -> None:
         self._begun.pop(("wait", chain), None)
+        if fact.answer:
+            self._end("model", chain, at)
         self._begun.pop(("model", chain), None)
         if self._end("turn", chain, at):
             self._add(self.turns, fact.status)

@@ -65,6 +65,14 @@ def test_a_stage_lasts_from_one_record_to_the_next(journal: Journal) -> None:
     assert turn.attributes["gen_ai.conversation.id"] == KEY
 
 
+def test_an_answer_that_stands_in_the_end_of_its_turn_is_a_stage_too(journal: Journal) -> None:
+    come(journal)
+    ended = records.TurnEnded(upto=1, turn_id=TURN, usage=USED, answer=records.LastAnswer(1, USED, "stop"))
+    chat, turn = journal.note(ended)
+    assert [(one.name, one.begun) for one in (chat, turn)] == [("chat m", 102.0), ("invoke_agent", 101.0)]
+    assert chat.attributes["gen_ai.response.finish_reasons"] == ["stop"]
+
+
 def test_what_an_agent_does_that_was_called_is_a_part_of_that_call(journal: Journal) -> None:
     come(journal)
     inner = f"{TURN}/c1"
