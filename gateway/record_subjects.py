@@ -2,7 +2,7 @@
 
 Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
 `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
-One that has arrived with its record, as its network is the journal, stands on `gw.out.<platform>+.<place>.<conv>`.
+A reply that arrived with its record, as its network is the journal, is on `gw.out.<platform>+.<place>.<conv>`.
 The words of a message's audio stand on `gw.audio.<conv>`, answers that are to be spoken on `gw.voice.<conv>`.
 What was said to others in a quiet chat stands on `gw.quiet.<chat>`, what of it a conversation was told on
 `gw.heard.<conv>`.
@@ -98,12 +98,12 @@ def place_of(address: Address) -> str:
 
 
 def reply_subject_of(address: Address, session_key: str, *, has_arrived: bool = False) -> str:
-    """Where a reply stands; one that `has_arrived` with its record is on none of its platform's subjects."""
+    """The subject of a reply; one that `has_arrived` with its record is on none of its platform's."""
     platform, _, at = place_of(address).partition(".")
     return f"gw.out.{platform}{ARRIVED if has_arrived else ''}.{at}.{token_of(session_key)}"
 
 
-def has_arrived(reply_subject: str) -> bool:
+def is_sent(reply_subject: str) -> bool:
     """Tell if the reply on this subject has arrived with its record."""
     return reply_subject.split(".")[2].endswith(ARRIVED)
 

@@ -26,7 +26,7 @@ from gateway.access_records import PairingState as PairingState
 from gateway.access_records import PairingUser as PairingUser
 from gateway.access_records import ProgramKey as ProgramKey
 from gateway.access_records import ProgramKeyState as ProgramKeyState
-from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.engine.journal_position import JournalPosition, ShardRead, load_position, read_shards
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
@@ -41,6 +41,7 @@ from gateway.message_pieces import MessagePiece
 from gateway.messages import Address, Message, Reply
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
+from gateway.steps import LastAnswer as LastAnswer
 from gateway.steps import LlmStep as LlmStep
 from gateway.steps import MessageDeleted as MessageDeleted
 from gateway.steps import Step as Step
@@ -157,14 +158,6 @@ class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
     user_name: str = ""
     is_own: bool = False
     is_attended: bool = True
-
-
-class LastAnswer(msgspec.Struct, frozen=True):
-    """The step of the answer with which a turn ended, but for its words: these are in the entries."""
-
-    hop: int
-    usage: Usage
-    stop: str = ""
 
 
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
@@ -589,18 +582,9 @@ def make_reply_put(
 
 
 def put_reply(outbound: OwedReply, *, has_arrived: bool = False) -> NewRecord:
-    """The append of a reply; one that `has_arrived` with it is owed to nobody."""
+    """The append of a reply; one that `has_arrived` with it is not sent."""
     subject = record_subjects.reply_subject_of(outbound.reply.address, outbound.session_key, has_arrived=has_arrived)
     return NewRecord(subject, encode(outbound), ttl=TRAFFIC_TTL if has_arrived else None)
-
-
-def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
-    """What the end of a turn settles: the messages up to there, the words of their audio, and what woke its lane."""
-    subjects: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": NEWEST, "bell": NEWEST}
-    return tuple(
-        SettledRecords(record_subjects.session_subject_of(kind, session_key), last, TRAFFIC_TTL)
-        for kind, last in subjects.items()
-    )
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:

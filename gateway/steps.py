@@ -57,6 +57,14 @@ class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
     stop: str = ""  # the model's own reason, in our words
 
 
+class LastAnswer(msgspec.Struct, frozen=True):
+    """The step of the answer with which a turn ended, without its words: these are in the turn's entries."""
+
+    hop: int
+    usage: Usage
+    stop: str = ""
+
+
 class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True):
     """Written before a tool runs, so that after a crash one knows that it may have run."""
 

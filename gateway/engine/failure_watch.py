@@ -1,4 +1,4 @@
-"""Whoever waits for what the journal will say waits no longer once it can take nothing any more."""
+"""An end to all waiting for the journal, once it can take nothing any more."""
 
 import asyncio
 from collections.abc import Iterator

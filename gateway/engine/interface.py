@@ -77,7 +77,7 @@ class ConsumerSpec:
     shard are out at a time, those that wait for a repetition counted. What comes of one shard comes in its order.
     `new_only` speaks when the consumer is made: it begins with what is appended from then on, else with the oldest
     record that is kept. `only_wakes`: a delivery says "look", and one too many does no harm; where one process has the
-    journal, some of what was acknowledged in the last second comes again after a crash, and tries are counted anew.
+    journal, some that were acknowledged in the last second come again after a crash, and tries begin at 1.
     """
 
     name: str

@@ -75,7 +75,7 @@ class LiveTail:
 
 
 class TailIndex:
-    """Who listens to a subject. Each is forgotten with its last reference."""
+    """The tails, by the subjects that they listen to. Each is forgotten with its last reference."""
 
     def __init__(self) -> None:
         self._by_end: dict[str, list[ref[LiveTail]]] = {}

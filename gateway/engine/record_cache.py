@@ -54,7 +54,7 @@ class RecordCache:
         return next(self._alive(reversed(self._seqs.get(subject, ())), now), None)
 
     def get(self, seqs: Sequence[int], now: float) -> list[Record] | None:
-        """Those that are still there, of some in ascending order."""
+        """Find some, in ascending order, that are still there; None: not all are known here."""
         if self._floor is None or seqs[0] <= self._floor:
             return None
         return list(self._alive((seq for seq in seqs if seq in self._records), now))

@@ -67,9 +67,9 @@ class LaneSettings:
     Who waits longer than `patience` for a slot is told once how many are before them; `find_role` says who comes first.
     While `backlog` sessions have something to do, no further message is taken: the networks keep it. `listener` makes
     words of the audio of a turn's messages. `note` says what durable hooks are owed of a claim, or of a turn that is
-    given up, for the append that says so. `arrive` gives what stands in the journal with a reply that arrives by its
-    own record, and whom to call then; None: the reply is sent. Before a turn is begun again since its message was
-    edited, `calm` passes: who edits once edits often.
+    given up, for the append that says so. `arrive` gives the records beside a reply that arrives with its own record,
+    and a function to call then; None: the reply is sent. Before a turn is begun again since its message was edited,
+    `calm` passes: who edits once edits often.
     """
 
     sessions: SessionSettings

@@ -200,7 +200,7 @@ class TurnClaim:
         return None
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
-        """The records of replies, and whom to call when they stand: of those that have all arrived with that."""
+        """The records of replies, and functions to call afterwards, if all have arrived with that."""
         job, at, cause = self.job, self._context.clock(), cause_of(self.job.messages)
         facts = {"session_key": self.session.key, "turn_id": job.turn_id, "cause": cause, "person": job.person}
         owed = [records.OwedReply(reply=reply, at=at, **facts) for reply in replies]

@@ -124,7 +124,7 @@ class JournalTransport(LiveTransport):
         self.platform = platform
 
     def list_shown(self, _reply: Reply) -> list[NewRecord] | None:
-        """What stands beside a reply that arrives with its own record; None: each is sent."""
+        """List the records beside a reply that arrives with its own record; None: each reply is sent."""
         return []
 
     def texts(self, _reply: Reply) -> int:

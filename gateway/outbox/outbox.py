@@ -82,9 +82,9 @@ class Outbox:
         return seq
 
     def arrive(self, outbound: records.OwedReply) -> Arrival | None:
-        """How a reply arrives by its own record, as its network is the journal and nobody has a say; None: it is sent.
+        """Let a reply arrive with its own record, as its network is the journal and no hook has a say; None: send it.
 
-        These records stand in the journal with it, and then its listeners are called.
+        Returns the records to append with it, and a function that calls its listeners afterwards.
         """
         sender = self.platforms.get(outbound.reply.address.served_as)
         if not (sender and isinstance(sender.transport, JournalTransport) and self._callbacks.leaves(outbound)):

@@ -107,7 +107,7 @@ class PlatformSender:
         return await self.engine.depth(self._consumer_name)
 
     def is_at(self, place: str) -> bool:
-        """Asks whether something is owed there, as far as is known here."""
+        """Asks whether a worker is at work for this place."""
         return self._workers.worker(place) is not None
 
     def next_pause(self, attempts: int, retry_after: float | None) -> float:

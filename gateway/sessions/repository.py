@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.errors import EngineError, EngineTooNew
 from gateway.message_pieces import MessageName
 from gateway.sessions.session import STATE_VERSION, Session, apply_record, delete_words, fold_record
@@ -102,7 +102,7 @@ class SessionRepository:
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
-        settled = [part for end in ends for part in records.settle_turn(session.key, end.upto)]
+        settled = [part for end in ends for part in settle_turn(session.key, end.upto)]
         sequences = await self._engine.append(*before, *puts, *extra, settled=settled)
         for one, seq in zip(kept, sequences[len(before) :], strict=False):
             session = apply_record(session, one, seq, now)
@@ -183,3 +183,12 @@ class SessionRepository:
                 return
             del self._held[key]
             self._weight -= oldest.weight
+
+
+def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
+    """An end settles the messages up to there, the words of their audio, and the bells that woke its lane."""
+    subjects: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
+    return tuple(
+        SettledRecords(record_subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)
+        for kind, last in subjects.items()
+    )

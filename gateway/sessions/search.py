@@ -264,7 +264,9 @@ class SessionSearch:
                 return count
             await self._fold(after, page)
             count += len(page)
-            if not is_hurried and len(page) == PAGE:
+            if not self.progress.is_more:
+                return count
+            if not is_hurried:
                 await anyio.sleep(min(time.monotonic() - began, LONGEST_REST) * REST_SHARE)
 
     async def _fold(self, after: JournalPosition, page: Sequence[Record]) -> None:

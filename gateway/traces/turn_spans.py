@@ -153,7 +153,7 @@ class TurnSpans:
                 yield from self._end_turn(chain, fact, at)
             case "sent" | "failed" if fact.last and fact.permanent:
                 yield from self._end_send(fact.reply_id, fact, at)
-            case "out" if fact.reply and record_subjects.has_arrived(record.subject):
+            case "out" if fact.reply and record_subjects.is_sent(record.subject):
                 yield from self._end_send(fact.reply.id, fact, at)
 
     def note_call(self, call: HookCall) -> Span:

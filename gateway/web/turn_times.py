@@ -4,6 +4,8 @@ The records tell it all, so no turn does anything for the sake of being measured
 clock: a stage lasts from one record to the next. What other nodes do they count themselves.
 """
 
+from typing import Any
+
 import anyio.abc
 import msgspec
 
@@ -35,12 +37,6 @@ class ReplyFact(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class AnswerFact(msgspec.Struct, frozen=True):
-    """With which answer a turn ended."""
-
-    hop: int = 0
-
-
 class JournalFact(msgspec.Struct, frozen=True):
     """What is of interest in a record, whatever else it holds."""
 
@@ -52,7 +48,7 @@ class JournalFact(msgspec.Struct, frozen=True):
     last: bool = True
     permanent: bool = True
     status: str = ""
-    answer: AnswerFact | None = None
+    answer: dict[str, Any] | None = None
 
 
 _decode = msgspec.json.Decoder(JournalFact).decode
@@ -114,7 +110,7 @@ class TurnTimes:
 
     def _begin_send(self, subject: str, fact: JournalFact, at: float) -> None:
         self._begin("send", fact.reply.id, at)
-        if record_subjects.has_arrived(subject):
+        if record_subjects.is_sent(subject):
             self._end_send(subject, fact, at)
 
     def _end_send(self, subject: str, fact: JournalFact, at: float) -> None:

@@ -64,7 +64,7 @@ async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Pat
         *("LlmStep", "agent:start", "message:add", "llm:before", "llm:after", "message:add"),
         *("ToolStarted", "tool:before"),
         *("ToolFinished", "tool:after"),
-        *("LlmStep", "TurnEnded", "OwedReply"),  # the last answer is one append with the end
+        *("TurnEnded", "OwedReply"),  # the last answer is a part of the end
         *("message:add", "llm:before", "llm:after", "message:add", "agent:end"),
         *("message:sending", "message:sent", "SendSucceeded"),  # the send journal moves on last
     ]
@@ -80,7 +80,7 @@ async def test_a_message_that_a_hook_may_change_is_told_as_the_hook_left_it(tmp_
         await live.say("x")
         story = await settled(live, "message:received")
         found = [event async for _, event in records.read_events(live.gateway.engine)]
-    assert story == ["Claim", "LlmStep", "TurnEnded", "OwedReply", "message:received"]
+    assert story == ["Claim", "TurnEnded", "OwedReply", "message:received"]
     assert [event.fields["text"] for event in found] == ["x and more"]
 
 

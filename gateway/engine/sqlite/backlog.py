@@ -30,11 +30,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.log_table import Transaction
-from gateway.engine.sqlite.waking_consumer import ConsumerState
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError, RecordDamage
 
@@ -72,6 +72,13 @@ class FetchedBatch:
     due: float
     is_full: bool
     has_more: bool
+
+
+class ConsumerState(NamedTuple):
+    """Up to where all was handed out, and which of these were not acknowledged."""
+
+    floor: int
+    out: frozenset[int]
 
 
 class Backlog:
@@ -295,7 +302,7 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
 def read_records(
     db: sqlite3.Connection, seqs: Iterable[int], wall: float, note_damage: Callable[[RecordDamage], None]
 ) -> list[Record]:
-    """Those that are there. What is damaged is noted and passed over: it is not to hold up all that come after it."""
+    """Read those that are there. A damaged one is noted and passed over: it is not to hold up all behind it."""
     found = []
     for seq in seqs:
         try:

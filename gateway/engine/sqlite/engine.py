@@ -21,7 +21,7 @@ from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import get_used_bytes
-from gateway.engine.sqlite.waking_consumer import WakingConsumer
+from gateway.engine.sqlite.wakeup_consumer import WakeupConsumer, WakeupConsumers
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import EngineError
@@ -30,7 +30,6 @@ FILES = "files"  # the folder of files, beside the journal
 SLOW_DISK_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # so long a fault may be one that passes
 LOOK_SECONDS = 1.0
-KEEP_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +66,8 @@ class SqliteEngine(LiveMessages):
         self._writing = JobThread("journal-writer", self._writer)
         self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
         self._recent = RecordCache()
-        self._consumers: dict[str, SqliteConsumer | WakingConsumer] = {}
-        self._waking: dict[str, WakingConsumer] = {}  # those of them that only wake
-        self._keep_at = 0.0
+        self._consumers: dict[str, SqliteConsumer | WakeupConsumer] = {}
+        self._wakeups = WakeupConsumers(self._writer, self._writing, self._reading, self._read_records, self._clock)
 
     async def start(self) -> None:
         await self._writing.start()
@@ -78,8 +76,7 @@ class SqliteEngine(LiveMessages):
         self._shards = list_shards(await self._reading.submit(backlog.get_last_seq))  # some may have been brought along
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
-        if self._clock.steady() >= self._keep_at:
-            self._keep_waking()
+        self._wakeups.keep_sometimes()
         return await self._writing.submit(partial(log_table.append, puts=puts, settled=settled))
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
@@ -107,6 +104,11 @@ class SqliteEngine(LiveMessages):
                 self._recent.note_empty_range(pattern, after, end)
         return found if upto is None else [record for record in found if record.seq <= upto]
 
+    async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
+        now, note_damage = self._clock.wall(), self._condition.note_damage
+        known = self._recent.get(seqs, now)
+        return known or await self._reading.submit(lambda db: backlog.read_records(db, seqs, now, note_damage))
+
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
         end = log_table.MAX_SEQ if upto is None else upto
@@ -117,10 +119,11 @@ class SqliteEngine(LiveMessages):
             purged += some
         return purged
 
-    async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer | WakingConsumer:
+    async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer | WakeupConsumer:
         check_consumer_spec(spec)
         if spec.only_wakes:
-            return await self._open_waking(spec)
+            self._consumers[spec.name] = consumer = await self._wakeups.open(spec)
+            return consumer
         await self._writing.submit(lambda tx: self._writer.backlog.add(tx, spec))
         made = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
         consumer = self._consumers.setdefault(spec.name, made)
@@ -128,51 +131,18 @@ class SqliteEngine(LiveMessages):
         consumer.signal.notify()
         return consumer
 
-    async def _open_waking(self, spec: ConsumerSpec) -> WakingConsumer:
-        consumer = self._waking.get(spec.name)
-        if consumer and consumer.is_begun and consumer.spec.patterns == spec.patterns:
-            consumer.spec = spec
-            return consumer
-        self._keep_waking()
-        if consumer:
-            consumer.change(spec)
-        else:  # from here on it follows the journal, and hands out nothing yet
-            consumer = self._consumers[spec.name] = self._waking[spec.name] = WakingConsumer(
-                spec, self._read_records, self._clock
-            )
-        state, end = await self._writing.submit(lambda tx: self._writer.backlog.lend(tx, spec))
-        new = await self._reading.submit(lambda db: log_table.list_seqs(db, spec.patterns, state.floor, end))
-        consumer.begin([*state.out, *new], end)
-        return consumer
-
-    async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
-        now, note_damage = self._clock.wall(), self._condition.note_damage
-        known = self._recent.get(seqs, now)
-        return known or await self._reading.submit(lambda db: backlog.read_records(db, seqs, now, note_damage))
-
-    def _keep_waking(self) -> None:
-        """Write down how far the consumers are that only wake, with whatever else is written."""
-        self._keep_at = self._clock.steady() + KEEP_SECONDS
-        for name, consumer in self._waking.items():
-            if consumer.is_begun and (state := consumer.state) != consumer.kept:
-                consumer.kept = state
-                self._writing.post(partial(self._writer.backlog.keep, name=name, state=state))
-
     async def consumers(self) -> list[str]:
         self._check_open()
         return list(self._writer.backlog.positions)
 
     async def forget_consumer(self, name: str) -> None:
-        if waking := self._waking.pop(name, None):
-            waking.is_forgotten = True
-            del self._consumers[name]
-            waking.signal.notify()
+        self._wakeups.forget(name)
         await self._writing.submit(lambda tx: self._writer.backlog.forget(tx, name))
 
     async def depth(self, name: str) -> int:
         self._check_open()
-        if waking := self._waking.get(name):
-            return waking.depth
+        if wakeup := self._wakeups.by_name.get(name):
+            return wakeup.depth
         while (position := self._writer.backlog.positions.get(name)) is not None:
             if position.depth is not None or self.failure():
                 return position.depth or 0
@@ -181,8 +151,8 @@ class SqliteEngine(LiveMessages):
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
         self._check_open()
-        if name in self._waking:
-            self._keep_waking()
+        if name in self._wakeups.by_name:
+            self._wakeups.keep()
             with suppress(EngineError):  # an ill journal names some that were done
                 await self._writing.submit(lambda _tx: None)
         # How far a consumer came is written down with whatever it takes: what it passed since, it does not want.
@@ -230,7 +200,7 @@ class SqliteEngine(LiveMessages):
         with anyio.CancelScope(shield=True):
             await self._reading.stop()
             if not self._writing.is_closed:
-                self._keep_waking()
+                self._wakeups.keep()
             await self._writing.stop()
             await super().close()
 
@@ -238,9 +208,7 @@ class SqliteEngine(LiveMessages):
         """Follows the transactions that stand, on the loop, before their callers go on."""
         for tx in done:
             self._recent.follow(tx.appended, tx.expiries, tx.removed)
-            if tx.appended or tx.removed:
-                for waking in self._waking.values():
-                    waking.follow(tx.appended, tx.removed)
+            self._wakeups.follow(tx)
             self._spread(tx.appended)
             for name in tx.consumers_to_wake & self._consumers.keys():
                 self._consumers[name].signal.notify()

@@ -1,7 +1,7 @@
-"""What the writer remembers of subjects that were written lately, so that it need not ask the database again.
+"""The writer's memory of subjects that were written lately, so that it need not ask the database again.
 
-Any of it may be forgotten at any time. What a transaction learns stands apart until it is committed; what it makes
-untrue is forgotten at once, so that nothing wrong stays where it is rolled back.
+Any of it may be forgotten at any time. A transaction keeps apart what it learns, until it is committed; it forgets at
+once what it makes untrue, so that nothing wrong stays after a rollback.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ MAX_SEQ = (1 << 63) - 1
 
 
 class SubjectMemory:
-    """What is known for good (`before`), and what one transaction adds to it.
+    """Facts that are known for good (`before`), and those that one transaction adds to them.
 
     `last` is the last sequence of a subject, where that record has no limit; `open` are the sequences without a limit,
     where none of them is followed by one that has; `indexed` are in the index of subjects.
@@ -59,7 +59,7 @@ class SubjectMemory:
                 self._before.forget([subject])
 
     def keep(self, learned: "SubjectMemory") -> None:
-        """A transaction stands."""
+        """Take over what a transaction has learned, which is committed."""
         if len(self.last) + len(self.open) + len(self.indexed) > MAX_SUBJECTS:
             self.__init__()
         self.last |= learned.last
@@ -67,7 +67,7 @@ class SubjectMemory:
         self.indexed |= learned.indexed
 
     def forget_records(self, subject: str) -> None:
-        """What is known of their sequences and limits is no longer so."""
+        """Forget its sequences and their limits."""
         self.last.pop(subject, None)
         self.open.pop(subject, None)
         if self._before:

@@ -95,7 +95,7 @@ class CallTransport(JournalTransport):
         self._engine = engine
 
     def list_shown(self, _reply: Reply) -> None:
-        """Whoever waits for an answer looks how far it was sent."""
+        """A watcher of a call looks how far its answer was sent."""
 
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
         subject = record_subjects.session_subject_of("shown", key_of_place(reply.address))

@@ -1,72 +1,73 @@
-"""A consumer whose deliveries only wake somebody: none of its takings and acknowledgements is a transaction.
+"""Consumers whose deliveries only wake a worker: none of their takings and acknowledgements is a transaction.
 
-What it hands out is looked up in the journal by whoever wakes, so a delivery that comes once too often does no harm.
-Therefore its state is in memory, and `state` is written down with whatever else is written, at most once a second.
-After a crash it goes on from there: what was acknowledged since then comes once more, and nothing is missing.
+The worker looks into the journal, so a delivery that comes once too often does no harm. Therefore the state of
+such a consumer is in memory, and is written down with the next append, at most once a second. After a crash it goes on
+from there: some of what was acknowledged since then comes once more, and nothing is missing.
 """
 
 import math
+import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import TypeAlias
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.journal_clock import Clock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery
+from gateway.engine.sqlite import log_table
+from gateway.engine.sqlite.backlog import ConsumerState
+from gateway.engine.sqlite.job_thread import JobThread
+from gateway.engine.sqlite.log_table import Transaction
+from gateway.engine.sqlite.writer import JournalWriter
 from gateway.engine.subjects import compile_patterns
 from gateway.errors import EngineError
 
 MAX_CACHED_SUBJECTS = 4096
+KEEP_SECONDS = 1.0
 
-ReadRecords = Callable[[Sequence[int]], Awaitable[list[Record]]]
-
-
-class ConsumerState(NamedTuple):
-    """Up to where all was handed out, and which of these were not acknowledged."""
-
-    floor: int
-    out: frozenset[int]
+ReadRecords: TypeAlias = Callable[[Sequence[int]], Awaitable[list[Record]]]
 
 
 @dataclass(slots=True, eq=False)
-class HandedOut:
-    """A record that was handed out and not acknowledged."""
+class OpenDelivery:
+    """A record that a taker has and did not acknowledge."""
 
     record: Record
     attempt: int
     due: float
 
 
-class WakingConsumer(LiveConsumer):
-    """Follows what is appended from its making on; `begin` adds what waited before."""
+class WakeupConsumer(LiveConsumer):
+    """It follows the journal from its making on; `begin` adds what waited before."""
 
     def __init__(self, spec: ConsumerSpec, read: ReadRecords, clock: Clock) -> None:
         super().__init__(spec)
         self.is_begun = self.is_forgotten = False
-        self.kept: ConsumerState | None = None  # what was last written down
+        self.kept: ConsumerState | None = None  # as it was last written down
         self._read = read
         self._clock = clock
         self._reached = 0
-        self._out: dict[int, HandedOut] = {}
+        self._out: dict[int, OpenDelivery] = {}
         self._next_due = math.inf  # none of those out is due before
         self.change(spec)
 
     def change(self, spec: ConsumerSpec) -> None:
-        """Give it other patterns; `begin` adds what of them waits."""
+        """Take other patterns; `begin` adds what of them waits."""
         self.spec, self.is_begun = spec, False
         self._new = deque[int]()  # never handed out, in their order
-        self._matches = compile_patterns(spec.patterns)
         self._wanted: dict[str, bool] = {}
+        self._matches = compile_patterns(spec.patterns)
 
     def begin(self, waiting: Iterable[int], reached: int) -> None:
-        """These sequences waited when the log ended with that one."""
+        """Add these sequences, which waited when the log ended with that one."""
         self._new = deque(sorted({*waiting, *self._new} - self._out.keys()))
         self._reached, self.is_begun = max(self._reached, reached), True
         self.signal.notify()
 
     def follow(self, appended: Sequence[Record], removed: Sequence[int]) -> None:
-        """The journal has these, and those no more."""
+        """Take in how the journal has changed."""
         before = len(self._new)
         for record in appended:
             wanted = self._wanted.get(record.subject)
@@ -96,7 +97,7 @@ class WakingConsumer(LiveConsumer):
         now = self._clock.steady()
         taken = self._take_due(now, n) if self._next_due <= now else []
         for record in await self._take_new(min(n - len(taken), self.spec.max_inflight - len(self._out))):
-            self._out[record.seq] = one = HandedOut(record, 0, now)
+            self._out[record.seq] = one = OpenDelivery(record, 0, now)
             taken.append(one)
         for one in taken:
             one.attempt += 1
@@ -104,14 +105,14 @@ class WakingConsumer(LiveConsumer):
             self._next_due = min(self._next_due, one.due)
         return [LiveDelivery(one.record, one.attempt, self) for one in taken], self._next_due - now
 
-    def _take_due(self, now: float, n: int) -> list[HandedOut]:
+    def _take_due(self, now: float, n: int) -> list[OpenDelivery]:
         due = sorted((one for one in self._out.values() if one.due <= now), key=lambda one: (one.due, one.record.seq))
         left = (one.due for one in self._out.values() if one.due > now)
         self._next_due = min(left, default=math.inf) if len(due) <= n else now
         return due[:n]
 
     async def _take_new(self, n: int) -> list[Record]:
-        """What is gone meanwhile, or damaged, is passed over."""
+        """Pass over what is gone meanwhile, or damaged."""
         seqs = [self._new.popleft() for _ in range(min(n, len(self._new)))]
         try:
             return await self._read(seqs) if seqs else []
@@ -133,3 +134,60 @@ class WakingConsumer(LiveConsumer):
             if one.due < self._next_due:
                 self._next_due = one.due
                 self.signal.notify()
+
+
+class WakeupConsumers:
+    """The consumers of one journal, by name, and how their state comes to the disk."""
+
+    def __init__(
+        self,
+        writer: JournalWriter,
+        writing: JobThread[Transaction],
+        reading: JobThread[sqlite3.Connection],
+        read: ReadRecords,
+        clock: Clock,
+    ) -> None:
+        self.by_name: dict[str, WakeupConsumer] = {}
+        self._writer = writer
+        self._writing = writing
+        self._reading = reading
+        self._read = read
+        self._clock = clock
+        self._keep_at = 0.0
+
+    async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
+        consumer = self.by_name.get(spec.name)
+        if consumer and consumer.is_begun and consumer.spec.patterns == spec.patterns:
+            consumer.spec = spec
+            return consumer
+        self.keep()
+        if consumer:
+            consumer.change(spec)
+        else:  # from here on it follows the journal, and hands out nothing yet
+            consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read, self._clock)
+        state, end = await self._writing.submit(lambda tx: self._writer.backlog.lend(tx, spec))
+        new = await self._reading.submit(lambda db: log_table.list_seqs(db, spec.patterns, state.floor, end))
+        consumer.begin([*state.out, *new], end)
+        return consumer
+
+    def forget(self, name: str) -> None:
+        if consumer := self.by_name.pop(name, None):
+            consumer.is_forgotten = True
+            consumer.signal.notify()
+
+    def follow(self, tx: Transaction) -> None:
+        if tx.appended or tx.removed:
+            for consumer in self.by_name.values():
+                consumer.follow(tx.appended, tx.removed)
+
+    def keep_sometimes(self) -> None:
+        """Write their state down with the append that comes now."""
+        if self._clock.steady() >= self._keep_at:
+            self.keep()
+
+    def keep(self) -> None:
+        self._keep_at = self._clock.steady() + KEEP_SECONDS
+        for name, consumer in self.by_name.items():
+            if consumer.is_begun and (state := consumer.state) != consumer.kept:
+                consumer.kept = state
+                self._writing.post(partial(self._writer.backlog.keep, name=name, state=state))
