@@ -265,6 +265,10 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
         Literal["hermes", "gateway"] | None,
         describe("for whom its code was written; by default that is seen in it, and `hooks info` says why"),
     ] = None
+    keep: Annotated[
+        bool | None,
+        describe("`false`: its process ends after `hooks.idle` without a call; `true`: never; over its manifest"),
+    ] = None
 
 
 class HooksSettings(Struct, frozen=True, kw_only=True):
@@ -286,6 +290,10 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
         describe("how many processes and threads hooks may add to those of their user, beside one process each", ge=8),
     ] = 256
     eager: Annotated[int, describe("how many hooks are started at once; further ones at their first event", ge=0)] = 50
+    idle: Annotated[
+        Duration,
+        describe("a hook's process that has nothing to lose ends after so long without a call; 0: never", ge=0),
+    ] = 600.0
     each: Annotated[
         dict[str, HookOverrides], describe("settings of hooks by name, where a name is one of the words above")
     ] = {}

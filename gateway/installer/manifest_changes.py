@@ -109,6 +109,7 @@ _ASKS_NO_MORE: Mapping[str, Callable[[Any, Any], bool]] = {
     "timeout": lambda then, now: bool(then and now and now <= then),
     "on_error": lambda _, now: now != "raise",
     "delivery": lambda _, now: now == "memory",
+    "keep": lambda _, now: now is False,
     "isolation": lambda _, now: now == "process",
     "command": lambda _, now: not now,
     "enabled": lambda _, now: not now,

@@ -73,6 +73,15 @@ def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) 
     return found
 
 
+def has_sockets(pid: int) -> bool:
+    """Tell if it has sockets open beside its input and output; one that cannot be looked at may have some."""
+    try:
+        files = [file for file in (PROC / str(pid) / "fd").iterdir() if int(file.name) > 2]
+        return any(str(file.readlink()).startswith("socket:") for file in files)
+    except OSError:
+        return True
+
+
 def find_children(pid: int) -> list[int]:
     """Of a process with one thread."""
     try:

@@ -62,6 +62,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     hermes: bool = False  # its handler is shown events as Hermes would tell them
     data: str = ""  # the folder for its files, which need not be there
     sandbox: Sandbox | None = None  # what it reaches; None: all that its user does
+    is_compared: bool = False  # it may end while nobody calls it if its modules are then as after their import
 
     @property
     def folder(self) -> Path:

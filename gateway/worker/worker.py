@@ -35,6 +35,7 @@ from gateway.worker.confine import (
 )
 from gateway.worker.context import TurnMemory, keep_context_in_threads
 from gateway.worker.error_report import describe_error
+from gateway.worker.idle_check import IdleCheck
 from gateway.worker.link import WireMessage, WorkerLink, replace_by_nothing
 from gateway.worker.loader import Handlers, load_handler
 from gateway.worker.protocol import CANNOT_RESTRICT, IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
@@ -78,12 +79,14 @@ class Worker:
         watch: TimedSelector,
         link: WorkerLink,
         ends: WorkerDescriptors,
+        idle: IdleCheck,
     ) -> None:
         self._spec = spec
         self._loop = loop
         self._watch = watch
         self._link = link
         self._ends = ends
+        self._idle = idle
         link.left = lambda: loop.call_soon(self.dispatch)
         self._requests = GatewayRequests(link)
         self._memory = TurnMemory()
@@ -144,6 +147,8 @@ class Worker:
         """The handler is imported while the loop runs: some create tasks at import."""
         try:
             handlers = self._load()
+            if self._spec.is_compared:
+                self._idle.remember()
             found = msgspec.structs.replace(handlers.describe(), patches=tuple(self._requests.patches))
             self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": found})
         except BaseException as error:  # noqa: BLE001 - importing a hook
@@ -187,6 +192,9 @@ class Worker:
                 self._calls.begin_batch(message)
             case "$kept":
                 self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.export()})
+            case "$idle":
+                left = {"obstacle": self._idle.find_obstacle(), "kept": self._memory.export()}
+                self._link.send({"jsonrpc": "2.0", "id": message.id, "result": left})
             case "$adopt":
                 self._memory.restore(msgspec.json.decode(message.params))
             case _:
@@ -218,9 +226,10 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
     add_modules({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]
+    idle = IdleCheck(loop, spec.folder)
     if spec.sandbox is not None:
         _enter(spec.sandbox)  # nothing of the hook has run yet, and there is one thread
-    Worker(spec, loop, watch, link, ends).run()
+    Worker(spec, loop, watch, link, ends, idle).run()
 
 
 def _enter(sandbox: Sandbox) -> None:

@@ -77,6 +77,7 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
         "options",
         "env",
         "isolation",
+        "keep",
         "on_error",
         "agents",
         "written_for",

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import Deny, Event
+from gateway.events import Deny, Event, Pause
 from gateway.hooks.folders.call_outcomes import CallOutcomes
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_version, limit_decision, notify_handlers
 from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
@@ -88,6 +88,7 @@ class HookCalls:
         self._rights = rights
         self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
+        self.questions: set[Any] = set()  # the conversations in which it has asked a person, and decided nothing since
         self._is_late = False  # the last decision took too long, and none was in time since
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
@@ -169,11 +170,15 @@ class HookCalls:
         limit = limit_decision(self._manifest)
         if self._is_late and self._manifest.denies(event.name):
             limit = min(limit, LATE_LIMIT)
+        self.questions.discard(event.get("session_key"))
         try:
             wire = await self._process.get_wire(limit)
             with ExitStack() as used, self._rights.handling(event):
                 wire = DecisionWire(self._process, wire, used)
                 answer = await ask_version(self._version, wire, self._targets(event.name), event, remark, limit)
+        except Pause:
+            self.questions.add(event.get("session_key"))
+            raise
         except HookFailed as failed:
             self._is_late = self._is_late or failed.kind == "timeout"
             raise

@@ -22,6 +22,7 @@ from gateway.errors import HookError
 from gateway.events import Event
 from gateway.hooks.folders.history_readers import find_unused_fields
 from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
+from gateway.hooks.folders.idle import find_idle_rule
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
 from gateway.hooks.folders.manifest import (
@@ -407,6 +408,7 @@ def worker_spec_of(
         hermes=manifest.hermes and plugin is None,
         data=str(services.environment.data_of(version.store_name)),
         sandbox=sandbox_of(version, services, (str(packages), *places)),
+        is_compared=find_idle_rule(version, services) == "compared",
     )
 
 

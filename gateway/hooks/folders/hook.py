@@ -20,6 +20,7 @@ from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.handlers import describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
+from gateway.hooks.folders.idle import find_idle_rule
 from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
@@ -155,7 +156,7 @@ class FolderHook:
         self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall, kept: KeptHooks
     ) -> None:
         self.name = name
-        self.process = HookProcess(name, services, self.restart)
+        self.process = HookProcess(name, services, self.restart, lambda: self._can_rest)
         self._services = services
         self.rights = HookRights(name, services)
         self.subscription: FolderSubscription
@@ -348,6 +349,17 @@ class FolderHook:
             self._use(version.expected)
             self.process.enter("registered", "it starts at its first event")
 
+    @property
+    def _can_rest(self) -> bool:
+        """Tell if it may end while it is not called: it can come back as it is now."""
+        version, is_settled = self.current, self.process.state == "loaded" and not self.process.reason
+        if version is None or not is_settled or self._is_over or self._lock.locked():
+            return False
+        if self.calls.questions or find_idle_rule(version, self._services) == "kept":
+            return False
+        now = self._look(self.name)
+        return now is not None and now.is_same_code_as(version)
+
     def _may_run_on(self, version: HookVersion) -> bool:
         """Whether what runs may, where this is what would follow it; not what is switched off or gone from here."""
         return version.is_ready or (version.state in _KEEPS_RUNNING and self.is_here)
@@ -355,8 +367,10 @@ class FolderHook:
     async def _start(self, version: HookVersion) -> None:
         assert version.manifest
         was_up, before, self._is_short = self.is_up, self.current, False
+        is_back = self.process.is_resting and before is not None and version.is_same_code_as(before)
         if not was_up:
-            self._use(version.expected)
+            if not is_back:  # which is known by all that it registered
+                self._use(version.expected)
             self.process.enter("starting")
         try:
             is_restricted = version.reach is not None
@@ -382,7 +396,8 @@ class FolderHook:
             await self._kept.save()
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
-        self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
+        if not is_back:
+            self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
     def _tell_missing_variables(self, version: HookVersion) -> None:
         """Once of each version: it may not have been given what it was to heed."""

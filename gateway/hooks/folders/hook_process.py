@@ -7,7 +7,7 @@ told why there is none.
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import anyio
@@ -15,6 +15,7 @@ import anyio
 from gateway.backoff import Backoff
 from gateway.errors import HookError
 from gateway.hooks.folders.handlers import HandlerTargets
+from gateway.hooks.folders.idle import check_idle
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
@@ -24,11 +25,13 @@ from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, Hook
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.threads import run_in_thread
 from gateway.worker.protocol import CallMeta
+from gateway.yaml_source.units import format_duration
 
 STOP_TIMEOUT = 2.0  # seconds that a wire has to end
 RESTARTS = Backoff(0.05, 30.0)  # seconds between a death and the next start
 STABLE_AFTER = 60.0  # a wire that lived so long did not fail at its start
 MOST_KILLED_STARTS = 5
+LOOK_INTERVAL = 600.0  # seconds between two looks at whether `hooks.idle` has been set meanwhile
 MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
 StartWire = Callable[[bool], Coroutine[Any, Any, None]]
@@ -47,6 +50,7 @@ class WireHandover:
     def __init__(self) -> None:
         self._users: dict[Wire, int] = {}
         self._eased = anyio.Event()
+        self.eased_at = 0.0  # when something was over last
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
@@ -70,8 +74,13 @@ class WireHandover:
         self._users[wire] -= 1
         if not self._users[wire]:
             del self._users[wire]
+        self.eased_at = time.monotonic()
         self._eased.set()
         self._eased = anyio.Event()
+
+    def is_used(self, wire: Wire) -> bool:
+        """Tell if something is under way on it."""
+        return wire in self._users
 
     def is_alone(self, wire: Wire) -> bool:
         """Whether nothing is under way on any other wire."""
@@ -120,9 +129,11 @@ class DecisionWire:
 
 
 class HookProcess:
-    """`revive` makes the next wire: where there is none, or (True) in the place of one that lives."""
+    """`revive` makes the next wire: where there is none, or (True) in the place of one that lives. `may_rest` says
+    if it may end while it is not called.
+    """
 
-    def __init__(self, name: str, services: HookServices, revive: StartWire) -> None:
+    def __init__(self, name: str, services: HookServices, revive: StartWire, may_rest: Callable[[], bool]) -> None:
         self.state: HookState = "registered"
         self.reason = ""
         self.restarts = 0
@@ -131,9 +142,13 @@ class HookProcess:
         self.targets: HandlerTargets | None = None
         self._told: Wire | None = None  # the one that has been told of an event
         self._handover = WireHandover()
+        self.using = self._handover.using
         self._name = name
         self._services = services
         self._revive = revive
+        self._may_rest = may_rest
+        self.is_resting = False  # it has ended, since it was not called
+        self._kept: Mapping[str, Any] = {}  # by the one that rests, for turns that go on
         self._settled = anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
@@ -141,6 +156,12 @@ class HookProcess:
         self._due = 0.0
         self._is_over = False
         self._is_orphaned = False  # it is not there because the fork server was not
+
+    @property
+    def is_silent(self) -> bool:
+        """Tell if it is not called now, and could come back as it is."""
+        wire = self.wire
+        return wire is not None and not wire.gone and not self._handover.is_used(wire) and self._may_rest()
 
     def enter(self, state: HookState, reason: str = "") -> None:
         self.state, self.reason = state, self._services.redact(reason)
@@ -153,10 +174,6 @@ class HookProcess:
         """What is being started is not wanted any more."""
         if self._scope:
             self._scope.cancel()
-
-    def using(self, wire: Wire) -> AbstractContextManager[None]:
-        """A call is under way on this wire."""
-        return self._handover.using(wire)
 
     async def start(self, version: HookVersion, serve: Capability) -> Wire | None:
         """A new wire takes over; the old one is left only then. None when the start was given up.
@@ -177,16 +194,24 @@ class HookProcess:
         self.targets = HandlerTargets(wire)
         self.loaded_at = time.time()
         self._killed_starts = 0
-        self._is_orphaned = False
+        self._is_orphaned = self.is_resting = False
         self.enter("loaded")
+        if self._kept and isinstance(wire, WorkerHandle):
+            wire.adopt(self._kept)
+            self._kept = {}
         if old:
             self._services.tasks.start_soon(self._leave, old, wire)
         self._services.tasks.start_soon(self._attend, wire)
         return wire
 
-    async def stop(self) -> None:
-        """It is not reached any more, and has nothing to offer; what has begun has a moment to end."""
-        wire, self.wire, self.targets = self.wire, None, None
+    async def stop(self, *, rests: bool = False) -> None:
+        """It is not reached any more, and has nothing to offer; what has begun has a moment to end.
+
+        If it `rests`, it comes back as it was.
+        """
+        wire, self.wire, self.is_resting = self.wire, None, rests
+        if not rests:
+            self.targets = None
         if wire:
             with self._services.endings.ending(wire):
                 await wire.stop(STOP_TIMEOUT)
@@ -247,15 +272,35 @@ class HookProcess:
         """What was begun on the old one is finished, what it keeps for turns that go on is handed over, and it ends."""
         try:
             await self._handover.wait_finished(old)
-            if isinstance(old, WorkerHandle) and isinstance(new, WorkerHandle) and not old.gone and not new.gone:
-                await old.hand_over(new)
+            kept = await old.ask("$kept") if isinstance(old, WorkerHandle) and not new.gone else None
+            if isinstance(new, WorkerHandle) and isinstance(kept, dict):
+                new.adopt(kept)
             await old.stop(STOP_TIMEOUT)
         finally:
             self._handover.leave(old)
 
     async def _attend(self, wire: Wire) -> None:
-        await wire.gone.wait()
+        """Until it is gone; after `hooks.idle` without a call it may have to."""
+        begun, pause = time.monotonic(), self._services.settings.idle
+        while not wire.gone:
+            with anyio.move_on_after(pause or LOOK_INTERVAL):
+                await wire.gone.wait()
+            idle = self._services.settings.idle
+            silence = time.monotonic() - max(begun, self._handover.eased_at)
+            pause = max(idle - silence, 0) or idle
+            if idle and silence >= idle and wire is self.wire and self.is_silent:
+                await self._rest(wire, idle)
         self._lose(wire)
+
+    async def _rest(self, wire: Wire, idle: float) -> None:
+        """End it, unless something would be lost, or it is called just now."""
+        answer = await check_idle(wire)
+        if answer.obstacle:
+            log.debug("%s stays, though it is not called: %s", self._name, answer.obstacle, extra={"hook": self._name})
+        elif wire is self.wire and self.is_silent:
+            self._kept = answer.kept if any(answer.kept.values()) else {}
+            self.enter("registered", f"it was not called for {format_duration(idle)}; it starts at its next event")
+            await self.stop(rests=True)
 
     def _lose(self, wire: Wire) -> None:
         """It died; however often that is noticed, it counts once."""

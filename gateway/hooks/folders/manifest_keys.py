@@ -81,6 +81,13 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     isolation: Annotated[Literal["process", "none"], describe("`none` is for hooks that come with the gateway")] = (
         "process"
     )
+    keep: Annotated[
+        bool | None,
+        describe(
+            "`false`: its process ends while it is not called, whatever it holds in memory; `true`: never; by default "
+            "it ends if its modules hold what they held after their import"
+        ),
+    ] = None
     requires: Annotated[ManifestRequires, describe("what must be there; what is missing is named")] = ManifestRequires()
     env: Annotated[Words, describe("variables of the environment and of `.env` that it gets, secrets too")] = ()
     uses: Annotated[tuple[HookRight, ...], ONE_OR_MORE, describe("what it has the gateway do")] = ()
@@ -108,5 +115,6 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
 
 
 OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
-# Those of ours that say how it decides; people write them into folders for Hermes too, which passes over them.
-SHARED_KEYS = frozenset({"timeout", "order", "on_error"})
+# Those of ours that say how it decides and how long it lives; people write
+# them into folders for Hermes too, which passes over them.
+SHARED_KEYS = frozenset({"timeout", "order", "on_error", "keep"})

@@ -141,6 +141,11 @@ class Peer:
         self._write(codec.encode_request(number, method, params, meta))
         return number, future
 
+    @property
+    def is_serving(self) -> bool:
+        """Tell if a request of the other end waits for its answer."""
+        return self._served > 0
+
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._write(codec.encode_notice(method, params))
 

@@ -29,6 +29,7 @@ from gateway.threads import run_in_thread
 from gateway.worker import kernel
 from gateway.worker.kernel import kill_group
 from gateway.worker.process_marks import env_of, kill_marked, make_mark
+from gateway.worker.process_tree import find_descendants, has_sockets
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, ProgramRequest
 from gateway.worker.sandbox import Sandbox
 
@@ -227,6 +228,14 @@ class LastingProgram:
     @property
     def pids(self) -> tuple[int, ...]:
         return (self.pid,)
+
+    def find_obstacle(self) -> str:
+        """Return why it must not end though it is not called, as far as the system shows it; "" if nothing is seen."""
+        if self._peer.is_serving:
+            return "it waits for an answer of the gateway"
+        if find_descendants({self.pid}):
+            return "a process that it started runs"
+        return "it has a socket open" if has_sockets(self.pid) else ""
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:

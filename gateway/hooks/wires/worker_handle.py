@@ -43,7 +43,7 @@ from gateway.worker.tool_names import TOOL_SERVERS
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 LAST_READS = 32  # of what is still in the socket when its writer is gone
 EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
-HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
+ANSWER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps, and whether it may end
 MAX_REMARKS, MAX_REMARK = 20, 300  # of what it says while it runs, and of the characters of each
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
 
@@ -96,6 +96,11 @@ class WorkerHandle:
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
         self.remarks: dict[str, None] = {}  # what it has said while it ran of what it does in vain, each once
         self.is_worn = False  # it ran out of memory once: another one should take its place
+
+    @property
+    def is_asking(self) -> bool:
+        """Tell if it waits for an answer of the gateway."""
+        return self._peer.is_serving
 
     @property
     def loaded(self) -> LoadedHandlers:
@@ -172,15 +177,17 @@ class WorkerHandle:
         finally:
             await self._end("it did not stop within its time")
 
-    async def hand_over(self, successor: "WorkerHandle") -> None:
-        """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
-        if self.gone:
-            return
-        _, answered = self._peer.call("$kept", b"{}", b"{}", lambda _: None)
-        with anyio.move_on_after(HANDOVER_TIMEOUT), suppress(HookFailed):
-            kept = await answered
-            if isinstance(kept.result, dict):
-                successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
+    def adopt(self, kept: Mapping[str, Any]) -> None:
+        """Give it what the one before it kept for the turns that go on."""
+        self._peer.tell("$adopt", kept)
+
+    async def ask(self, what: str) -> Any:
+        """What it answers to a question of the wire itself; None where it does not, or not in time."""
+        if not self.gone:
+            _, answered = self._peer.call(what, b"{}", b"{}", lambda _: None)
+            with anyio.move_on_after(ANSWER_TIMEOUT), suppress(HookFailed):
+                return (await answered).result
+        return None
 
     async def _end(self, why: str) -> None:
         if not self.gone:

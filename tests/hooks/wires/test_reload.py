@@ -110,13 +110,13 @@ async def test_what_was_kept_for_a_turn_is_handed_over(make: Make) -> None:
     old = await make(source)
     assert await result(old, "agent:start", turn="t") == [1, "what it recalled", True]
     new = await make(source)
-    await old.hand_over(new)
+    new.adopt(await old.ask("$kept"))
     assert await result(new, "agent:end", turn="t") == [2, "what it recalled", False]
     assert await result(new, "agent:end", turn="another") == [1, None, False]
 
 
-async def test_a_dead_worker_has_nothing_to_hand_over(make: Make) -> None:
+async def test_a_dead_worker_answers_no_question_of_the_wire(make: Make) -> None:
     old = await make("import os\ndef handle(e, c): os._exit(1)")
     with pytest.raises(HookFailed):
         await result(old)
-    await old.hand_over(await make("def handle(e, c): pass"))
+    assert await old.ask("$kept") is None

@@ -1,0 +1,50 @@
+"""Which hooks may lose their process while they are not called: it starts again at their next event."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.patterns import EventSelector
+from gateway.hooks.wires.program import LastingProgram
+from gateway.hooks.wires.wire import Wire
+from gateway.hooks.wires.worker_handle import WorkerHandle
+
+# `compared`: if its modules hold what they held after their import; `free`: whatever they hold.
+IdleRule = Literal["kept", "compared", "free"]
+
+STARTUP = "gateway:startup"  # who is told of this may have prepared something then
+
+
+class IdleAnswer(msgspec.Struct):
+    """Why a process must not end now, "" if nothing would be lost; and what it keeps for turns that go on."""
+
+    obstacle: str
+    kept: dict[str, dict[str, Any]] = {}
+
+
+def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
+    """Our own configuration goes before the manifest, and says it alone of what others wrote the rules for."""
+    keep, manifest = services.settings_of(version.name, version.short).keep, version.manifest
+    if manifest is None:
+        return "kept"
+    if keep is None and not (version.source.needs_start or manifest.hermes or manifest.wire != "worker"):
+        keep = manifest.keep
+        if keep is None and STARTUP not in EventSelector(manifest.subscriptions):
+            return "compared"
+    return "free" if keep is False else "kept"
+
+
+async def check_idle(wire: Wire) -> IdleAnswer:
+    """Ask the process at the other end if it may end; a foreign program is looked at from outside."""
+    if isinstance(wire, LastingProgram):
+        return IdleAnswer(wire.find_obstacle())
+    if not isinstance(wire, WorkerHandle):
+        return IdleAnswer("it has no process that could end")
+    if wire.is_asking:
+        return IdleAnswer("it waits for an answer of the gateway")
+    try:
+        return msgspec.convert(await wire.ask("$idle"), IdleAnswer)
+    except msgspec.ValidationError:
+        return IdleAnswer("it does not say whether it may end")
