@@ -46,6 +46,7 @@ class ToolTimes:
     def __init__(self) -> None:
         self._running: list[float] = []  # since when
         self._past: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
+        self.on_end: Callable[[], object] | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -57,6 +58,8 @@ class ToolTimes:
         finally:
             self._running.remove(began)
             self._past.append((began, time()))
+            if self.on_end:
+                self.on_end()
 
     def may_have_changed(self, at: float) -> bool:
         """Tell if a tool may have made a change of this time."""

@@ -84,9 +84,6 @@ class HermesConfig:
             return HermesHooks()
         try:
             found = self.path.stat()
-        except FileNotFoundError:
-            self._read, self._stamp, self.trouble = HermesHooks(), None, ""
-            return self._read
         except OSError as error:
             self.trouble = f"{self.path} cannot be read: {error.strerror}"
             return self._read

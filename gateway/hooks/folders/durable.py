@@ -349,7 +349,7 @@ class DurableConsumer:
         if self._repeats.is_news(str(failed), time.monotonic()):
             log.warning("%s failed at %s: %s", self.hook, name, failed, extra={"hook": self.hook})
         retries, tries = self._shared.services.environment.retries, self._spared.count_tries(delivery)
-        if tries > len(retries) and failed.kind not in ("refused", "untrusted"):
+        if tries > len(retries) and failed.kind not in ("refused", "short", "untrusted"):
             await self._bury(delivery, str(failed), fetched)
         else:
             await fetched.give_back(_pause_after(tries, retries), delivery)

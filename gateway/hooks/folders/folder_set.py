@@ -90,7 +90,8 @@ class SourceSet:
         kept = self.kept.get(name)
         if kept is None or self._find(name) is not None:
             return
-        if self._is_tools_doing(_find_change_time(Path(kept.path).parent)):
+        place = Path(kept.place)  # the folder around it, or the file that named it
+        if any(map(self._is_tools_doing, {_find_change_time(place), _find_change_time(Path(kept.path).parent)})):
             self.kept.hold(name, GONE)
         else:
             log.warning("guard %s is gone; nothing is denied for it", name)
@@ -268,6 +269,8 @@ class FolderSet:
         for name in self.sources.kept:
             if name not in found:
                 self.sources.hold_removed(name)
+        if tools := self._services.environment.tools:
+            tools.on_end = self._touch_named
         for task in (self._settle, self._refresh_touched, self.sources.kept.run):
             self._services.tasks.start_soon(task)
 
@@ -398,6 +401,15 @@ class FolderSet:
         self.watcher = FolderWatcher(watched, self._touched)
         self._services.tasks.start_soon(self.watcher.run)
         await self.watcher.is_watching.wait()
+
+    def _touch_named(self) -> None:
+        """Look again at what a file names that nobody watches: a tool has ended, which may have changed that."""
+        hooks = self.hooks.items()
+        self.touch(
+            name
+            for name, one in hooks
+            if one.latest and one.latest.source.is_placed and not one.latest.source.is_watched
+        )
 
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources

@@ -24,7 +24,15 @@ from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.program_process import is_orphan
 from gateway.hooks.wires.timeouts import ActiveCalls
-from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of, unused_part_of
+from gateway.hooks.wires.wire import (
+    Capability,
+    Disconnection,
+    FailureKind,
+    HookAnswer,
+    HookFailed,
+    answer_of,
+    unused_part_of,
+)
 from gateway.threads import run_in_thread
 from gateway.worker import kernel
 from gateway.worker.kernel import kill_group
@@ -77,10 +85,6 @@ def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
 def is_limit_error(error: Exception) -> bool:
     """Tell if the system has no process, or no descriptor for its pipes, for now."""
     return isinstance(error, OSError) and error.errno in SHORT_ERRORS
-
-
-def make_start_failure(spec: ProgramSpec, error: Exception) -> HookFailed:
-    return HookFailed(describe_start_failure(spec, error), kind="short" if is_limit_error(error) else "died")
 
 
 async def open_process(
@@ -215,7 +219,8 @@ class LastingProgram:
         except BaseException as error:
             program._end("it was not started")
             if isinstance(error, OSError | ValueError):
-                raise make_start_failure(spec, error) from None
+                kind: FailureKind = "short" if is_limit_error(error) else "died"
+                raise HookFailed(describe_start_failure(spec, error), kind=kind) from None
             raise
         limit_program(program.pid, spec)
         tasks.start_soon(program._kill_orphans)
@@ -405,7 +410,7 @@ class OneshotProgram:
         try:
             transport = await open_process(spec, run)
         except (OSError, ValueError) as error:
-            raise make_start_failure(spec, error) from None
+            raise HookFailed(describe_start_failure(spec, error), kind="short") from None
         limit_program(transport.get_pid(), spec)
         self._running.add(run)
         try:

@@ -18,7 +18,7 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hermes.config import HermesConfig
-from gateway.hermes.sources import HermesFolderSource, PluginSource
+from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
@@ -113,7 +113,7 @@ STATES: Mapping[str, Spoil] = {
 }
 if os.geteuid() == 0:
     STATES = {**STATES, "belongs to another user": lambda folder: os.chown(folder, OTHER_USER, OTHER_USER)}
-SHORT = list(STATES)[:8]
+SHORT = list(STATES)[:10]
 
 
 # What handlers do when they are to decide.
@@ -311,9 +311,99 @@ async def test_in_each_state_of_a_plugin_nothing_gets_past_it(guarded: Guarded) 
         config.write_text(text)
         async with guarded.serving(settled=False):
             assert not await guarded.list_open(), f"after a start with {text!r}"
+    config.unlink()
+    async with guarded.serving(settled=False):
+        assert not await guarded.list_open(), "nothing says which are on"
+    config.write_text(enabled)
     place.rename(guarded.home.root / "aside")
     async with guarded.serving(settled=False):
         assert not await guarded.list_open(), "its place is away"
+
+
+SHELL_GUARD = '#!/bin/sh\necho \'{"decision": "block", "reason": "not this"}\'\n'
+
+
+class ShellGuards:
+    """Guards that Hermes's config.yaml names, one for each state of its script; a person trusts them."""
+
+    def __init__(self, guarded: Guarded, states: Collection[str]) -> None:
+        self.guarded, self.config = guarded, guarded.home.root / "config.yaml"
+        guarded.names = [*map(name_of, states)]
+        for name in guarded.names:
+            self.folder_of(name).mkdir(parents=True)
+            self.write_script(name, SHELL_GUARD)
+        self.write_config(guarded.names)
+        guarded.list_sources = lambda: [ShellHookSource(self.config, HermesConfig(self.config))]
+
+    def folder_of(self, name: str) -> Path:
+        return self.guarded.home.root / "bin" / name
+
+    def write_script(self, name: str, text: str) -> None:
+        script = self.folder_of(name) / "hook.sh"
+        script.write_text(text)
+        script.chmod(0o700)
+
+    def write_config(self, names: Collection[str]) -> None:
+        entries = [{"command": str(self.folder_of(name) / "hook.sh"), "matcher": name, "timeout": 3} for name in names]
+        self.config.write_text(json.dumps({"hooks": {"pre_tool_call": entries}}))
+
+    def called(self, name: str) -> str:
+        number = self.guarded.names.index(name)
+        return "shell-pre_tool_call-hook" + (f"-{number + 1}" if number else "")
+
+    async def trust(self) -> None:
+        for name in self.guarded.names:
+            await self.guarded.service.trust(self.called(name))
+
+
+async def test_a_shell_hook_whose_script_is_not_well_denies(guarded: Guarded) -> None:
+    shell = ShellGuards(guarded, [*PROGRAMS, "well"])
+    async with guarded.serving():
+        assert not await guarded.list_open(), "until somebody has trusted it"
+        await shell.trust()
+        assert not await guarded.list_open()
+        for state, spoil in PROGRAMS.items():
+            spoil(shell.folder_of(name_of(state)))
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving(settled=False):
+        assert not await guarded.list_open(), "after a start"
+
+
+@pytest.mark.thorough
+async def test_while_what_names_shell_hooks_is_not_well_they_are_shut(guarded: Guarded) -> None:
+    shell = ShellGuards(guarded, ["one", "two"])
+    async with guarded.serving():
+        await shell.trust()
+        assert not await guarded.list_open()
+        for text in ("", "hooks: {"):
+            shell.config.write_text(text)
+            await guarded.service.reload()
+            assert not await guarded.list_open(), f"while it runs, with {text!r}"
+        shell.config.unlink()
+        await guarded.service.reload()
+        assert not await guarded.list_open(), "while it runs, without it"
+    for spoil in (shell.config.mkdir, shell.config.rmdir, lambda: shell.config.symlink_to(shell.config)):
+        spoil()
+        async with guarded.serving(settled=False):
+            assert not await guarded.list_open(), "after a start"
+    shell.config.unlink()
+    shell.write_config(["one"])
+    async with guarded.serving():
+        assert await guarded.list_open() == ["two"], "a person took it out"
+
+
+async def test_a_shell_hook_that_a_tool_takes_out_waits_for_a_person(guarded: Guarded) -> None:
+    shell = ShellGuards(guarded, ["kept", "gone"])
+    async with guarded.serving():
+        await shell.trust()
+        with guarded.tools.running():
+            shell.write_config(["kept"])
+        await until(lambda: "hooks forget" in hook_of(guarded.service, shell.called("gone")).process.reason)
+        assert not await guarded.list_open()
+    async with guarded.serving():
+        assert not await guarded.list_open(), "after a start"
+        await guarded.service.forget(shell.called("gone"))
+        assert await guarded.list_open() == ["gone"]
 
 
 async def test_what_changes_or_goes_while_a_tool_is_at_work_waits_for_a_person(guarded: Guarded) -> None:
