@@ -104,9 +104,14 @@ class SourceSet:
             if version is None:
                 return None
             try:
-                return self._judge(self._cache.inspect(version))
+                judged = self._judge(self._cache.inspect(version))
             except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
                 version, why = self.find(name), error
+                continue
+            now = version if judged.is_ready else self.find(name)
+            if now is None or now.path == version.path:
+                return judged
+            version = now  # it was installed anew, elsewhere, while we looked
         return version and self._judge_unread(version, why)
 
     def check_first(self, version: HookVersion, is_whole: bool) -> HookVersion | None:
@@ -403,7 +408,7 @@ class FolderSet:
         await self.watcher.is_watching.wait()
 
     def _touch_named(self) -> None:
-        """Look again at what a file names that nobody watches: a tool has ended, which may have changed that."""
+        """Look again at hooks of files without a watch: the tool that has ended may have changed one."""
         hooks = self.hooks.items()
         self.touch(
             name
