@@ -67,14 +67,14 @@ class SayResult(msgspec.Struct, frozen=True):
 
 
 class SayQueue:
-    """Of each session the last text that is on its way into the journal: on servers a later one may be faster."""
+    """The last text of each session on its way into the journal: on servers a later one may be faster."""
 
     def __init__(self) -> None:
         self._last: dict[str, anyio.Event] = {}
 
     @contextmanager
     def join(self, typed: SayRequest) -> Iterator[anyio.Event | None]:
-        """Yields what is set once the text before it is in the journal; None where there is none, and for a command."""
+        """Yields an event, set when the journal has the text before this one; None for the first, and for a command."""
         if parse_command(typed.text):
             yield None
             return

@@ -424,8 +424,8 @@ def show_steps(
 
 
 def hold_last_answer(turn: LaneTurn) -> RecordStep:
-    """The way into the journal where nothing may wait after the last answer: it goes there with the turn's end, and so
-    do the events of it that durable hooks are owed.
+    """The way into the journal if nothing may wait after the last answer: the answer goes there with the turn's end,
+    and the events with it that durable hooks wait for.
     """
 
     async def record(step: Step, *replies: Reply) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gateway.engine.sqlite.damage_check import DAMAGE_CODES, is_damage, verify_damage
 from gateway.engine.sqlite.schema import read_pragma
 from gateway.errors import EngineError, RecordDamage
 from gateway.yaml_source.units import format_count
 
-DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FAULT_CODES = (
     *DAMAGE_CODES,
     sqlite3.SQLITE_FULL,
@@ -51,20 +51,6 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
         what = f"the disk does not answer: {error}, under the journal {path}"
         return f"{what}; check the file system; nothing is known to be lost"
     return f"the journal {path} could not do this: {error}"
-
-
-def make_damage_error(why: str) -> sqlite3.DatabaseError:
-    """Makes the error that SQLite would raise, had it seen what we have seen."""
-    error = sqlite3.DatabaseError(why)
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    return error
-
-
-def make_disk_error(error: OSError) -> sqlite3.OperationalError:
-    """Makes the error that SQLite would raise where the disk refuses to be read or written."""
-    made = sqlite3.OperationalError(error.strerror or str(error))
-    made.sqlite_errorcode = sqlite3.SQLITE_IOERR
-    return made
 
 
 def read_file_facts(path: Path) -> os.stat_result | None:
@@ -130,7 +116,8 @@ class JournalFiles:
             if facts is None or get_file_identity(facts) != self._identity:
                 return "its file was deleted or replaced"
             missing = self._size - facts.st_size
-            return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
+            if missing > 0:
+                return f"its file was cut, by {format_count(missing, 'byte')}"
         return ""
 
     def find_warning(self) -> str:
@@ -141,10 +128,6 @@ class JournalFiles:
                     "`hermes-gateway stop`, which writes them into the journal, and start it again"
                 )
         return ""
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
 
 
 class FaultState:
@@ -158,12 +141,15 @@ class FaultState:
         self.since = math.inf  # when it became ill, by the steady clock
         self.damaged: dict[int, str] = {}  # records, by sequence
         self._path = path
+        self._was_doubted = False  # it looked damaged before, and was found well
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
         """Makes the error for the callers; a fault of the journal, not of their operation, is remembered and logged."""
-        words = describe_error(error, self._path)
         if self.is_damaged:
             return EngineError(self.fault)  # what was seen first says most
+        looked_damaged, error = is_damage(error), verify_damage(error, self._path, is_first=not self._was_doubted)
+        self._was_doubted |= looked_damaged
+        words = describe_error(error, self._path)
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in FAULT_CODES:
             self.is_damaged = is_damage(error)
             self.wants_room = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL

@@ -8,17 +8,16 @@ import fcntl
 import logging
 import os
 import sqlite3
-import threading
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gateway.engine.sqlite import journal_end
-from gateway.engine.sqlite.faults import is_damage
-from gateway.engine.sqlite.schema import PAGE_SIZE, check_kind, is_blank, migrate, read_pragma
+from gateway.engine.sqlite.damage_check import find_damage, read_through
+from gateway.engine.sqlite.schema import PAGE_SIZE, migrate, read_pragma
 from gateway.errors import HomeBusy
 
-CHECK_TIMEOUT = 1.0
+LOOKS = 2  # before a journal is set aside
 BUSY_TIMEOUT = 5.0
 # The write-ahead log goes back into the journal every so many pages, 16 MB: four times SQLite's own habit makes a
 # loaded journal a quarter faster, and a crash costs a few milliseconds more at the next start.
@@ -88,11 +87,13 @@ def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, s
         _create_file(path)
     elif not path.stat().st_size:
         _set_aside_orphan(path)
-    db = stack.enter_context(closing(connect(path)))
-    damage = _find_damage(db, path)
-    if damage is None:
-        return db, ""
-    db.close()
+    damage: str | None = ""
+    for _ in range(LOOKS):
+        db = stack.enter_context(closing(connect(path)))
+        if (damage := find_damage(db, path)) is None:
+            return db, ""
+        db.close()
+        read_through(path)
     kept = set_aside(path, "damaged")
     _create_file(path)
     note = (
@@ -101,32 +102,6 @@ def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, s
     )
     log.warning("%s", note)
     return stack.enter_context(closing(connect(path))), note
-
-
-def _find_damage(db: sqlite3.Connection, path: Path) -> str | None:
-    """Says what is damaged, in SQLite's words; a later version's journal is left alone, whatever it looks like."""
-    try:
-        if not is_blank(db):
-            check_kind(db, path)
-        return _run_quick_check(db)
-    except sqlite3.Error as error:
-        if is_damage(error):
-            return str(error)
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
-            return None  # the check took too long
-        raise
-
-
-def _run_quick_check(db: sqlite3.Connection) -> str | None:
-    """Runs SQLite's quick check, interrupted after a second; the thorough one is `backup.verify_journal`."""
-    alarm = threading.Timer(CHECK_TIMEOUT, db.interrupt)
-    alarm.start()
-    try:
-        found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    finally:
-        alarm.cancel()
-        alarm.join()
-    return None if found == "ok" else found
 
 
 def set_aside(path: Path, why: str) -> Path:

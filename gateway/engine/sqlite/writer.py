@@ -35,14 +35,8 @@ from typing import Any
 from gateway.engine.journal_clock import JournalClock
 from gateway.engine.sqlite import journal_file, log_table, subject_index
 from gateway.engine.sqlite.backlog import Backlog
-from gateway.engine.sqlite.faults import (
-    FaultState,
-    JournalFiles,
-    describe_error,
-    get_free_bytes,
-    make_damage_error,
-    make_disk_error,
-)
+from gateway.engine.sqlite.damage_check import JournalDamage, make_disk_error, verify_damage
+from gateway.engine.sqlite.faults import FaultState, JournalFiles, describe_error, get_free_bytes
 from gateway.engine.sqlite.job_thread import ThreadJob
 from gateway.engine.sqlite.journal_end import JournalEnd, read_fault
 from gateway.engine.sqlite.log_table import Transaction
@@ -98,7 +92,7 @@ class JournalWriter:
                 self._begin_epoch()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
-            raise EngineError(describe_error(error, self._path)) from error
+            raise EngineError(describe_error(verify_damage(error, self._path), self._path)) from error
         except OSError as error:
             raise EngineError(f"the journal {self._path} cannot be opened: {error}") from error
 
@@ -171,9 +165,9 @@ class JournalWriter:
     def _begin(self) -> None:
         if self._condition.is_damaged:
             # To go on writing into a damaged file would damage more of it.
-            raise make_damage_error("found earlier")
+            raise JournalDamage("found earlier")
         if why := self._files.find_damage():
-            raise make_damage_error(why)
+            raise JournalDamage(why)
         self._condition.warning = self._files.find_warning()
         self._db.execute("BEGIN IMMEDIATE")
 
