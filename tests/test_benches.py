@@ -26,6 +26,7 @@ ROWS = {
     "large_journal": 12,
     "owed_events": 3,
     "pages": 4,
+    "plugins": 2,
     "rooms": 13,
     "sandbox": 6,
     "sessions": 7,

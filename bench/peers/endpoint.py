@@ -1,7 +1,8 @@
 """An OpenAI-compatible endpoint on loopback that answers at once, as a process of its own. The standard library alone.
 
-The model `text` says a sentence in three pieces, `long` says 200 pieces, `tool` first wants the tool `noop`. Prints its
-port, and serves until it is ended. GET /count: how many requests of each model there were.
+The model `text` says a sentence in three pieces, `long` says 200 pieces, `tool` first wants the tool `noop`, `shell` a
+command of the shell. Prints its port, and serves until it is ended. GET /count: how many requests of each model there
+were.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from typing import Any
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 COUNT: Counter[str] = Counter()
+ARGUMENTS = {"noop": "{}", "shell": '{"command": "printf out"}'}
+TOOLS = {"tool": "noop", "shell": "shell"}  # by the model that wants them
 
 
 def event(delta, finish=None, usage=None):
@@ -19,9 +22,9 @@ def event(delta, finish=None, usage=None):
     return b"data: " + json.dumps(data | ({"usage": usage} if usage else {})).encode() + b"\n\n"
 
 
-def stream(*pieces, call=False):
+def stream(*pieces, call=""):
     if call:
-        function = {"name": "noop", "arguments": "{}"}
+        function = {"name": call, "arguments": ARGUMENTS[call]}
         parts = [event({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]})]
     else:
         parts = [event({"role": "assistant", "content": piece}) for piece in pieces]
@@ -32,8 +35,8 @@ def stream(*pieces, call=False):
 
 def whole(request):
     message: dict[str, Any] = {"role": "assistant", "content": "Hello from the model."}
-    if wants_tool(request):
-        call = {"id": "call_1", "type": "function", "function": {"name": "noop", "arguments": "{}"}}
+    if name := wanted_tool(request):
+        call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": ARGUMENTS[name]}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
@@ -47,19 +50,19 @@ def plain(body):
 
 TEXT = stream("Hello ", "from the ", "model.")
 LONG = stream(*("word " for _ in range(200)))
-CALL = stream(call=True)
+CALLS = {name: stream(call=name) for name in ARGUMENTS}
 
 
-def wants_tool(request):
-    return request["model"] == "tool" and request["messages"][-1]["role"] != "tool"
+def wanted_tool(request):
+    return TOOLS.get(request["model"]) if request["messages"][-1]["role"] != "tool" else None
 
 
 def answer(request):
     COUNT[request["model"]] += 1
     if not request.get("stream"):
         return whole(request)
-    if wants_tool(request):
-        return CALL
+    if name := wanted_tool(request):
+        return CALLS[name]
     return LONG if request["model"] == "long" else TEXT
 
 

@@ -11,16 +11,16 @@ import sys
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from copy import deepcopy
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.events import Event, HookMark
 from gateway.hermes.modules import PLUGIN_PARENT, add_hollow_modules
@@ -36,9 +36,24 @@ from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
 from gateway.worker.protocol import PluginContents, PluginItem
 
+MOST_CALLBACKS = 256  # whose parameters are known
 DISPATCH, GUARD = "pre_gateway_dispatch", "pre_tool_call"
 
 
+Answer = TypeVar("Answer")
+
+
+def remembered(read: Callable[[Callable[..., Any]], Answer]) -> Callable[[Callable[..., Any]], Answer]:
+    """Ask once what a callback is like, not at each call; of one without a hash each time."""
+    known = lru_cache(MOST_CALLBACKS)(read)
+
+    def look(function: Callable[..., Any]) -> Answer:
+        return known(function) if isinstance(function, Hashable) else read(function)
+
+    return look
+
+
+@remembered
 def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
@@ -54,9 +69,8 @@ def pick_arguments(
     What counts is the function that is called, as under Hermes: a decorator that takes everything gets everything,
     whatever it says of itself (`functools.wraps`). `is_loose`: what it needs and we do not have is None.
     """
-    try:
-        parameters = inspect.signature(_undecorated(function)).parameters.values()
-    except (TypeError, ValueError):  # some things made in C do not say
+    parameters = _list_parameters(function)
+    if parameters is None:
         return dict(kwargs)
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     lacking = {one.name: None for one in named if one.default is one.empty and one.name not in kwargs}
@@ -65,6 +79,15 @@ def pick_arguments(
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return given
     return {one.name: given[one.name] for one in named if one.name in given}
+
+
+@remembered
+def _list_parameters(function: Callable[..., Any]) -> Collection[inspect.Parameter] | None:
+    """Return what it declares, or None for some things made in C, which do not say."""
+    try:
+        return tuple(inspect.signature(_undecorated(function)).parameters.values())
+    except (TypeError, ValueError):
+        return None
 
 
 def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +108,7 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 THREADS = 32
+QUICK = 0.002  # seconds for which the loop itself waits for a callback, which most do not take
 MOST_SESSIONS = 1_000  # whose context variables are kept
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
 NOTE_ORDER = -100
@@ -370,14 +394,24 @@ class Plugin:
         if is_async(function):
             with self._contexts.use(session):
                 return await function(*args, **kwargs)
-        call = partial(self._contexts.run, session, partial(function, *args, **kwargs))
-        future = asyncio.get_running_loop().run_in_executor(self._threads, call)
-        try:
-            result = await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait([future])
-            raise
+        result = await self._run_in_thread(partial(self._contexts.run, session, partial(function, *args, **kwargs)))
         return await result if inspect.isawaitable(result) else result
+
+    async def _run_in_thread(self, function: Callable[[], Any]) -> Any:
+        """Return its result. A quick one costs no round of the loop; one that is cancelled runs to its end."""
+        done, running = asyncio.Event(), self._threads.submit(function)
+        try:
+            return running.result(QUICK)
+        except TimeoutError:  # its own, or it takes longer
+            if running.done():
+                return running.result()
+        running.add_done_callback(lambda _: self._loop.call_soon_threadsafe(done.set))
+        try:
+            await done.wait()
+        except asyncio.CancelledError:
+            await done.wait()
+            raise
+        return running.result()
 
     def _tool(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:

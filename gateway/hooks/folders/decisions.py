@@ -40,7 +40,8 @@ class SharedAnswer:
     is_there: anyio.Event = field(default_factory=anyio.Event)
 
     async def get(self) -> Any:
-        await self.is_there.wait()
+        if not self.is_there.is_set():  # waiting for it would take a round of the loop all the same
+            await self.is_there.wait()
         if self.error is not None:
             raise self.error
         return self.value
