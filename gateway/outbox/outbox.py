@@ -22,7 +22,7 @@ import anyio.abc
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
-from gateway.messages import Reply
+from gateway.messages import Address, Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
     DeliveryReport,
@@ -125,6 +125,11 @@ class Outbox:
         Nobody need close it: the delivery of the reply does.
         """
         return StreamWriter(self._engine, reply, claimed)
+
+    def shows_words(self, address: Address, seconds: float) -> bool:
+        """Whether an answer has grown there within so many seconds: a person sees that somebody is at work."""
+        sender = self.platforms.get(address.served_as)
+        return sender is not None and sender.shows_words(address, anyio.current_time() - seconds)
 
     def describe_too_new(self) -> str:
         """What waits for a later version of the gateway; "" where nothing does."""

@@ -15,7 +15,7 @@ from gateway.backoff import Backoff
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Tail
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.errors import EngineError
-from gateway.messages import Reply
+from gateway.messages import Address, Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
     DeliveryReport,
@@ -140,6 +140,10 @@ class PlatformSender:
                 tasks.start_soon(watch_steps, partial(self._run_stream, stream, before))
             if stream.claimed == piece.claimed:
                 stream.take(piece)
+
+    def shows_words(self, address: Address, since: float) -> bool:
+        """Whether a stream has shown words there since then."""
+        return any(one.reply.address == address and one.shown_at >= since for one in self._streams.values())
 
     async def _run_stream(self, stream: Stream, before: Stream | None) -> None:
         """Behind one of the same reply, whose turn has waited for somebody meanwhile."""

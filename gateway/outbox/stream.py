@@ -53,6 +53,7 @@ class Stream:
         self._is_drafted = False
         self._finished = 0  # parts that do not change when the text goes on
         self._failures = 0
+        self.shown_at = -math.inf  # when the network last took words of it
         self._gone_at = math.inf  # so long it is waited for the writer
         self._news = anyio.Event()
         self._resting = anyio.Event()
@@ -127,7 +128,7 @@ class Stream:
         before, self.shown = self.shown, None
         try:
             self.shown = await self._show_parts(reply, before)
-            self._failures = 0
+            self._failures, self.shown_at = 0, anyio.current_time()
         except AdapterError as error:
             if error.retry_after:  # nothing was done
                 self.shown = before

@@ -70,6 +70,33 @@ async def test_a_turn_is_at_work_until_it_ends(engine: Engine) -> None:
         assert set(node.told[count:]) == {ended}
 
 
+async def test_an_answer_that_grows_needs_no_sign_beside_it(engine: Engine) -> None:
+    growing, shown, asked = [True], list[Address](), list[float]()
+
+    async def show(address: Address) -> None:
+        shown.append(address)
+
+    def shows_words(_: Address, seconds: float) -> bool:
+        asked.append(seconds)
+        return growing[0]
+
+    indicator = TypingIndicator("net", show, REPEAT, lambda _: DISPLAY, shows_words)
+    async with serving(engine) as node, anyio.create_task_group() as tasks:
+        tasks.start_soon(indicator.run, engine)
+        await anyio.wait_all_tasks_blocked()
+
+        async def answer() -> TurnResult:
+            await until(lambda: len(asked) > 3, "looks")
+            assert shown == []
+            growing[0] = False
+            await until(lambda: shown, "the sign, once nothing grows")
+            return TurnResult("Hello.")
+
+        await node.turns.show(WORKING, answer, find_end_state)
+        assert set(asked) == {REPEAT}
+        tasks.cancel_scope.cancel()
+
+
 async def test_how_it_ended_is_seen_at_its_result() -> None:
     asked = TurnResult(questions=(Question("q", "May I?", "a hook", "q"),), status="paused")
     assert find_end_state(asked) == "seen"
@@ -87,7 +114,7 @@ async def test_what_is_cut_off_is_not_at_work_any_more(engine: Engine) -> None:
     async def hide(address: Address) -> None:
         hidden.append(address)
 
-    indicator = TypingIndicator("net", show, REPEAT, lambda _: DISPLAY, hide, lasts=0.1)
+    indicator = TypingIndicator("net", show, REPEAT, lambda _: DISPLAY, lambda *_: False, hide, lasts=0.1)
     async with serving(engine) as node, anyio.create_task_group() as tasks:
         tasks.start_soon(indicator.run, engine)
         await anyio.wait_all_tasks_blocked()

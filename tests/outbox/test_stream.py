@@ -35,6 +35,9 @@ async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> No
         await shown(post, "ab")
         await live.add("cd")
         await shown(post, "abcd")
+        await until(lambda: post.outbox.shows_words(Address("net", "1"), 60), "a growing answer")
+        assert not post.outbox.shows_words(Address("net", "2"), 60)
+        assert not post.outbox.shows_words(Address("net", "1"), 0)
         await post.say("abc!", name="r", turn_id=TURN)
         await post.ended(1)
         assert post.net.in_chat() == ["abc!"]

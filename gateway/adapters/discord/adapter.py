@@ -111,7 +111,8 @@ class DiscordAdapter:
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
                 presence.up(detail_of(line))
                 await tasks.start(parts.outbox.serve_platform, carrier)
-                sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, parts.chats.find_display)
+                display, shows_words = parts.chats.find_display, parts.outbox.shows_words
+                sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, display, shows_words)
                 tasks.start_soon(sign.run, parts.engine)
                 tasks.start_soon(reactions.run, parts.engine)
                 show = partial(menu.send_menu, line, parts.commands)

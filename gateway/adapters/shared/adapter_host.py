@@ -129,7 +129,8 @@ class AdapterHost(Generic[FileT]):
         async with anyio.create_task_group() as tasks:
             await tasks.start(parts.outbox.serve_platform, transport)
             if show_typing is not None:
-                sign = TypingIndicator(self._presence.name, show_typing, typing_pause, parts.chats.find_display)
+                display, shows_words = parts.chats.find_display, parts.outbox.shows_words
+                sign = TypingIndicator(self._presence.name, show_typing, typing_pause, display, shows_words)
                 tasks.start_soon(sign.run, parts.engine)
             if show_menu is not None:
                 tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)

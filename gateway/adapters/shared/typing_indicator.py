@@ -15,6 +15,7 @@ from gateway.messages import Address
 LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more
 
 ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
+ShowsWords: TypeAlias = Callable[[Address, float], bool]
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class ShownTurn:
 class TypingIndicator:
     """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
 
-    `hide` takes it away, where it would outlast the turn.
+    `hide` takes it away, where it would outlast the turn. An answer that grows needs no sign beside it: `shows_words`.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class TypingIndicator:
         show: ShowTyping,
         pause: float,
         display: FindDisplay,
+        shows_words: ShowsWords,
         hide: ShowTyping | None = None,
         lasts: float = LASTS,
     ) -> None:
@@ -45,6 +47,7 @@ class TypingIndicator:
         self._show = show
         self._hide = hide
         self._display = display
+        self._shows_words = shows_words
         self._pause = pause
         self._lasts = lasts
         self._working: dict[str, ShownTurn] = {}
@@ -65,7 +68,8 @@ class TypingIndicator:
                     for address in ended:
                         await self._hide(address)
                 for address in places:
-                    await self._show(address)
+                    if not self._shows_words(address, self._pause):
+                        await self._show(address)
                 with anyio.move_on_after(self._pause):
                     await self._news.wait()
 

@@ -115,7 +115,12 @@ class SlackAdapter:
         presses = SlackInteractions(web, context, recent, bot)
         threads = SlackThreads(web, self._settings.prompts)
         sign = TypingIndicator(
-            context.served_as, threads.show_working, AT_WORK_PAUSE, parts.chats.find_display, threads.hide_working
+            context.served_as,
+            threads.show_working,
+            AT_WORK_PAUSE,
+            parts.chats.find_display,
+            parts.outbox.shows_words,
+            threads.hide_working,
         )
 
         def note(message: Message) -> None:

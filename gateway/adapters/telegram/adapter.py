@@ -66,7 +66,8 @@ class TelegramAdapter:
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
         display = self._context.parts.chats.find_display
-        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE, display)
+        shows_words = self._context.parts.outbox.shows_words
+        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE, display, shows_words)
         reactions = StatusReactions(describe_reactions(bot), self._context.served_as, display, presence)
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         webhook = TelegramWebhook(bot, self._settings, context, presence)
