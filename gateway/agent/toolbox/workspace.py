@@ -154,6 +154,10 @@ class Workspace:
     @contextmanager
     def _parent(self, path: str, make: bool = False) -> Iterator[tuple[int, str]]:
         root, parts = self._find_root(path)
+        if not parts and root.is_file():  # a file that is itself open to the agent; nothing goes beside it
+            if make:
+                raise AgentError(f"{path} can be read here, and not written")
+            root, parts = root.parent, (root.name,)
         if not parts:
             raise AgentError(f"{path} is a directory")
         with self._folder((root, parts[:-1]), path, make) as folder:

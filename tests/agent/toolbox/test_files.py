@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -53,6 +54,19 @@ async def test_a_file_is_written_read_edited_and_listed(use, home):
     assert await use("list_files") == "deep/\nnote.txt (14)"
     assert await use("list_files", path="deep/new") == "a.txt (9)"
     assert (home / "work/deep/new/a.txt").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_is_itself_open_is_read_and_not_written(home):
+    (home / "rules.md").write_text("be kind")
+    (home / "other.md").write_text("secret")
+    opened = make_workspace([home / "work"], [], readable=[home / "rules.md"])
+    for workspace in (opened, replace(opened, roots=(home / "work", home / "rules.md"), readable=())):
+        assert workspace.read(str(home / "rules.md")) == b"be kind"
+        with pytest.raises(AgentError, match="can be read here, and not written"):
+            workspace.write(str(home / "rules.md"), b"be rude")
+        with pytest.raises(AgentError, match="not"):
+            workspace.read(str(home / "other.md"))
+    assert (home / "rules.md").read_text() == "be kind"
 
 
 async def test_who_edits_one_file_at_the_same_time_takes_nothing_from_each_other(use):
