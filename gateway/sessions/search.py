@@ -26,7 +26,7 @@ from gateway.threads import run_in_thread
 log = logging.getLogger(__name__)
 
 PAGE = 500
-READ_INTERVAL = 0.5
+READ_INTERVAL = 1.0
 ERROR_PAUSE = 5.0
 BEHIND = 5000  # records: less is read in a moment
 REST_SECONDS = 0.06  # between two slices of what takes long
@@ -178,6 +178,7 @@ class SessionSearch:
                 await self._keep_up()
                 async for record in changes:
                     if record.seq == 0 or not self.progress.reached.has_reached(record.seq):
+                        await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
                         await self._keep_up()
                 tasks.cancel_scope.cancel()
         finally:
@@ -247,7 +248,6 @@ class SessionSearch:
     async def _keep_up(self) -> None:
         try:
             await self._read_on(is_hurried=False)
-            await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
         except (EngineError, sqlite3.Error, OSError) as error:
             log.warning("the search index does not keep up now: %s", error)
             await anyio.sleep(ERROR_PAUSE)

@@ -45,7 +45,7 @@ class WakeupConsumer(LiveConsumer):
     def __init__(self, spec: ConsumerSpec, read: ReadRecords, clock: Clock) -> None:
         super().__init__(spec)
         self.is_begun = self.is_forgotten = False
-        self.kept: ConsumerState | None = None  # as it was last written down
+        self.is_changed = True  # by more than records of others, since it was written down
         self._read = read
         self._clock = clock
         self._reached = 0
@@ -81,6 +81,7 @@ class WakeupConsumer(LiveConsumer):
         for seq in removed:
             self._out.pop(seq, None)
         if len(self._new) > before:
+            self.is_changed = True
             self.signal.notify()
 
     @property
@@ -121,7 +122,7 @@ class WakeupConsumer(LiveConsumer):
             raise
 
     async def acknowledge(self, seqs: Sequence[int]) -> None:
-        was_full = len(self._out) >= self.spec.max_inflight
+        was_full, self.is_changed = len(self._out) >= self.spec.max_inflight, True
         for seq in seqs:
             self._out.pop(seq, None)
         if was_full:
@@ -188,6 +189,6 @@ class WakeupConsumers:
     def keep(self) -> None:
         self._keep_at = self._clock.steady() + KEEP_SECONDS
         for name, consumer in self.by_name.items():
-            if consumer.is_begun and (state := consumer.state) != consumer.kept:
-                consumer.kept = state
-                self._writing.post(partial(self._writer.backlog.keep, name=name, state=state))
+            if consumer.is_begun and consumer.is_changed:
+                consumer.is_changed = False
+                self._writing.post(partial(self._writer.backlog.keep, name=name, state=consumer.state))
