@@ -28,7 +28,7 @@ class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind")
     at: float = 0.0
 
 
-class TurnRecord(JournalRecord, frozen=True, kw_only=True):
+class TurnRecord(JournalRecord, frozen=True, kw_only=True, omit_defaults=True):
     """What all records of a session's chain are. `ahead`: by so many seconds that clock was ahead of the journal's."""
 
     ahead: float = 0.0
@@ -57,12 +57,15 @@ class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
     stop: str = ""  # the model's own reason, in our words
 
 
-class LastAnswer(msgspec.Struct, frozen=True):
-    """The step of the answer with which a turn ended, without its words: these are in the turn's entries."""
+class LastAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The step of the answer with which a turn ended, without its words: these are in the turn's entries.
+
+    `usage` is there where the turn used more than that.
+    """
 
     hop: int
-    usage: Usage
     stop: str = ""
+    usage: Usage | None = None
 
 
 class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True):

@@ -190,13 +190,13 @@ class TurnClaim:
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),
             over_budget=result.over_budget,
-            answer=self._find_last_answer(),
+            answer=self._find_last_answer(result),
         )
 
-    def _find_last_answer(self) -> records.LastAnswer | None:
+    def _find_last_answer(self, result: LaneResult) -> records.LastAnswer | None:
         match self.held:
             case [records.LlmStep() as step]:
-                return records.LastAnswer(step.hop, step.usage, step.stop)
+                return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
         return None
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:

@@ -80,8 +80,8 @@ class EntryFact(msgspec.Struct, frozen=True):
 class AnswerFact(msgspec.Struct, frozen=True):
     """With which answer a turn ended."""
 
-    usage: Usage = Usage()
     stop: str = ""
+    usage: Usage | None = None
 
 
 class TurnFact(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ class TurnFact(msgspec.Struct, frozen=True):
     entry: EntryFact | None = None
     usage: Usage = Usage()
     stop: str = ""
-    status: str = ""
+    status: str = "ok"
     reply: MessageFact | None = None
     reply_id: str = ""
     last: bool = True
@@ -223,7 +223,7 @@ class TurnSpans:
     def _end_turn(self, chain: str, fact: TurnFact, at: float) -> Iterator[Span]:
         self._open.pop(("wait", chain), None)
         if fact.answer:
-            yield from self._end_model(replace(fact, usage=fact.answer.usage, stop=fact.answer.stop), at)
+            yield from self._end_model(replace(fact, usage=fact.answer.usage or fact.usage, stop=fact.answer.stop), at)
         self._open.pop(("model", fact.turn_id), None)
         self._open.pop(("answer", fact.turn_id), None)
         if not (begun := self._open.pop(("turn", fact.turn_id), None)):

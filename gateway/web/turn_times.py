@@ -47,7 +47,7 @@ class JournalFact(msgspec.Struct, frozen=True):
     reply: ReplyFact = ReplyFact()
     last: bool = True
     permanent: bool = True
-    status: str = ""
+    status: str = "ok"
     answer: dict[str, Any] | None = None
 
 

@@ -67,7 +67,7 @@ def test_a_stage_lasts_from_one_record_to_the_next(journal: Journal) -> None:
 
 def test_an_answer_that_stands_in_the_end_of_its_turn_is_a_stage_too(journal: Journal) -> None:
     come(journal)
-    ended = records.TurnEnded(upto=1, turn_id=TURN, usage=USED, answer=records.LastAnswer(1, USED, "stop"))
+    ended = records.TurnEnded(upto=1, turn_id=TURN, usage=USED, answer=records.LastAnswer(1, "stop"))
     chat, turn = journal.note(ended)
     assert [(one.name, one.begun) for one in (chat, turn)] == [("chat m", 102.0), ("invoke_agent", 101.0)]
     assert chat.attributes["gen_ai.response.finish_reasons"] == ["stop"]
