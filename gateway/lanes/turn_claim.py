@@ -190,14 +190,8 @@ class TurnClaim:
             error=result.error,
             bag=None if result.bag is None else dict(result.bag),
             over_budget=result.over_budget,
-            answer=self._find_last_answer(result),
+            answer=find_last_answer(self.held, result),
         )
-
-    def _find_last_answer(self, result: LaneResult) -> records.LastAnswer | None:
-        match self.held:
-            case [records.LlmStep() as step]:
-                return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
-        return None
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
         """The records of replies, and functions to call afterwards, if all have arrived with that."""
@@ -258,6 +252,14 @@ class TurnClaim:
         if not turn or turn.claimed != self._claimed or turn.by != self._context.node:
             self.is_lost = True
             self.hard.cancel()
+
+
+def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> records.LastAnswer | None:
+    """The answer that is to stand in the end of its turn; None if there is none, or more than one."""
+    match held:
+        case [records.LlmStep() as step]:
+            return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
+    return None
 
 
 class InterruptRequests:

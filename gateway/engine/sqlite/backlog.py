@@ -30,7 +30,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
-from typing import NamedTuple
 
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
@@ -74,13 +73,6 @@ class FetchedBatch:
     has_more: bool
 
 
-class ConsumerState(NamedTuple):
-    """Up to where all was handed out, and which of these were not acknowledged."""
-
-    floor: int
-    out: frozenset[int]
-
-
 class Backlog:
     """The consumers, by name."""
 
@@ -88,7 +80,7 @@ class Backlog:
         self._note_damage = note_damage
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
-        self._lent: dict[str, frozenset[int]] = {}  # those that only wake; what the disk has as handed out
+        self.lent = set[str]()  # those that only wake are looked after elsewhere
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
             self.positions[name] = ConsumerPosition(name, compile_patterns(json.loads(patterns)), floor)
 
@@ -112,23 +104,6 @@ class Backlog:
         tx.consumers_to_wake.add(spec.name)
         position = ConsumerPosition(spec.name, compile_patterns(spec.patterns), floor)
         tx.committed += [self._concerned.clear, partial(self.positions.__setitem__, spec.name, position)]
-
-    def lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
-        """How far a consumer is that only wakes, and the end of the log; `keep` writes down how it goes on."""
-        self.add(tx, spec)
-        rows = tx.db.execute("SELECT seq FROM pending WHERE consumer = ?", (spec.name,))
-        state = ConsumerState(self._get_position(tx, spec.name)[0], frozenset(seq for (seq,) in rows))
-        tx.committed += [self._concerned.clear, partial(self._lent.__setitem__, spec.name, state.out)]
-        return state, get_last_seq(tx.db)
-
-    def keep(self, tx: Transaction, name: str, state: ConsumerState) -> None:
-        before = self._lent[name]
-        query = "INSERT OR IGNORE INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, 0)"
-        tx.db.executemany(query, [(seq, name) for seq in state.out - before])
-        self.acknowledge(tx, name, [*(before - state.out)])
-        tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (state.floor, name))
-        tx.positions[name] = (state.floor, False)
-        tx.committed.append(partial(self._lent.__setitem__, name, state.out))
 
     def forget(self, tx: Transaction, name: str) -> None:
         tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
@@ -254,6 +229,8 @@ class Backlog:
         concerned: dict[str, int] = {}
         for record in tx.appended:
             for position in self._find_concerned(record.subject):
+                if position.name in self.lent:
+                    continue
                 position.add(1)
                 concerned[position.name] = record.seq
         tx.consumers_to_wake.update(concerned)
@@ -269,8 +246,7 @@ class Backlog:
         if positions is None:
             if len(self._concerned) == MAX_CACHED_SUBJECTS:
                 self._concerned.clear()
-            known = (position for name, position in self.positions.items() if name not in self._lent)
-            positions = tuple(position for position in known if position.matches(subject))
+            positions = tuple(position for position in self.positions.values() if position.matches(subject))
             self._concerned[subject] = positions
         return positions
 

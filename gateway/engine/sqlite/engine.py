@@ -67,7 +67,9 @@ class SqliteEngine(LiveMessages):
         self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
         self._recent = RecordCache()
         self._consumers: dict[str, SqliteConsumer | WakeupConsumer] = {}
-        self._wakeups = WakeupConsumers(self._writer, self._writing, self._reading, self._read_records, self._clock)
+        self._wakeups = WakeupConsumers(
+            self._writer, self._writing, self._reading, self._recent, self._condition, self._clock
+        )
 
     async def start(self) -> None:
         await self._writing.start()
@@ -103,11 +105,6 @@ class SqliteEngine(LiveMessages):
             if not found and end > after and limit > 0:
                 self._recent.note_empty_range(pattern, after, end)
         return found if upto is None else [record for record in found if record.seq <= upto]
-
-    async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
-        now, note_damage = self._clock.wall(), self._condition.note_damage
-        known = self._recent.get(seqs, now)
-        return known or await self._reading.submit(lambda db: backlog.read_records(db, seqs, now, note_damage))
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

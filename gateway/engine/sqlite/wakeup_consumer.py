@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.journal_clock import Clock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery
+from gateway.engine.record_cache import RecordCache
 from gateway.engine.sqlite import log_table
-from gateway.engine.sqlite.backlog import ConsumerState
+from gateway.engine.sqlite.backlog import get_last_seq, read_records
+from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.writer import JournalWriter
@@ -28,6 +30,13 @@ MAX_CACHED_SUBJECTS = 4096
 KEEP_SECONDS = 1.0
 
 ReadRecords: TypeAlias = Callable[[Sequence[int]], Awaitable[list[Record]]]
+
+
+class ConsumerState(NamedTuple):
+    """Up to where all was handed out, and which of these were not acknowledged."""
+
+    floor: int
+    out: frozenset[int]
 
 
 @dataclass(slots=True, eq=False)
@@ -145,16 +154,19 @@ class WakeupConsumers:
         writer: JournalWriter,
         writing: JobThread[Transaction],
         reading: JobThread[sqlite3.Connection],
-        read: ReadRecords,
+        recent: RecordCache,
+        condition: FaultState,
         clock: Clock,
     ) -> None:
         self.by_name: dict[str, WakeupConsumer] = {}
         self._writer = writer
         self._writing = writing
         self._reading = reading
-        self._read = read
+        self._recent = recent
+        self._condition = condition
         self._clock = clock
         self._keep_at = 0.0
+        self._on_disk: dict[str, frozenset[int]] = {}  # what of each is handed out there; the writer's own
 
     async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
         consumer = self.by_name.get(spec.name)
@@ -165,8 +177,8 @@ class WakeupConsumers:
         if consumer:
             consumer.change(spec)
         else:  # from here on it follows the journal, and hands out nothing yet
-            consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read, self._clock)
-        state, end = await self._writing.submit(lambda tx: self._writer.backlog.lend(tx, spec))
+            consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read_records, self._clock)
+        state, end = await self._writing.submit(partial(self._lend, spec=spec))
         new = await self._reading.submit(lambda db: log_table.list_seqs(db, spec.patterns, state.floor, end))
         consumer.begin([*state.out, *new], end)
         return consumer
@@ -191,4 +203,30 @@ class WakeupConsumers:
         for name, consumer in self.by_name.items():
             if consumer.is_begun and consumer.is_changed:
                 consumer.is_changed = False
-                self._writing.post(partial(self._writer.backlog.keep, name=name, state=consumer.state))
+                self._writing.post(partial(self._write, name=name, state=consumer.state))
+
+    def _lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
+        """Make it as any other, and leave it to us: its state on the disk, and the end of the log."""
+        self._writer.backlog.add(tx, spec)
+        (floor,) = tx.db.execute("SELECT floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
+        out = frozenset(seq for (seq,) in tx.db.execute("SELECT seq FROM pending WHERE consumer = ?", (spec.name,)))
+        tx.committed += [partial(self._writer.backlog.lent.add, spec.name), partial(self._note_written, spec.name, out)]
+        return ConsumerState(floor, out), get_last_seq(tx.db)
+
+    def _write(self, tx: Transaction, name: str, state: ConsumerState) -> None:
+        before = self._on_disk[name]
+        query = "INSERT OR IGNORE INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, 0)"
+        tx.db.executemany(query, [(seq, name) for seq in state.out - before])
+        tx.db.executemany(
+            "DELETE FROM pending WHERE seq = ? AND consumer = ?", [(seq, name) for seq in before - state.out]
+        )
+        tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (state.floor, name))
+        tx.committed.append(partial(self._note_written, name, state.out))
+
+    def _note_written(self, name: str, out: frozenset[int]) -> None:
+        self._on_disk[name] = out
+
+    async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
+        now, note_damage = self._clock.wall(), self._condition.note_damage
+        known = self._recent.get(seqs, now)
+        return known or await self._reading.submit(lambda db: read_records(db, seqs, now, note_damage))
