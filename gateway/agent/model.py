@@ -1,16 +1,16 @@
 """A language model, as the turn sees it: something that streams an answer to a request."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol
 
+import msgspec
+
 from gateway.transcript import Entry, ToolCall, Usage
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(msgspec.Struct, frozen=True):
     """A tool as it is offered to a model: `schema` is the JSON schema of its arguments."""
 
     name: str
@@ -18,8 +18,7 @@ class ToolSpec:
     schema: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model. `name` asks for another model of the same provider than the configured one.
 
     `options` are what a provider may understand besides: temperature, top_p, max_tokens.
@@ -29,11 +28,10 @@ class ModelRequest:
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     name: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """A piece of an answer, or all of it. Tool calls come whole; usage and the reason of the stop, with the last."""
 
     text: str = ""

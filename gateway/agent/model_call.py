@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from gateway.agent.model import CHARACTERS, Chunk, Model, ModelRequest, ToolSpec, estimate_tokens
 from gateway.agent.operation import Operation, OperationResult
@@ -90,7 +91,7 @@ class ModelCall(Operation[Chunk]):
         self.state.ports.discard()
         if retry.message:
             added = await self.state.add(Entry("user", retry.message))
-            self.request = replace(self.request, messages=(*self.request.messages, added))
+            self.request = structs.replace(self.request, messages=(*self.request.messages, added))
 
     def conclude(self, result: OperationResult) -> Chunk:
         if result.error is not None:
@@ -134,7 +135,7 @@ def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
         calls = response.tool_calls
     text = str(after.get("content") or "")
     stop = "result" if response.text and not text else response.stop  # what a hook took away is not the model's silence
-    return replace(response, text=text, tool_calls=calls, stop=stop)
+    return structs.replace(response, text=text, tool_calls=calls, stop=stop)
 
 
 async def call_model(
@@ -160,7 +161,7 @@ async def call_model(
         raise
     finally:
         if used is not None:
-            used = msgspec.structs.replace(used, calls=1, model=used.model or name)
+            used = structs.replace(used, calls=1, model=used.model or name)
         elif length or not is_failed:  # cut off, or nobody said what it took
             used = Usage(tokens, length // CHARACTERS, calls=1, model=name, estimated=1)
         add(usage.count(used or Usage(), name, tokens))
@@ -243,7 +244,7 @@ async def fit_request(state: TurnState, request: ModelRequest) -> ModelRequest:
         text = await _sum_up(state, before, request.messages[:count])
         system = request.system.replace(_summary_entry_from(before).content, "").rstrip()
         system = "\n".join([part for part in (system, _summary_entry_from(text).content) if part])
-        request = replace(request, messages=request.messages[count:], system=system)
+        request = structs.replace(request, messages=request.messages[count:], system=system)
         _keep_summary(state, count, text)
     return _drop_tool_results(request, limit)
 
@@ -292,11 +293,11 @@ def _keep_summary(state: TurnState, count: int, text: str) -> None:
 def _drop_tool_results(request: ModelRequest, limit: int) -> ModelRequest:
     messages = list(request.messages)
     for place, entry in enumerate(messages[:-1]):
-        if estimate_tokens(replace(request, messages=tuple(messages))) <= limit:
+        if estimate_tokens(structs.replace(request, messages=tuple(messages))) <= limit:
             break
         if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
             messages[place] = replace(entry, content=LEFT_OUT, parts=())
-    return replace(request, messages=tuple(messages))
+    return structs.replace(request, messages=tuple(messages))
 
 
 def _summary_entry_from(text: str) -> Entry:

@@ -1,9 +1,9 @@
 """The functions by which a turn reaches the world, and its result. It knows no session, no platform, no database."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
 from anyio import CancelScope
 
 from gateway.agent.skills import Skill
@@ -60,8 +60,7 @@ async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """The world of one turn.
 
     run, emit, wants: the hooks, in the turn's scope. decides: does a hook of this event do more than look on?
@@ -98,28 +97,27 @@ class Ports:
     discard: Callable[[], None] = lambda: None
     turn_id: str = ""
     steps: Sequence[Step] = ()
-    answers: MutableMapping[str, Any] = field(default_factory=dict)
-    asked: Mapping[str, str] = field(default_factory=dict)
-    calls: MutableMapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
-    changed_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    open_questions: set[str] = field(default_factory=set)
+    answers: MutableMapping[str, Any] = msgspec.field(default_factory=dict)
+    asked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    calls: MutableMapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
+    changed_by: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    open_questions: set[str] = msgspec.field(default_factory=set)
     resumed: bool = False
-    stop: CancelScope = field(default_factory=CancelScope)
-    approvals: MutableMapping[str, str] = field(default_factory=dict)
+    stop: CancelScope = msgspec.field(default_factory=CancelScope)
+    approvals: MutableMapping[str, str] = msgspec.field(default_factory=dict)
     load_approvals: Callable[[], Awaitable[None]] = load_no_approvals
-    turn: dict[str, Any] = field(default_factory=dict)
-    session: dict[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    turn: dict[str, Any] = msgspec.field(default_factory=dict)
+    session: dict[str, Any] = msgspec.field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
     grant: Callable[[Tool], Tool | None] | None = None
     keep_picture: KeepPicture | None = None
     redact: Callable[[str], str] = str
-    usage: UsagePort = field(default_factory=IgnoredUsage)
+    usage: UsagePort = msgspec.field(default_factory=IgnoredUsage)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(msgspec.Struct, frozen=True):
     """The result of a turn. With `questions`, the turn is paused: it is run again once they are answered.
 
     entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
@@ -130,7 +128,7 @@ class TurnResult:
 
     reply: str = ""
     entries: tuple[Entry, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     status: TurnStatus = "ok"
     error: str = ""
     hook_ended: str = ""

@@ -32,6 +32,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from gateway.agent.agent import Agent
 from gateway.agent.batch_gate import BatchGate
 from gateway.agent.invocation import Invocation
@@ -76,7 +78,7 @@ async def _run_rounds(
     resumed = ports.resumed or bool(ports.steps) or bool(ports.answers)
     for round_ in range(ROUNDS):
         known = build_replay(steps, ports.turn_id)
-        inner = replace(ports, record=record, steps=tuple(steps), open_questions=set())
+        inner = structs.replace(ports, record=record, steps=tuple(steps), open_questions=set())
         view, summarized = apply_summary(history, ports.session)
         view = limit_pictures(view, 0 if agent.vision else agent.picture_turns)
         state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio.abc
+from msgspec import structs
 
 from gateway import records
 from gateway.access import API, INTERNAL
@@ -116,7 +117,7 @@ class Dispatcher:
         """What a lane runs: everything between a claim and the record of its end."""
         found = await find_message_files(self._context.shared_files, turn.messages)
         with use_cause(cause_of(turn.messages)):
-            return await self._work(dataclasses.replace(turn, messages=found))
+            return await self._work(structs.replace(turn, messages=found))
 
     async def note_claim(self, claimed: TurnStart) -> None:
         """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
@@ -129,7 +130,7 @@ class Dispatcher:
         if not claimed.error and not self._context.registry.recorders.want(*NOTED):
             return
         found = await find_message_files(self._context.shared_files, claimed.messages)
-        claimed = dataclasses.replace(claimed, messages=found)
+        claimed = structs.replace(claimed, messages=found)
         message = message_events.join_messages(claimed.messages)
         role = self._context.access.find_role(message)
         if role is None or await self._find_refusal(message, resumed=claimed.resumed):
@@ -199,7 +200,7 @@ class Dispatcher:
         except Pause as pause:
             result = make_question_result(self._context, turn, message, pause.questions)
         replies = tuple(dataclasses.replace(reply, role=role) for reply in result.replies)
-        return dataclasses.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
+        return structs.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
     async def _answer(self, turn: LaneTurn, role: Role, view: HookScope, agent: Agent) -> LaneResult:
         hooked = await message_events.run_received_hooks(turn, view)
@@ -230,15 +231,15 @@ class Dispatcher:
                 fire_session_switch(session, view.emit)
         if ran.then is None:
             said = make_text_result(turn, message, ran.text, ran.codes, status="command")
-            return dataclasses.replace(said, changes=ran.changes)
+            return structs.replace(said, changes=ran.changes)
         pieces = find_last_pieces(call.session)
         is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
         again = dataclasses.replace(message, text=ran.then, is_job=is_job)
         asked = await make_entry(again, self._context)
-        turn = dataclasses.replace(turn, session=session)
+        turn = structs.replace(turn, session=session)
         result = await self._run_agent(turn, again, asked, call.role, view, self._context.choose(again, session))
         pieces = pieces if ran.then == asked.content else ()
-        return dataclasses.replace(add_pieces(result, asked, pieces), changes=ran.changes)
+        return structs.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
     async def _run_agent(
         self, turn: LaneTurn, message: Message, asked: Entry, role: Role, view: HookScope, agent: Agent
@@ -307,7 +308,7 @@ class Dispatcher:
         """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
-        reply = dataclasses.replace(reply, text=text)
+        reply = reply if text == reply.text else dataclasses.replace(reply, text=text)
         if files:
             workspace = self._context.find_workspace(facts) if facts else None
             allowed, held = await ask_guards(files, view.run) if facts else (files, [])
@@ -388,7 +389,7 @@ def find_line_hooks(
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:
     """With what came from which message, in the entries of a turn that was asked this."""
-    return dataclasses.replace(result, pieces=put_pieces(pieces, asked, result.entries))
+    return structs.replace(result, pieces=put_pieces(pieces, asked, result.entries))
 
 
 def fire_session_switch(session: Session, fire: EventEmitter) -> None:

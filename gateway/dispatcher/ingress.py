@@ -214,7 +214,7 @@ class Ingress:
             call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)
         heard = self._list_heard(message, session)
-        message = dataclasses.replace(message, has_heard=bool(heard))
+        message = dataclasses.replace(message, has_heard=True) if heard else message
         told = [make_heard_put(one, key, message) for one in heard]
         seq = await self._lanes.accept(message, key, *extra, bot=bot, told=told)
         if seq and message.due:

@@ -183,7 +183,7 @@ class HookedMessages:
 
     def prepend_to(self, result: LaneResult) -> LaneResult:
         """Returns the end of a turn that answered what is left. One that waits is no end: its hooks are asked again."""
-        return result if result.questions else dataclasses.replace(result, replies=(*self.replies, *result.replies))
+        return result if result.questions else msgspec.structs.replace(result, replies=(*self.replies, *result.replies))
 
 
 async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:

@@ -39,6 +39,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 import anyio
+from msgspec import structs
 
 from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
@@ -517,8 +518,8 @@ def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
     turn = claim.session.turn
     said = tuple(reply for reply in result.replies if reply.id.startswith(reply_id_of(claim.job.turn_id)))
     if said or (turn and has_used_tools(turn)):
-        return replace(result, replies=said, is_corrected=True)
-    return replace(result, replies=(), entries=(), pieces=(), is_corrected=True)
+        return structs.replace(result, replies=said, is_corrected=True)
+    return structs.replace(result, replies=(), entries=(), pieces=(), is_corrected=True)
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:

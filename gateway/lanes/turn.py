@@ -1,10 +1,10 @@
 """What a lane runs, and what comes of it: `RunTurn` is one callable from a `LaneTurn` to a `LaneResult`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import anyio
+import msgspec
 from msgspec.structs import replace
 
 from gateway import records
@@ -20,8 +20,7 @@ from gateway.usage import TurnUsage
 ANSWER_WAIT = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class LaneResult:
+class LaneResult(msgspec.Struct, frozen=True):
     """How a turn (or a command) ended, all of it written in one append: the end, the replies, and the events owed.
 
     With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
@@ -34,10 +33,10 @@ class LaneResult:
     replies: tuple[Reply, ...] = ()
     status: TurnStatus = "ok"
     bag: Mapping[str, Any] | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     error: str = ""
-    questions: Mapping[str, str] = field(default_factory=dict)
-    calls: Mapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
+    questions: Mapping[str, str] = msgspec.field(default_factory=dict)
+    calls: Mapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
     wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
@@ -56,8 +55,7 @@ class RecordStep(Protocol):
     async def __call__(self, step: records.Step, *replies: Reply) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LaneTurn:
+class LaneTurn(msgspec.Struct, frozen=True):
     """One turn, as it is given to the work.
 
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
@@ -114,8 +112,7 @@ def has_own_calls(step: records.LlmStep, turn_id: str) -> bool:
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStart:
+class TurnStart(msgspec.Struct, frozen=True):
     """A turn that is about to be claimed, with the session as it will be then.
 
     With an `error` it is given up for that instead, and its person is told the `apology`.

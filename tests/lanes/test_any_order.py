@@ -14,6 +14,7 @@ import anyio.abc
 import anyio.lowlevel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gateway import records
 from gateway.config.settings import SessionSettings
@@ -85,7 +86,7 @@ class World:
             raise RuntimeError("as told")
         if text == "/new":
             opened = transitions.begin_session(turn.session, 0.0, "new")
-            return replace(echo(turn), entries=(), changes=(opened,))
+            return structs.replace(echo(turn), entries=(), changes=(opened,))
         return echo(turn)
 
     async def start(self, at: int) -> None:

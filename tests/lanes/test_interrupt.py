@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec import structs
 
 from gateway import records
 from gateway.engine import Engine
@@ -19,7 +20,7 @@ async def polite(turn: LaneTurn) -> LaneResult:
         await anyio.sleep_forever()
     assert turn.scope.cancelled_caught
     stopped = echo(turn, "stopped at ")
-    return replace(stopped, status="interrupted")
+    return structs.replace(stopped, status="interrupted")
 
 
 async def deaf(_turn: LaneTurn) -> LaneResult:

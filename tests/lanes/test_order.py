@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from gateway import records
 from gateway.config.settings import SessionSettings
@@ -225,7 +226,7 @@ async def test_one_knows_how_many_are_before_one(engine: Engine) -> None:
 async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engine: Engine) -> None:
     async def new(turn: LaneTurn) -> LaneResult:
         opened = transitions.begin_session(turn.session, 60.0, "new", message=turn.messages[0])
-        return replace(echo(turn, "new after "), entries=(), status="command", changes=(opened,))
+        return structs.replace(echo(turn, "new after "), entries=(), status="command", changes=(opened,))
 
     work = Watched({"/new": new})
     async with served(engine, work) as desk:
@@ -240,7 +241,7 @@ async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) 
     async def work(turn: LaneTurn) -> LaneResult:
         event = records.EmittedEvent(name="agent:end", fields={"x": 1})
         turn.owed.add(OwedEvent("e1", event.name, records.encode(event)))
-        return replace(echo(turn), bag={"seen": 1})
+        return structs.replace(echo(turn), bag={"seen": 1})
 
     async with served(engine, Watched({"x": work})) as desk:
         session = await desk.answered(await desk.say("x"))

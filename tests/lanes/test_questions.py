@@ -1,9 +1,8 @@
 """A turn that asks a person gives up its claim, and runs again with the answer; nobody waits for ever."""
 
-from dataclasses import replace
-
 import anyio
 import pytest
+from msgspec import structs
 
 from gateway import records
 from gateway.engine import Engine, NewRecord
@@ -83,7 +82,7 @@ async def test_an_answer_counts_once_and_only_to_a_question_that_is_open(engine:
 async def test_a_question_that_nobody_answers_in_time_is_answered_with_nothing(engine: Engine) -> None:
     async def impatient(turn: LaneTurn) -> LaneResult:
         outcome = await asks(turn)
-        return replace(outcome, wait=3.0)
+        return structs.replace(outcome, wait=3.0)
 
     clock = SetClock()
     async with served(engine, Watched({"may I": impatient}), clock=clock) as desk:

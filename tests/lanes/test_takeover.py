@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec import structs
 
 from gateway import record_subjects, records
 from gateway.engine import Clock, Engine, open_sqlite
@@ -134,7 +135,7 @@ async def test_a_stop_reaches_the_node_that_runs_the_turn(engine: Engine) -> Non
     async def polite(turn: LaneTurn) -> LaneResult:
         with turn.scope:
             await anyio.sleep_forever()
-        return replace(echo(turn, "stopped "), status="interrupted")
+        return structs.replace(echo(turn, "stopped "), status="interrupted")
 
     async with served(engine, Watched({"work": polite}), NODES, node="a") as one:
         seq = await one.say("work")

@@ -7,9 +7,10 @@ which hooks may answer with a Retry.
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
+from msgspec import structs
 
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.backoff import Backoff
@@ -56,7 +57,7 @@ class FallbackModel:
         """The answer of the first model that gives one; the last error when none does."""
         failure: ModelError | None = None
         for number, model in enumerate(self.models):
-            asked = request if number == 0 else replace(request, name="")
+            asked = request if number == 0 else structs.replace(request, name="")
             for failures in range(1, self.patience.tries + 1):
                 has_begun = False
                 try:
