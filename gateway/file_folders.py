@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import stat
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -40,11 +41,12 @@ OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a name
 def find_file_folder(files: Path, platform: str, user_id: str, *, chat_type: str, chat_id: str, thread_id: str) -> Path:
     """The folder of the conversation that somebody has there; it need not be there."""
     if chat_type == "dm":
-        return files / escape_id(platform) / escape_id(user_id)
+        return files / f"{escape_id(platform)}/{escape_id(user_id)}"
     place = [chat_id, *([thread_id] if thread_id else [])]
-    return files / escape_id(platform) / ".".join(["chat", *map(escape_id, place)])
+    return files / f"{escape_id(platform)}/{'.'.join(['chat', *map(escape_id, place)])}"
 
 
+@lru_cache(1024)
 def escape_id(written: str) -> str:
     """An id as the name of a folder."""
     name = quote(written, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E")

@@ -19,6 +19,8 @@ class OwnTurns:
 
     def has(self, record: Record, kind: str, by: str = "", reply_id: str = "") -> bool:
         """Whether this record tells what was done here. `by` has claimed the turn, and `reply_id` is what is sent."""
+        if not self._node:
+            return True
         chain = record_subjects.token_of_subject(record.subject)
         if kind == "claim":
             self._note(chain, is_ours=by in ("", self._node))
@@ -29,7 +31,7 @@ class OwnTurns:
 
     def _note(self, what: str, *, is_ours: bool) -> None:
         self._others.pop(what, None)
-        if self._node and not is_ours:
+        if not is_ours:
             self._others[what] = None
             if len(self._others) > MOST_ELSEWHERE:
                 del self._others[next(iter(self._others))]

@@ -37,10 +37,6 @@ class CachedSession:
     summarised: int
     used: float
 
-    @property
-    def weight(self) -> int:
-        return self.session.weight + SESSION_WEIGHT
-
 
 class SessionRepository:
     """Sessions by key."""
@@ -74,7 +70,11 @@ class SessionRepository:
         session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
         async for newer in self._states(session, fresh=False):
             session = newer
-        await self._keep(session, summarised)
+        if held and held.session is session and self._held.get(key) is held:  # nothing has happened
+            held.used = self.now()
+            self._held.move_to_end(key)
+        else:
+            await self._keep(session, summarised)
         return session
 
     def known(self) -> list[Session]:
@@ -172,17 +172,17 @@ class SessionRepository:
         now = self.now()
         held = self._held.pop(session.key, None)
         if held:
-            self._weight -= held.weight
+            self._weight -= held.session.weight
             if held.session.seq > session.seq:
                 session, summarised = held.session, held.summarised
-        self._held[session.key] = kept = CachedSession(session, summarised, now)
-        self._weight += kept.weight
+        self._held[session.key] = CachedSession(session, summarised, now)
+        self._weight += session.weight
         while len(self._held) > 1:
             key, oldest = next(iter(self._held.items()))
-            if self._weight <= self._budget and now - oldest.used <= self._idle:
+            if self._weight + SESSION_WEIGHT * len(self._held) <= self._budget and now - oldest.used <= self._idle:
                 return
             del self._held[key]
-            self._weight -= oldest.weight
+            self._weight -= oldest.session.weight
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
