@@ -8,7 +8,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, CancelledError, Future, current_task, get_running_loop
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -31,17 +31,6 @@ YIELD_AFTER = 0.005  # seconds after which a mailbox lets the loop turn, whateve
 
 # name, fields (its own, never changed), when, cause, the turn's bags, what the interceptors decided
 QueuedEvent: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
-
-
-def enqueue_event(mailboxes: "Iterable[Mailbox]", event: QueuedEvent) -> None:
-    """Put an event into the mailboxes."""
-    for mailbox in mailboxes:
-        queue = mailbox.queue
-        if len(queue) == CAPACITY:
-            mailbox.overflow()
-        queue.append(event)
-        if mailbox.is_idle:
-            mailbox.wake()
 
 
 @dataclass(slots=True, eq=False)

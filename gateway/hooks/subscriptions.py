@@ -13,7 +13,7 @@ from gateway.events.catalogue import get_event_spec
 from gateway.events.fields import EventSpec
 from gateway.hooks.cause import MAX_DEPTH
 from gateway.hooks.hook import Handler, Hook
-from gateway.hooks.mailbox import Mailbox, Observer, QueuedEvent, enqueue_event
+from gateway.hooks.mailbox import CAPACITY, Mailbox, Observer, QueuedEvent
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.recorder import OwedEvents, Recorder
 
@@ -64,7 +64,13 @@ class EventPlan:
             return
         if self.recorders:
             self.note(event, owed)
-        enqueue_event(self._list_mailboxes(event[0], event[1]) if self.is_filtered else self.mailboxes, event)
+        for mailbox in self._list_mailboxes(event[0], event[1]) if self.is_filtered else self.mailboxes:
+            queue = mailbox.queue
+            if len(queue) == CAPACITY:
+                mailbox.overflow()
+            queue.append(event)
+            if mailbox.is_idle:
+                mailbox.wake()
 
     def note(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         """Have it written down, and tell nobody else."""
