@@ -107,7 +107,8 @@ class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def _list(gateway: Gateway, params: HookListParams) -> Any:
     text, is_whole = params.text.strip().casefold(), is_admin(CALLER.get(OWNER).role)
-    known = [one for one in await gateway.folder_hooks.status() if has_text(one, text, is_whole=is_whole)]
+    known = await gateway.folder_hooks.status()
+    known = [one for one in known if has_text(one, text, is_whole=is_whole)] if text else known
     if params.by == "worst":
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
@@ -125,7 +126,7 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
 def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
     """Does it stand in what is shown to whoever asks? An operator is not shown what a hook says of itself."""
     said = (hook.name, hook.label, *hook.intercepts, *hook.events, *((hook.description,) if is_whole else ()))
-    return not text or any(text in one.casefold() for one in said)
+    return any(text in one.casefold() for one in said)
 
 
 async def _info(gateway: Gateway, params: HookParams) -> Any:

@@ -1,7 +1,6 @@
 """The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
 
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -110,22 +109,12 @@ def list_scheduled(hooks: FolderHooks) -> Iterator[ScheduledHook]:
         yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
-def list_shown(known: Iterable[HookStatus]) -> list[HookStatus]:
-    """Built-in hooks that nobody switched on are on offer; they are no news."""
-    return [one for one in known if (one.origin, one.state) != ("built-in", "disabled")]
-
-
-def count_by_state(known: Iterable[HookStatus]) -> dict[str, int]:
-    """How many there are in which state."""
-    return dict(Counter(status.state for status in list_shown(known)))
-
-
 async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
     """For people in a chat; the reasons, which may quote what others said, for admins alone."""
     rows = [
         f"{status.name}: {status.state}, {format_count(status.calls, 'call')}, {status.failures} failed"
         + (f" ({status.reason})" if status.reason and is_admin(role) else "")
-        for status in list_shown(await hooks.status())
+        for status in await hooks.status(with_offered=False)
     ]
     return "\n".join(rows) or "There are no hooks."
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Protocol
 
 from gateway import __version__
-from gateway.daemon.hooks import list_shown
 from gateway.daemon.own_process import read_memory_kb
 from gateway.daemon.platforms import PlatformPart
 from gateway.engine import Engine, EngineHealth
@@ -59,7 +58,7 @@ async def collect_metrics(
     queues: Figures = {("messages",): float(await gateway.lanes.depth()), ("turns",): float(gateway.lanes.waiting)}
     owed: Figures = {(network,): float(count) for network, count in (await gateway.outbox.depths()).items()}
     up: Figures = {(one.name,): float(one.state == "up") for one in gateway.platforms}
-    hooks = await add_memory(list_shown(await gateway.folder_hooks.status()))
+    hooks = await add_memory(await gateway.folder_hooks.status(with_offered=False))
     return [
         _gauge("info", "Which version this is.", {(__version__,): 1.0}, "version"),
         _gauge("turns_running", "Turns that run now.", gateway.lanes.running),

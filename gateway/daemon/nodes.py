@@ -35,6 +35,7 @@ from gateway.errors import EngineError
 TENDING = "tending"  # the lease of whoever tends what all nodes share
 SCHEDULE = "schedule"  # of whoever calls the hooks that are due: not each node may tell hooks
 LEASE_SECONDS = 8.0
+LONE_LEASE_SECONDS = 86400.0  # where the journal is a file, which no other node can open: nobody waits for its end
 RENEWALS = 4.0  # within the time of a lease; by the time of one of these before its end its holder has stopped
 GLANCE = 0.5  # between two tries for what seems to be free
 TURN = 0.05  # about so much lies between the tries of two who wait: many would ask the journal all at once
@@ -70,9 +71,11 @@ class OwnLease:
 class Nodes:
     """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
 
-    def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = 0.0) -> None:
+        """`seconds`: how long a lease lasts that is not renewed; 0: as long as suits the journal."""
         self.name, self.roles = name, roles
         self._engine = engine
+        seconds = seconds or (LEASE_SECONDS if engine.files.is_shared else LONE_LEASE_SECONDS)
         self._seconds, self._pause = seconds, seconds / RENEWALS
         self._run, self._since = uuid.uuid4().hex, time.time()
         self.others = OtherNodes(name, self._run, seconds)

@@ -1,7 +1,8 @@
 """What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
 
 import os
-from collections.abc import Awaitable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -68,7 +69,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "socket": str(gateway.home.socket),
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
-        "hooks": hooks.count_by_state(known),
+        "hooks": Counter(one.state for one in known),
         "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: describe_platform(one) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
@@ -93,7 +94,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *list_gateway_problems(gateway),
             *list_missing_libraries(gateway.settings),
             *hooks.list_hook_problems(known, find_kernel_support(), gateway.folder_hooks.trouble),
-            *check_agent_hooks(gateway.settings, known),
+            *check_agent_hooks(gateway.settings, gateway.folder_hooks.has),
             *list_server_problems(gateway.tool_servers),
             *(list_webhook_problems(webhooks) if "web" in gateway.nodes.roles else []),
             *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
@@ -168,8 +169,9 @@ async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURN
 
 async def list_hooks(gateway: Gateway) -> list[HookStatus]:
     """Without what the journal knows of them, where it does not tell that soon."""
-    found = await ask_journal(gateway.folder_hooks.status(), None)
-    return await gateway.folder_hooks.status(asks_journal=False) if found is None else found
+    ask = partial(gateway.folder_hooks.status, with_offered=False)
+    found = await ask_journal(ask(), None)
+    return await ask(asks_journal=False) if found is None else found
 
 
 def list_owners(access: AccessControl) -> list[dict[str, str]]:
@@ -218,14 +220,13 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
     ]
 
 
-def check_agent_hooks(settings: Settings, found: Iterable[HookStatus]) -> list[str]:
+def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
     """Agents whose hooks are none."""
-    names = {status.name for status in found}
     return [
         f"agents.{agent}.hooks names {name!r}, and there is no hook of that name: see `hermes-gateway hooks list`"
         for agent, own in settings.agents.items()
         for name in own.hooks
-        if name not in names
+        if not is_known(name)
     ]
 
 

@@ -93,3 +93,14 @@ def test_no_text_makes_it_slow(piece: str) -> None:
     began = time.thread_time()
     Redactor([BOT]).clean(text)
     assert time.thread_time() - began < 3
+
+
+@given(st.lists(st.sampled_from(["a word", f"see {BOT}", "s1cret-value", "token=", "token=[secret]", "abcdefgh"])))
+def test_data_is_cleaned_text_by_text(texts: list[str]) -> None:
+    redactor = Redactor(["s1cret-value"], load_settings_schema().token_shapes)
+    cleaned = [redactor.clean(text) for text in texts]
+    assert redactor.clean_all({"some": texts, "more": {BOT: [*texts]}, "count": 3}) == {
+        "some": cleaned,
+        "more": {BOT: cleaned},
+        "count": 3,
+    }

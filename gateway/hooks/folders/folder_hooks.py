@@ -228,16 +228,23 @@ class FolderHooks:
         """Until all that was found at the start has been started, or has said why not."""
         await self._set.settled.wait()
 
-    async def status(self, *, asks_journal: bool = True) -> list[HookStatus]:
+    def has(self, name: str) -> bool:
+        """Tell if commands know a hook by this name."""
+        return any(hook.called == name for hook in self._set.hooks.values())
+
+    async def status(self, *, asks_journal: bool = True, with_offered: bool = True) -> list[HookStatus]:
         """How each fares, by name, without its memory: `add_memory`.
 
-        Unless it `asks_journal`, nothing counts as owed to any of them, nor as a dead letter.
+        Unless it `asks_journal`, nothing counts as owed to any of them, nor as a dead letter. `with_offered`: with the
+        built-in hooks that are off.
         """
         dead = Counter[str]()
         with suppress(EngineError):  # of a journal that is ill: all else can be told
             dead = await self._letters.count() if self._letters and asks_journal else dead
-        called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.hooks), []
+        called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.plugins), []
         for _, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
+            if hook.process.state == "disabled" and hook.latest and hook.latest.source.is_ours and not with_offered:
+                continue
             owed = await _read_owed(hook) if asks_journal else NOTHING_OWED
             found.append(_status_of(hook, owed, dead[subject_token_of(hook.store_name)], called, offered))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
@@ -247,7 +254,7 @@ class FolderHooks:
         """Raises HookError when there is no such hook."""
         hook = _find_hook(self._set.hooks, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
-        called, offered = group_by_label(self._set.hooks), group_by_content(self._set.hooks)
+        called, offered = group_by_label(self._set.hooks), group_by_content(self._set.plugins)
         found = _status_of(hook, await _read_owed(hook), dead, called, offered)
         (weighed,) = await add_memory([found])
         given = tuple(hook.calls.record.given)
@@ -401,10 +408,10 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     return folders
 
 
-def group_by_content(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
+def group_by_content(plugins: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     """The plugins that bring each tool and each command."""
     brought: dict[str, list[str]] = {}
-    for _, hook in sorted(hooks.items()):
+    for hook in plugins.values():
         for offer in _list_offers(hook) if hook.is_up else ():
             brought.setdefault(offer, []).append(hook.called)
     return brought
@@ -429,7 +436,8 @@ def _status_of(
     offered: Mapping[str, Sequence[str]],
 ) -> HookStatus:
     namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
-    return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *_warn_of_rivals(hook, offered)))
+    rivals = _warn_of_rivals(hook, offered) if offered else ()
+    return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *rivals))
 
 
 def build_status(
@@ -440,16 +448,17 @@ def build_status(
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
+    state, called, undecided = _state(hook), hook.called, hook.calls.undecided.describe(hook.called)
     pid, hangs = _process_facts(hook)
     return HookStatus(
-        name=hook.called,
+        name=called,
         label=manifest.name,
         description=manifest.description,
         version=manifest.version,
         origin=latest.source.origin,
         path=str(latest.path),
-        state=_state(hook),
-        reason=_reason(hook),
+        state=state,
+        reason=_reason(hook, state, undecided),
         wire=manifest.wire,
         events=manifest.events,
         intercepts=manifest.intercepts,
@@ -462,7 +471,7 @@ def build_status(
         found=manifest.found,
         files=manifest.files,
         findings=(*map(str, latest.findings), *hook.remarks(), *warnings),
-        offers=_list_offers(hook),
+        offers=_list_offers(hook) if hook.process.targets else (),
         digest=current.digest if current else "",
         loaded_at=hook.process.loaded_at,
         restarts=hook.process.restarts,
@@ -475,12 +484,12 @@ def build_status(
         behind=round(owed.behind, 1),
         dropped=hook.subscription.dropped,
         dead=dead,
-        p50=record.percentile(50),
-        p95=record.percentile(95),
+        p50=record.percentile(50) if record.calls else None,
+        p95=record.percentile(95) if record.calls else None,
         breaker=breaker.state,
         breaker_opens_in=round(breaker.remaining, 1),
         last_error=record.last_error,
-        undecided=hook.calls.undecided.describe(hook.called),
+        undecided=undecided,
         traces=tuple(record.traces),
         pid=pid,
         hangs=hangs,
@@ -528,10 +537,11 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
 
 def _state(hook: FolderHook) -> HookState:
     state = hook.process.state
+    if state not in ("loaded", "registered", "waiting", "starting", "broken"):
+        return state
     if hook.idle_reason and (state in ("loaded", "registered") or _only_patches(hook)):
         return "without effect"
-    tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
-    return "tripped" if tripped else state
+    return "tripped" if hook.calls.breaker.state != "closed" and state != "broken" else state
 
 
 def _only_patches(hook: FolderHook) -> bool:
@@ -540,14 +550,14 @@ def _only_patches(hook: FolderHook) -> bool:
     return bool(hook.process.state == "broken" and version and not version.denied and hook.idle_reason)
 
 
-def _reason(hook: FolderHook) -> str:
-    breaker, error, state = hook.calls.breaker, hook.calls.record.last_error, _state(hook)
+def _reason(hook: FolderHook, state: HookState, undecided: str) -> str:
+    breaker, error = hook.calls.breaker, hook.calls.record.last_error
     if state == "without effect":
         return "; ".join(filter(None, (hook.idle_reason, hook.process.reason if _only_patches(hook) else "")))
     if error is None or state != "tripped":
         wire = hook.process.wire
         vain = wire.remarks if isinstance(wire, WorkerHandle) else ()
-        return "; ".join(filter(None, (hook.process.reason, hook.calls.undecided.describe(hook.called), *vain)))
+        return "; ".join(filter(None, (hook.process.reason, undecided, *vain)))
     said = hook.explain(error.message, hook.current) if hook.current else error.message
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {format_count(breaker.failures, 'time')} in a row and {again}; the last time: {said}"

@@ -67,6 +67,10 @@ class SourceSet:
         found = self._find(name)
         return found and self._configure(found, self._find(_namesake_of(found)) is not None)
 
+    def has(self, name: str) -> bool:
+        """Tell if there is a hook of this name."""
+        return self._find(name) is not None
+
     def _find(self, name: str) -> HookVersion | None:
         unread: list[HookVersion] = []
         found = (version for source in reversed(self.sources) if (version := _find_version(source, name, unread)))
@@ -402,7 +406,7 @@ class FolderSet:
     async def _watch(self) -> None:
         if self.watcher:
             self.watcher.scope.cancel()
-        watched = [source for source in self.sources.sources if source.is_watched]
+        watched = [source for source in self.sources.sources if source.is_watched and not source.is_ours]
         self.watcher = FolderWatcher(watched, self._touched)
         self._services.tasks.start_soon(self.watcher.run)
         await self.watcher.is_watching.wait()
@@ -434,7 +438,7 @@ class FolderSet:
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
             # First those that are gone: a folder under a new name is not told of what it saw under the old one.
-            for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
+            for name in sorted(dirty, key=self.sources.has) if len(dirty) > 1 else dirty:
                 self._services.tasks.start_soon(_look_until_done, self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 

@@ -210,7 +210,7 @@ class FolderHook:
     def reach_facts(self) -> ReachFacts:
         """What the version that runs, or is to run, may reach."""
         version, services = self.current or self.latest, self._services
-        if version is None:
+        if version is None or version.reach is None:
             return ReachFacts()
         data, missing = services.environment.data_of(version.store_name), services.support.missing
         url = version.manifest.url if version.manifest else ""

@@ -70,11 +70,7 @@ class HookLimits(NamedTuple):
 NO_LIMITS_KNOWN = HookLimits(reads=())
 
 
-def describe_reach(
-    reach: HookReach | None, folder: Path, data: Path, unheld: tuple[str, ...], url: str = ""
-) -> ReachFacts:
-    if reach is None:
-        return ReachFacts()
+def describe_reach(reach: HookReach, folder: Path, data: Path, unheld: tuple[str, ...], url: str = "") -> ReachFacts:
     own = (str(data), *((str(folder),) if reach.owns_folder else ()))
     reads, writes = (tuple(map(_describe_path, paths)) for paths in (reach.reads, reach.writes))
     return ReachFacts(reach.reason, (str(folder), *reads), (*own, *writes), describe_network(reach.net, url), unheld)

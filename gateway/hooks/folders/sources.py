@@ -104,7 +104,7 @@ class HookVersion:
     @property
     def called(self) -> str:
         """The shortest name that commands and the configuration know it by."""
-        return self.short or self.name
+        return self.name if self.has_namesake else self.name.removeprefix(PLUGIN_PREFIX)
 
     @property
     def bare_name(self) -> str:

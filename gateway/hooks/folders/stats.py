@@ -195,10 +195,10 @@ class HookStats:
         self._durations.append(seconds)
         self.histogram.observe(seconds)
 
-    def percentile(self, percent: float) -> float | None:
-        """Seconds, of the last calls; None before the first."""
+    def percentile(self, percent: float) -> float:
+        """Seconds, of the last calls."""
         durations = sorted(self._durations)
-        return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
+        return durations[max(0, ceil(len(durations) * percent / 100) - 1)]
 
 
 class MissedDecisions(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ of each write into a home. Where the system has no more watches to give, the fil
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,8 @@ from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
 POLL_INTERVAL = 0.4  # seconds between two looks for sources, or at the files where the system notices nothing
+
+is_folder = os.path.isdir  # false, and no error, for what cannot be looked at
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +60,7 @@ class FolderWatcher:
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
-        present = [path for path in self._paths if _is_folder(path)]
+        present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
         await wait_for_threads()  # without one the library ends the process
@@ -70,7 +73,7 @@ class FolderWatcher:
                     self._tell({*_folders_of(present), *missing})  # what happened while no watch stood
                 self.is_watching.set()
                 try:
-                    while not stop.is_set() and not any(map(_is_folder, missing)):
+                    while not stop.is_set() and not any(map(is_folder, missing)):
                         with anyio.move_on_after(POLL_INTERVAL if missing else None):
                             await stop.wait()
                 finally:
@@ -105,7 +108,7 @@ class FolderWatcher:
         async for burst in watch(*sources, stop_event=stop):
             self._tell(self._find_touched(path for _, path in burst))
             is_deleted = any(change == Change.deleted and Path(path) in sources for change, path in burst)
-            if is_deleted or not all(map(_is_folder, sources)):
+            if is_deleted or not all(map(is_folder, sources)):
                 stop.set()  # it may be there again, and nobody watches that one
 
     def _find_touched(self, burst: Iterable[str]) -> set[Path]:
@@ -159,11 +162,3 @@ def _folders_of(sources: Iterable[Path]) -> set[Path]:
         except OSError:
             continue
     return found
-
-
-def _is_folder(path: Path) -> bool:
-    """Tell if it is a folder; one that cannot be looked at counts as none."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
