@@ -74,7 +74,7 @@ class HookRequests:
         self._context = context
         self._lanes = lanes
         self.waiting = AwaitedTurns(context.engine, lanes, context.run_id)
-        self._verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
+        self.verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
             "send": (SendRequest, self._send),
             "submit": (SubmitRequest, self._submit),
             "emit": (EmitRequest, self._emit),
@@ -91,9 +91,9 @@ class HookRequests:
         Raises:
             HookError: there is no such thing, or not with these parameters.
         """
-        if verb not in self._verbs:
-            raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self._verbs)}")
-        kind, answer = self._verbs[verb]
+        if verb not in self.verbs:
+            raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self.verbs)}")
+        kind, answer = self.verbs[verb]
         try:
             return self._context.registry.withheld.cut(await answer(hook, msgspec.convert(params, kind)))
         except msgspec.ValidationError as error:

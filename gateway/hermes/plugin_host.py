@@ -1,6 +1,6 @@
 """What Hermes plugins give the agent and the people (tools, skills, commands), and what they may ask of the gateway."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -233,20 +233,21 @@ class PluginGrants:
         self._fit = fit
         self._usage = usage
         self._find_limits = find_limits
+        self.verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
+            "llm": (PluginLlmRequest, self._llm),
+            "tool": (PluginToolRequest, self._tool),
+            "session": (PluginSessionRequest, self._session),
+        }
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
         """Raises HookError."""
+        if verb not in self.verbs:
+            return await self._grants(hook, verb, params, during)
+        kind, answer = self.verbs[verb]
         try:
-            if verb == "llm":
-                return await self._llm(hook, msgspec.convert(params, PluginLlmRequest))
-            if verb == "tool":
-                return self._registry.withheld.cut(await self._tool(hook, msgspec.convert(params, PluginToolRequest)))
-            if verb == "session":
-                said = await self._session(msgspec.convert(params, PluginSessionRequest))
-                return self._registry.withheld.cut(said)
+            return self._registry.withheld.cut(await answer(hook, msgspec.convert(params, kind)))
         except msgspec.ValidationError as error:
             raise HookError(f"{verb}: {error}") from None
-        return await self._grants(hook, verb, params, during)
 
     async def _llm(self, hook: str, asked: PluginLlmRequest) -> dict[str, Any]:
         model = self._find_agent({}).model
@@ -277,7 +278,7 @@ class PluginGrants:
         finally:
             await self._usage.write(counted)
 
-    async def _session(self, asked: PluginSessionRequest) -> dict[str, Any]:
+    async def _session(self, _hook: str, asked: PluginSessionRequest) -> dict[str, Any]:
         session = await self._sessions.open(asked.key)
         if asked.begin and not session.session_id:
             opened = begin_session(session, self._sessions.now())

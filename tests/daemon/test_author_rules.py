@@ -16,7 +16,8 @@ from anyio import to_thread
 
 from gateway import authors, record_subjects, records
 from gateway.access import API, INTERNAL
-from gateway.agent import ToolContext, tool
+from gateway.agent import Agent, ToolContext, tool
+from gateway.agent.models.script import script
 from gateway.commands import Command, CommandResult, CommandTable
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.gateway import find_hook_files
@@ -25,6 +26,8 @@ from gateway.dispatcher import BUILT_IN, HookRequests
 from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.reminders import REMINDER, TurnChat
 from gateway.errors import AgentError, HookError
+from gateway.hermes.plugin_host import PluginGrants
+from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hooks.cause import use_rights
 from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.manifest import Manifest
@@ -49,6 +52,8 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("open", "approve", "deny", "approvals", "pairing", "settings", "platform"), PEOPLE),
     **dict.fromkeys(("letters", "restart"), PEOPLE),
 }
+# What a program's key of an operator commands besides, as an operator does: a key is made by the owner alone.
+OPERATORS = {"letters", "platform"}
 # Who is answered on the socket: everything that the gateway started, hooks that are placed, those that `send`, people.
 SOCKET: Mapping[str, str] = {
     "status": "all",
@@ -79,7 +84,7 @@ PAGE: Mapping[str, str] = {
 }
 # The word of `uses` that a request needs; none of them approves, answers, pairs, switches or restarts.
 REQUESTS: Mapping[str, str] = {
-    **{name: name for name in ("send", "submit", "emit")},
+    **{name: name for name in ("send", "submit", "emit", "llm", "tool", "session")},  # the last three are plugins'
     "facts": "",
     **{f"{STORE_VERBS}{one}": "store" for one in ("get", "set", "delete", "keys")},
 }
@@ -91,6 +96,7 @@ MOST_TURNS = 20  # that one command is tried with
 
 def test_the_tables_have_a_line_for_everything() -> None:
     assert COMMANDS.keys() == {command.name for command in BUILT_IN}
+    assert {one.name for one in BUILT_IN if one.is_for("operator") and not one.is_for("user")} == OPERATORS
     assert SOCKET.keys() == build_verbs_of_nobody().keys()
     assert PAGE.keys() == SHOWN_VERBS | DONE_VERBS.keys()
     assert {name: VERB_RIGHTS[name].role for name in PAGE} == PAGE
@@ -285,9 +291,20 @@ async def test_a_verb_of_the_page_is_for_logins_of_its_role(tmp_path: Path) -> N
 async def test_a_request_of_a_hook_needs_its_word_and_decides_nothing(tmp_path: Path) -> None:
     async with chat() as room:
         requests = HookRequests(room.house, room.dispatcher.lanes)
-        with pytest.raises(HookError) as listed:
-            await requests("one", "approve", {}, "")
-        assert REQUESTS.keys() == {*str(listed.value).partition("there is ")[2].split(", ")}
+        house = room.house
+        more = PluginGrants(
+            requests,
+            lambda _place: Agent("main", "", script([])),
+            room.hooks,
+            house.sessions,
+            house.access.fit_tool,
+            house.usage,
+            house.find_limits,
+        )
+        assert REQUESTS.keys() == {*requests.verbs, *more.verbs}
+        assert {*REQUESTS.values()} == {*PLUGIN_RIGHTS, ""}
+        with pytest.raises(HookError, match="no `approve` for hooks"):
+            await more("one", "approve", {}, "")
     for is_restricted in (False, True):
         for verb, word in REQUESTS.items():
             without = version_of(tmp_path, is_restricted=is_restricted).manifest
