@@ -12,14 +12,14 @@ from gateway.activity import CALLER, HOOK_PLACE, Caller
 from gateway.daemon.control_verbs import build_verbs
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
-from gateway.testing.networks.wire import ANN, BEN
+from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.telegram_wire import TelegramWire
 from tests.daemon.test_verb_rights import ask
 from tests.spine import until
 
 THIEF = "6666"
-SETTINGS = f"""
-access: {{owners: {{telegram: ['{ANN}']}}, users: {{telegram: ['{BEN}']}}}}
+SETTINGS = """
+access: {{owners: {{{network}: ['{owner}']}}, users: {{{network}: ['{user}']}}}}
 tools: {{shell: ask}}
 web: {{url: 'https://gate.example.org', trusted_proxies: [127.0.0.1]}}
 """
@@ -67,13 +67,18 @@ def handle(event_type, context):
 
 
 @asynccontextmanager
-async def home(root: Path, *turns: Mapping[str, Any], **hooks: tuple[str, str]) -> AsyncIterator[House]:
+async def home(
+    root: Path, *turns: Mapping[str, Any], wire: Wire | None = None, more: str = "", **hooks: tuple[str, str]
+) -> AsyncIterator[House]:
+    """A gateway of Ann's, with these hooks, on Telegram or behind this wire."""
     for name, (manifest, handler) in hooks.items():
         GatewayProcess(root).add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
-    wire = TelegramWire()
+    wire = wire or TelegramWire()
     async with wire.serving():
         script = (*turns, *({"text": "I heard you."},) * 20)
-        async with housed(wire, root, *script, settings=SETTINGS, environ={"TELEGRAM_ALLOWED_USERS": ""}) as house:
+        settings = SETTINGS.format(network=wire.network, owner=wire.known_as(ANN), user=wire.known_as(BEN))
+        nobody = {f"{wire.network.upper()}_ALLOWED_USERS": ""}
+        async with housed(wire, root, *script, settings=settings + more, environ=nobody) as house:
             await house.gateway.folder_hooks.settled()
             yield house
 
