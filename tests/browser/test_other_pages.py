@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
-from playwright.sync_api import StorageState
+from playwright.sync_api import StorageState, expect
 
 from gateway.testing import GatewayProcess
 from tests.browser.conftest import OpenScreen
@@ -106,3 +106,14 @@ def test_a_page_of_another_program_here_does_nothing_and_reads_nothing(
         assert not [one for one in EvilPage.heard if login in str(one) or "cookie" in one or "x-token" in one]
         assert state_of(gateway) == "loaded"
         screen.enter("hooks/watches", "observes")  # and nobody was logged out
+
+
+def test_a_login_of_before_is_over_and_the_page_says_how_to_get_one(
+    gateway: GatewayProcess, open_screen: OpenScreen
+) -> None:
+    url = str(gateway.call("status")["web"]["url"])
+    with open_screen(storage_state={"cookies": [], "origins": []}) as screen:
+        screen.page.context.add_cookies([{"name": "hermes-gateway-8730", "value": "0" * 64, "url": url}])
+        screen.page.goto(url)
+        expect(screen.page.locator("body")).to_contain_text("run `hermes-gateway open` where the gateway runs")
+        assert [fault for fault in screen.faults if "403" not in fault] == []
