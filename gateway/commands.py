@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from gateway import records
 from gateway.messages import Button
 from gateway.roles import Role, rank_of
+from gateway.transcript import Entry
 
 CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
 LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
@@ -29,7 +30,7 @@ class CommandResult:
 
     text: str = ""
     changes: tuple[records.TurnRecord, ...] = ()
-    then: str | None = None
+    then: Entry | None = None
     activity: records.ActivityRecord | None = None
     buttons: tuple[Button, ...] = ()  # of an urgent one
     codes: tuple[str, ...] = ()  # those in the text that authorize somebody; hooks get it without them

@@ -49,12 +49,13 @@ class OpenTurnRecord(TurnRecord, frozen=True, kw_only=True):
 
 
 class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
-    """A model's finished answer."""
+    """A model's finished answer. `authors`: the restricted hooks that had a say in the turn by then."""
 
     hop: int
     entry: Entry
     usage: Usage = Usage()
     stop: str = ""  # the model's own reason, in our words
+    authors: tuple[str, ...] = ()
 
 
 class LastAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

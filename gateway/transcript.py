@@ -33,7 +33,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message of a transcript. `name` and `call_id` belong to tool results alone."""
+    """One message of a transcript. `name` and `call_id` belong to tool results alone.
+
+    `authors` are the restricted hooks that had a say in what a person is said to have written here.
+    """
 
     role: Role
     content: str = ""
@@ -42,6 +45,7 @@ class Entry:
     name: str = ""
     error: bool = False
     parts: tuple[Picture, ...] = ()
+    authors: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Usage(msgspec.Struct, frozen=True):

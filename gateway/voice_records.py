@@ -25,6 +25,7 @@ class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
     text: str = ""
     error: str = ""
     person: str = ""  # who said it, as `telegram:1002`
+    authors: tuple[str, ...] = ()  # the restricted hooks that put words into it
 
 
 class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):

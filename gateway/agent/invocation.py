@@ -128,7 +128,7 @@ class Invocation(Operation[TurnResult]):
 async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
     """The run of a sub-agent within this one. Without a message it is given the whole conversation."""
     turn_id = f"{state.ports.turn_id}/{call_id}"  # its steps are those of a turn within the turn
-    ports = msgspec.structs.replace(state.ports, turn_id=turn_id, stop=CancelScope())
+    ports = msgspec.structs.replace(state.ports.for_call(call_id), turn_id=turn_id, stop=CancelScope())
     view = () if message is not None else (*state.view, *state.new_entries[:-1])  # without the call that hands over
     inner = TurnState(
         agent,

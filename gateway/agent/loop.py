@@ -64,7 +64,7 @@ async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> 
 
 def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Those that the person has; the model is shown no others, and no skill that it cannot load."""
-    if (grant := state.ports.grant) is None:
+    if (grant := state.ports.for_call().grant) is None:
         return tools
     given = [grant(tool) for tool in tools]
     state.withheld = frozenset(tool.name for tool, left in zip(tools, given, strict=True) if left is None)
@@ -111,6 +111,7 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, 
     """
     if known := state.replay.answers.get(state.hop):
         state.usage += known.usage
+        state.ports.authors[""].update(known.authors)
         state.entries.append(known.entry)
         return known.entry, known.stop
     before = state.usage
@@ -121,7 +122,8 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, 
         return None
     entry = await state.add(Entry("assistant", answer.text, _make_call_ids_unique(state, answer)))
     used = state.usage - before
-    step = LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used, stop=answer.stop)
+    hooks = tuple(sorted(state.ports.authors[""]))
+    step = LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used, stop=answer.stop, authors=hooks)
     await state.record(step)
     state.partial = ""
     state.resumed = False

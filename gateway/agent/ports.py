@@ -1,6 +1,7 @@
 """The functions by which a turn reaches the world, and its result. It knows no session, no platform, no database."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -72,6 +73,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         answers by question id or name, the prompts of those questions and the calls that they were about, and whether
         there was such a run at all. The answers are those that the hooks' scope reads; an interceptor of a question may
         change them.
+    authors: the restricted hooks that said what is to be done, by the id of the call; "": in all of the turn.
+    limit: these ports, as they are for what such hooks have done.
     changed_by: which hooks changed a tool's call, by its id. open_questions: those that this run of the turn has put.
     stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
     approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
@@ -101,6 +104,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     asked: Mapping[str, str] = msgspec.field(default_factory=dict)
     calls: MutableMapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
     changed_by: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    authors: defaultdict[str, set[str]] = msgspec.field(default_factory=lambda: defaultdict(set))
+    limit: Callable[["Ports", Collection[str]], "Ports"] = lambda ports, _hooks: ports
     open_questions: set[str] = msgspec.field(default_factory=set)
     resumed: bool = False
     stop: CancelScope = msgspec.field(default_factory=CancelScope)
@@ -115,6 +120,11 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     keep_picture: KeepPicture | None = None
     redact: Callable[[str], str] = str
     usage: UsagePort = msgspec.field(default_factory=IgnoredUsage)
+
+    def for_call(self, call_id: str = "") -> "Ports":
+        """These ports with the rights of this call's authors; without an id, of what the turn does from now on."""
+        hooks = self.authors[""] | self.authors[call_id]
+        return self.limit(self, hooks) if hooks else self
 
 
 class TurnResult(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import msgspec
 
 from gateway.agent.batch_gate import BatchGate
 from gateway.agent.operation import Operation, OperationResult, run_operation
-from gateway.agent.ports import KeepPicture
+from gateway.agent.ports import KeepPicture, Ports
 from gateway.agent.tool_approval import Refused, check_approval
 from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
@@ -39,6 +39,10 @@ SUSPECT_TEXT = (
 )
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
 ENDED_TEXT = "Not run: the turn was ended."
+NOT_FOR_HOOKS = (
+    "{tool} is not run: the restricted hook {hooks} had a say in this call, which so has the rights of a user. "
+    "Tell the person; `access.tools` in config.yaml says which tools users have."
+)
 WITHHELD_TEXT = "This call was made; what it gave is withheld. "
 
 
@@ -173,22 +177,24 @@ def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolCont
 
 async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     state = call.state
-    args = deepcopy(check_args(tool, call.args))  # a hook in code may have kept the very arguments that it was shown
     turn_id, call_id = state.ports.turn_id, call.asked.id
+    ports, chosen = state.ports.for_call(call_id), tool
+    if ports is not state.ports:
+        tool = _limit_tool(ports, call_id, chosen)
+    args = deepcopy(check_args(tool, call.args))  # a hook in code may have kept the very arguments that it was shown
     before = state.replay.started.pop(call_id, None)  # said once: after that the model may call it again
     is_harmless = tool.repeatable and not tool.suspect
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
-    about = _describe_call(call, tool, args)
+    about = _describe_call(call, chosen, args)
     if tool.asks:
-        await state.ports.load_approvals()
-    needed_yes = check_approval(state.ports, tool, about)
+        await ports.load_approvals()
+    needed_yes = check_approval(ports, tool, about)
     if not tool.read_only:
         await call.gate.pass_through(call_id, needed_yes=needed_yes)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)
     await state.record(started)
-    ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
     answers = _list_answers(call)
     show = partial(_show_picture, call, ports.keep_picture) if ports.keep_picture else None
@@ -207,6 +213,14 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
         raise
     finally:
         call.duration = time.perf_counter() - began
+
+
+def _limit_tool(ports: Ports, call_id: str, tool: Tool) -> Tool:
+    """The tool as a user has it. Raises AgentError: they do not."""
+    if limited := ports.grant(tool) if ports.grant else tool:
+        return limited
+    hooks = ", ".join(sorted(ports.authors[""] | ports.authors[call_id]))
+    raise AgentError(NOT_FOR_HOOKS.format(tool=tool.name, hooks=hooks))
 
 
 async def _show_picture(call: ToolCallRun, keep: KeepPicture, data: bytes) -> str:

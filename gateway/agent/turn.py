@@ -46,7 +46,7 @@ from gateway.agent.tool_call import call_tool
 from gateway.agent.tools import choose_sources, find_tool
 from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
 from gateway.agent.turn_tools import make_skill_tools
-from gateway.events import Deny, Pause, Question
+from gateway.events import Deny, Pause, Question, is_yes
 from gateway.steps import Step
 from gateway.transcript import Entry, ToolCall
 
@@ -102,7 +102,8 @@ async def _process_answers(state: TurnState) -> None:
     answers, asked = state.ports.answers, state.ports.asked
     for name, response in list(answers.items()):
         with suppress(Pause):  # an interceptor that asks about an answer changes nothing
-            answers[name] = await run_operation(AnswerVisit(state, name, asked.get(name, ""), response))
+            left = await run_operation(AnswerVisit(state, name, asked.get(name, ""), response))
+            answers[name] = response if name in state.ports.calls and is_yes(left) else left  # a yes is the person's
 
 
 async def _prepare_questions(state: TurnState, questions: tuple[Question, ...]) -> tuple[Question, ...]:
@@ -112,7 +113,7 @@ async def _prepare_questions(state: TurnState, questions: tuple[Question, ...]) 
         shown, answer = question, None
         with suppress(Pause):  # an interceptor that asks about the asking changes nothing
             shown, answer = await run_operation(QuestionVisit(state, question))
-        if answer is None:
+        if answer is None or (question.is_approval and is_yes(answer)):  # no hook says yes to a call
             left.append(shown)
         else:
             state.ports.answers[question.id] = answer

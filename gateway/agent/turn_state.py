@@ -167,6 +167,8 @@ class TurnState:
         kept = replace(entry, content=WITHHELD, parts=())
         try:
             kept = await self._fire_message_add(entry)
+            if entry.role == "user" and (hooks := self.ports.authors[""]):
+                kept = replace(kept, authors=tuple(sorted(hooks)))
         finally:
             self.entries.append(kept)
         return kept

@@ -80,7 +80,7 @@ class AudioMessages:
                 raise VoiceError(why, is_final=error.is_final) from None
             duration = monotonic() - begun
             event = await view.run("audio:after", file=about, text=words.text, error="", duration=duration)
-        return dataclasses.replace(words, text=str(event["text"]))
+        return dataclasses.replace(words, text=str(event["text"]), authors=tuple(sorted(view.bags.authors[""])))
 
     async def _ask(
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope

@@ -39,6 +39,7 @@ from gateway.dispatcher.chat_commands import (
     write_refusal,
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, TERMINAL, DispatcherContext
+from gateway.dispatcher.hook_limits import limit_ports
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_ALL, AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
@@ -60,6 +61,7 @@ from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
 from gateway.lanes import (
     ANSWER_WAIT,
+    TRANSCRIPTION,
     LaneResult,
     Lanes,
     LaneTurn,
@@ -193,6 +195,8 @@ class Dispatcher:
         answers = {name: False if answer in NOBODY else answer for name, answer in answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers, owed=turn.owed)
         view.pauses = turn.open.pauses
+        for one in (words for message in turn.messages for words in message.extra.get(TRANSCRIPTION, ())):
+            view.bags.authors[""].update(one.get("authors", ()))
         if turn.begins_session:
             fire_session_switch(turn.session, view.emit)
         try:
@@ -234,11 +238,12 @@ class Dispatcher:
             return structs.replace(said, changes=ran.changes)
         pieces = find_last_pieces(call.session)
         is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
-        again = dataclasses.replace(message, text=ran.then, is_job=is_job)
+        again = dataclasses.replace(message, text=ran.then.content, is_job=is_job)
+        view.bags.authors[""].update(ran.then.authors)
         asked = await make_entry(again, self._context)
         turn = structs.replace(turn, session=session)
         result = await self._run_agent(turn, again, asked, call.role, view, self._context.choose(again, session))
-        pieces = pieces if ran.then == asked.content else ()
+        pieces = pieces if ran.then.content == asked.content else ()
         return structs.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
     async def _run_agent(
@@ -272,6 +277,8 @@ class Dispatcher:
                 asked=turn.open.asked,
                 calls=dict(turn.open.calls),
                 changed_by=view.changed_by,
+                authors=view.bags.authors,
+                limit=partial(limit_ports, self._context, self.reminders, turn, message),
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=approvals.allowed,
@@ -294,18 +301,18 @@ class Dispatcher:
         await approvals.keep()
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
-        assert result.status != "paused"
         said = "" if result.status == "interrupted" and is_unread else result.reply
-        replies = await self._make_answers(turn, parts.make_reply(said), facts if result.sends_files else None, view)
+        replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
         if result.status == "ok" and self._is_spoken(session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
         return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
 
     async def _make_answers(
-        self, turn: LaneTurn, reply: Reply, facts: Mapping[str, Any] | None, view: HookScope
+        self, turn: LaneTurn, reply: Reply, ports: Ports | None, view: HookScope
     ) -> tuple[Reply, ...]:
-        """What the agent said, with the files that it names: those of the turn's facts; without them, none is sent."""
+        """What the agent said, with the files that it names: those of the turn's facts; without ports, none is sent."""
+        facts = ports.for_call().facts if ports else None
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
         reply = reply if text == reply.text else dataclasses.replace(reply, text=text)

@@ -8,6 +8,7 @@ This module needs the standard library alone and imports nothing of ours: the sa
 that hooks run in, where it is the only part of the gateway that a handler sees.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -119,10 +120,11 @@ OUTCOMES = (End, Deny, Retry)
 class Bags:
     """What hooks keep: `own` for one hook and turn, `turn` for all of this turn, `session` with the conversation.
 
-    `answers` holds what the person has answered so far, by question id or name; None where hooks cannot ask.
+    `answers` holds what the person has answered so far, by question id or name; None where hooks cannot ask. `authors`
+    are the restricted hooks that said what is to be done, by the id of the call; "": in all of the turn.
     """
 
-    __slots__ = ("answers", "own", "session", "turn")
+    __slots__ = ("answers", "authors", "own", "session", "turn")
 
     def __init__(
         self,
@@ -133,6 +135,7 @@ class Bags:
     ) -> None:
         self.session = {} if session is None else session
         self.answers = answers
+        self.authors = defaultdict[str, set[str]](set)
         self.turn = {} if turn is None else turn
         self.own = {} if own is None else own
 

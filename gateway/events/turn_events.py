@@ -272,7 +272,7 @@ TURN_EVENTS = (
         (
             EventField("name", "string", "the question's name"),
             EventField("value", "any", "what the person was shown"),
-            make_writable_field("response", "any", "the answer"),
+            make_writable_field("response", "any", "the answer; a hook makes no yes of it where a tool is to run"),
         ),
     ),
     EventSpec(

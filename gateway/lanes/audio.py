@@ -19,6 +19,7 @@ from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_until_written
@@ -39,10 +40,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AudioWords:
-    """The words, and what is to be written with them: what they cost."""
+    """The words, and what is to be written with them: what they cost. `authors`: restricted hooks that changed them."""
 
     text: str
     puts: tuple[NewRecord, ...] = ()
+    authors: tuple[str, ...] = ()
 
 
 class AudioListener(Protocol):
@@ -116,7 +118,7 @@ def put_words(on: int, message: Message, known: Transcriptions) -> Message:
             name = message.attachments[file].name or "the audio"
             missing = FAILED.format(name=name, error=last.error) if last.error else NO_WORDS.format(name=name)
             texts.append(last.text.lstrip(COMMAND_SIGNS) or missing)
-            words.append({"file": file, "text": last.text, "error": last.error})
+            words.append({"file": file, "text": last.text, "error": last.error, "authors": last.authors})
     if not words:
         return message
     return replace(message, text="\n\n".join(texts), extra={**message.extra, TRANSCRIPTION: words})
@@ -172,7 +174,8 @@ class AudioTranscriber:
                 log.exception("audio of %s cannot be made into words", self.session.key)
                 why = type(error).__name__
             else:
-                await self._write(self._make(one, "done", tries, text=words.text), *words.puts)
+                done = self._make(one, "done", tries, text=words.text)
+                await self._write(msgspec.structs.replace(done, authors=words.authors), *words.puts)
                 return
         await self._write_failure(one, why)
 

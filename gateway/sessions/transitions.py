@@ -18,6 +18,7 @@ from gateway.message_pieces import MessagePiece
 from gateway.messages import Message
 from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
+from gateway.transcript import Entry
 
 TITLE_LENGTH = 120
 QUOTES = "quotes"  # the setting of a session by which a person sees what was understood of their voice notes
@@ -73,8 +74,8 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
     return records.TurnsUndone(turns=min(turns, len(session.turns)))
 
 
-def find_last_request(session: Session, author: str = "") -> str:
-    """Return the words of this author in the last turn: a retry sends them again, after an `undo_turns` of that turn.
+def find_last_request(session: Session, author: str = "") -> Entry:
+    """Return what this author wrote in the last turn: a retry sends it again, after an `undo_turns` of that turn.
 
     The words of another author stay that one's: said again by a person, they would have the person's role.
     """
@@ -84,7 +85,7 @@ def find_last_request(session: Session, author: str = "") -> str:
             raise SessionError(f"the last message here is of {named}, and no retry makes it yours: write it yourself")
         for entry in session.entries[-session.turns[-1] :]:
             if entry.role == "user":
-                return entry.content
+                return entry
     raise SessionError("there is no message to try again in this session")
 
 

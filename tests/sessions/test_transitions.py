@@ -70,9 +70,9 @@ def test_a_branch_is_a_copy_with_an_id_and_a_title_of_its_own() -> None:
 
 def test_a_retry_takes_the_last_turn_back_and_says_its_words_again() -> None:
     session = spoken("a", "b")
-    assert transitions.find_last_request(session) == "b"
+    assert transitions.find_last_request(session).content == "b"
     session = after(session, transitions.undo_turns(session))
-    assert transitions.find_last_request(session) == "a"
+    assert transitions.find_last_request(session).content == "a"
 
 
 @pytest.mark.parametrize("turns", [0, -1])

@@ -29,6 +29,7 @@ from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import DecisionFailures, HookState
+from gateway.hooks.hook_words import watch_words
 from gateway.hooks.mailbox import Observer
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
@@ -72,7 +73,7 @@ class FolderSubscription:
             if isinstance(hook, Observer):
                 await hook.mailbox.wait_until_told(session)
 
-    def update(self, manifest: Manifest, is_durable: bool) -> None:
+    def update(self, manifest: Manifest, is_durable: bool, *, is_restricted: bool) -> None:
         """From the next event on this manifest holds; what waits in the mailbox stays there.
 
         What a durable hook observes comes to it from the journal.
@@ -80,19 +81,20 @@ class FolderSubscription:
         when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
         observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
         terms: tuple[object, ...] = (manifest.intercepts, manifest.on_error, manifest.guards, manifest.rewords)
-        terms += (observes, when, order, mode, limit, manifest.left_out)
+        terms += (is_restricted, observes, when, order, mode, limit, manifest.left_out)
         if terms == self._terms:
             return
         parts = []
         if names := manifest.intercepts:
+            decide = watch_words(self._calls.decide, self._name) if is_restricted else self._calls.decide
             decides = self._registry.on(
-                names, self._calls.decide, order=order, when=when, on_error=manifest.on_error, key=self._name
+                names, decide, order=order, when=when, on_error=manifest.on_error, key=self._name
             )
             parts.append(decides)
             for hook in decides.hooks:
                 hook.guards = EventSelector(manifest.guards)
                 hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
-                hook.note = self._calls.remarks.add
+                hook.note, hook.is_restricted = self._calls.remarks.add, is_restricted
         if observes:
             watched = self._registry.watch(
                 observes, self._calls.observe, when=when, mode=mode, max=limit, key=self._name
@@ -413,7 +415,8 @@ class FolderHook:
         self.current = version
         self._kept.keep(version)
         self.calls.use(version)
-        self.subscription.update(version.manifest, self.queue.follow(version.manifest, version.store_name))
+        is_durable = self.queue.follow(version.manifest, version.store_name)
+        self.subscription.update(version.manifest, is_durable, is_restricted=version.reach is not None)
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version

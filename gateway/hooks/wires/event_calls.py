@@ -11,7 +11,8 @@ from gateway.hooks.hook import Remark
 from gateway.hooks.outcomes import describe_refused_field
 from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
-from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
+from gateway.hooks.wires.wire import BagDelta, HookAnswer, HookFailed, Wire
+from gateway.transcript import SUMMARY_KEY
 from gateway.worker.protocol import CallMeta, describe_session
 
 
@@ -136,4 +137,7 @@ def _apply_bags(event: Event, answer: HookAnswer) -> None:
     if answer.turn_bag:
         answer.turn_bag.apply_to(event.turn)
     if answer.session_bag:
-        answer.session_bag.apply_to(event.session)
+        changes = answer.session_bag
+        if isinstance(changes.put.get(SUMMARY_KEY), dict):  # the gateway writes that: a model follows its words
+            changes = BagDelta({name: one for name, one in changes.put.items() if name != SUMMARY_KEY}, changes.gone)
+        changes.apply_to(event.session)

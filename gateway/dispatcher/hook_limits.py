@@ -1,0 +1,40 @@
+"""The rights of a turn in which a restricted hook has said what the agent is to do: those of work that it submits."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+
+from msgspec import structs
+
+from gateway.agent import Ports
+from gateway.agent.ports import load_no_approvals
+from gateway.agent.toolbox.file_reach import READABLE
+from gateway.authors import HOOK
+from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.reminders import Reminders, TurnChat
+from gateway.lanes import LaneTurn
+from gateway.messages import Message
+from gateway.roles import pick_low_role, scope_of
+
+
+def limit_ports(
+    context: DispatcherContext,
+    reminders: Reminders,
+    turn: LaneTurn,
+    message: Message,
+    ports: Ports,
+    hooks: Collection[str],
+) -> Ports:
+    """The ports with at most the tools and files of a user; of several hooks, with what all of them may.
+
+    The files that the hooks read by their manifests can be read. A message elsewhere or a reminder is the hook's. No
+    lasting approval counts: a person gave it for the words of people.
+    """
+    limits = {name: context.find_limits(name) for name in sorted(hooks)}
+    author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"
+    role = pick_low_role(ports.facts["role"], "user")
+    shared = set.intersection(*(set(one.reads or ()) for one in limits.values()))
+    facts = {**ports.facts, "role": role, "scope": scope_of(role), "user_id": author, READABLE: tuple(sorted(shared))}
+    said = replace(message, user_id=author, kind="internal", role=role, person=message.payer)
+    chat, grant = TurnChat(turn, said, role, context, reminders), partial(context.access.fit_tool, role=role)
+    return structs.replace(ports, facts=facts, grant=grant, chat=chat, approvals={}, load_approvals=load_no_approvals)

@@ -1,0 +1,68 @@
+"""The fields by which a hook says what the agent is to do: the words of the person, and the calls of tools.
+
+If a restricted hook adds something there, the turn goes on with the tools and files of a user (`Bags.authors`). A hook
+that only takes something away adds nothing, nor does one that changes a result or an answer: the agent reads those as
+it reads every page and file.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gateway.events import Event
+from gateway.hooks.hook import Handler
+
+_ASKED = ("user", "system")  # the roles of entries that the agent follows
+_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "message:received": frozenset({"text", "heard"}),
+        "message:add": frozenset({"message"}),
+        "audio:before": frozenset({"result"}),
+        "audio:after": frozenset({"text"}),
+        "agent:start": frozenset({"message_full", "messages", "context"}),
+        "llm:before": frozenset({"messages", "system", "tools", "result"}),
+        "llm:after": frozenset({"tool_calls"}),
+        "node:before": frozenset({"result"}),
+        "node:after": frozenset({"result"}),
+        "tools:before": frozenset({"calls"}),
+        "tool:before": frozenset({"tool", "args"}),
+        "handoff:before": frozenset({"target", "input"}),
+    }
+)
+
+
+def watch_words(decide: Handler, hook: str) -> Handler:
+    """Ask a restricted hook, which changes an event also while it has it."""
+
+    async def watched(event: Event) -> Any:
+        before = {field: event.get(field) for field in _FIELDS.get(event.name, ())}
+        try:
+            return await decide(event)
+        finally:
+            note_author(event, before, hook)
+
+    return watched
+
+
+def note_author(event: Event, before: Mapping[str, Any], hook: str) -> None:
+    """Remember this hook if an event, of which some fields were so `before`, now says what the agent is to do."""
+    if any(_has_new_words(event.name, field, was, event.get(field)) for field, was in before.items()):
+        event.bags.authors[str(event.get("call_id") or "")].add(hook)
+
+
+def _has_new_words(event: str, field: str, before: Any, after: Any) -> bool:
+    if field not in _FIELDS.get(event, ()):
+        return False
+    if field == "result" and event != "audio:before":
+        before, after = _find_calls(before), _find_calls(after)
+    elif field == "message" and before.get("role") not in _ASKED:
+        return False
+    if isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        return any(one not in before for one in after)
+    return bool(before != after)
+
+
+def _find_calls(result: Any) -> list[Any]:
+    """The calls of tools in an answer of the model."""
+    calls = result.get("tool_calls") if isinstance(result, Mapping) else None
+    return calls if isinstance(calls, list) else []
