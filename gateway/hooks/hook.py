@@ -41,13 +41,12 @@ class RepeatFilter:
 class Hook:
     """A function that is called for events. `fn` is what was registered; `call` is that, within its own time limit.
 
-    `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of
-    one given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of
-    a scope came. `guards`: events at which its failure denies, whatever `on_error` says. `rewords`: it may change
-    what somebody is about to be told. `is_restricted`: the agent does what it says with the rights of a user at
-    most. `left_out`: fields that it does not read. `remedy`: what helps when its failure denies something. `note`
-    is told what of its answers has no effect; without it the log is. `failures` counts the calls that failed,
-    `dropped` the events that an observer was too slow for.
+    `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
+    given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
+    came. `guards`: events at which its failure denies, whatever `on_error` says. `rewords`: it may change what somebody
+    is about to be told. `left_out`: fields that it does not read. `remedy`: what helps when its failure denies
+    something. `note` is told what of its answers has no effect; without it the log is. `failures` counts the calls that
+    failed, `dropped` the events that an observer was too slow for.
     """
 
     intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
@@ -65,7 +64,6 @@ class Hook:
     dropped: int = field(init=False, default=0, repr=False)
     guards: Container[str] = field(init=False, default=(), repr=False)
     rewords: bool = field(init=False, default=True, repr=False)
-    is_restricted: bool = field(init=False, default=False, repr=False)
     left_out: Container[str] = field(init=False, default=(), repr=False)
     remedy: str = field(init=False, default="", repr=False)
     note: Remark | None = field(init=False, default=None, repr=False)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from gateway.events import Event
+from gateway.events import Event, Retry, outcome_from
 from gateway.hooks.hook import Handler
 
 _ASKED = ("user", "system")  # the roles of entries that the agent follows
@@ -32,22 +32,22 @@ _FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def watch_words(decide: Handler, hook: str) -> Handler:
-    """Ask a restricted hook, which changes an event also while it has it."""
+    """Ask a restricted hook, and remember it if it said what the agent is to do: in the event, or by its answer."""
 
     async def watched(event: Event) -> Any:
-        before = {field: event.get(field) for field in _FIELDS.get(event.name, ())}
+        before, said = {field: event.get(field) for field in _FIELDS.get(event.name, ())}, None
         try:
-            return await decide(event)
+            answer = await decide(event)
+            said = outcome_from(answer, event)
+            return answer
         finally:
-            note_author(event, before, hook)
+            after = {**event, **said} if isinstance(said, Mapping) else event
+            if any(_has_new_words(event.name, field, was, after.get(field)) for field, was in before.items()):
+                event.bags.authors[str(event.get("call_id") or "")].add(hook)
+            if isinstance(said, Retry) and said.message:
+                event.bags.authors[""].add(hook)
 
     return watched
-
-
-def note_author(event: Event, before: Mapping[str, Any], hook: str) -> None:
-    """Remember this hook if an event, of which some fields were so `before`, now says what the agent is to do."""
-    if any(_has_new_words(event.name, field, was, event.get(field)) for field, was in before.items()):
-        event.bags.authors[str(event.get("call_id") or "")].add(hook)
 
 
 def _has_new_words(event: str, field: str, before: Any, after: Any) -> bool:

@@ -8,7 +8,6 @@ from gateway.errors import HookError, describe_error
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.deadlines import Deadline
 from gateway.hooks.hook import Hook, Remark
-from gateway.hooks.hook_words import note_author
 from gateway.hooks.recorder import HookDecision, OwedEvents
 from gateway.hooks.subscriptions import PlannedCall
 
@@ -83,14 +82,10 @@ class OutcomeCollector:
             # An approval, as plain data has it: a yes lets the operation through, whatever else does not.
             answer = None if is_yes(self._event.ask(answer.prompt, answer.name)) else Deny("The answer was no.")
         if isinstance(answer, Mapping):
-            before = {field: self._event.get(field) for field in answer} if hook.is_restricted else {}
             if changed := change_fields(self._event, answer, hook.remark):
                 self._note(hook, "change", ", ".join(changed))
-                note_author(self._event, before, str(hook))
         elif answer is not None and self._is_honoured(hook, answer):
             self._note(hook, answer.decision, words_of(answer))
-            if hook.is_restricted and isinstance(answer, Retry) and answer.message:
-                self._event.bags.authors[""].add(str(hook))
             return self._decide(answer)
         return False
 

@@ -94,7 +94,7 @@ class FolderSubscription:
             for hook in decides.hooks:
                 hook.guards = EventSelector(manifest.guards)
                 hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
-                hook.note, hook.is_restricted = self._calls.remarks.add, is_restricted
+                hook.note = self._calls.remarks.add
         if observes:
             watched = self._registry.watch(
                 observes, self._calls.observe, when=when, mode=mode, max=limit, key=self._name
