@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 from uuid import uuid4
 
 import anyio
 import msgspec
+from msgspec import structs
 
 from gateway.access import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
@@ -34,7 +36,7 @@ from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
-from gateway.roles import Role, scope_of
+from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry, ToolCall, Usage, as_message
@@ -305,6 +307,8 @@ class PluginGrants:
         limits = self._find_limits(hook)
         if limits.is_restricted and limits.own:
             facts |= {FOLDER: limits.own[-1], READABLE: limits.reads}
+        low = pick_low_role(role, "user")
+        less = {**facts, "role": low, "scope": scope_of(low), READABLE: ()}  # a restricted hook changed the call
         view = self._registry.scope(facts)
         agent, name, args = self._find_agent(PLACE.get()), asked.name, asked.args
         if find_tool(agent.tools, name) is None:
@@ -319,6 +323,8 @@ class PluginGrants:
                     wants=view.wants,
                     grant=lambda tool: self._fit(tool, role),
                     facts=facts,
+                    authors=view.bags.authors,
+                    limit=lambda ports, _hooks: structs.replace(ports, facts=less, grant=partial(self._fit, role=low)),
                     usage=calls,
                 )
                 entry = await run_tool(agent, call, ports)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House
 from gateway.testing.networks.wire import ANN
-from tests.daemon.test_authors import RESTRICTED, SHELL, has_run, home
+from tests.daemon.test_authors import PEEKS, RESTRICTED, SHELL, has_run, home
 from tests.spine import until
 
 OWN = f"agent:main:telegram:dm:{ANN}"
@@ -201,3 +202,19 @@ async def test_no_hook_writes_the_summary_that_a_model_follows(tmp_path: Path) -
         assert "read it" not in str(second)
         assert len(second["messages"]) == 3, "nothing of the conversation went"
         assert (await house.gateway.sessions.open(OWN)).bag == {"note": "mine"}
+
+
+@pytest.mark.parametrize("reach", ["", RESTRICTED])
+async def test_a_call_of_a_plugin_that_a_restricted_hook_changes_is_the_hook_s(tmp_path: Path, reach: str) -> None:
+    root = tmp_path / "home"
+    plugin = GatewayProcess(root).home.plugins / "peeker"
+    plugin.mkdir(parents=True)
+    (plugin / "plugin.yaml").write_text("name: peeker\n")
+    (plugin / "__init__.py").write_text(PEEKS)
+    GatewayProcess(root).home.hermes_config.write_text('{"plugins": {"enabled": ["peeker"]}}')
+    hook = (f"intercepts: ['tool:before']\n{reach}", HANDLER % WORDS["args"][1])
+    async with home(root, one=hook) as house:
+        put_files(root)
+        await house.wire.write("/peek harmless.txt")
+        (said,) = await house.shows("peek: ")
+        assert ("the owner's" in said.text) == (not reach), said.text
