@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -32,7 +32,7 @@ HELD_PLACES = range(2, 34)
 BLANK = b" " * WIDTH
 AFTERMATH = 3.0  # seconds after a tool's end in which a change of a file may be its doing
 CLOCK_STEP = 0.05  # seconds by which the times of files lag behind
-MOST_REMEMBERED = 64  # calls of tools
+MOST_REMEMBERED = 4096  # calls of tools
 
 log = logging.getLogger(__name__)
 
@@ -43,28 +43,34 @@ ArgsT = TypeVarTuple("ArgsT")
 class ToolTimes:
     """The times at which tools that may change files were at work: a file does not say who changed it."""
 
-    def __init__(self) -> None:
-        self._running: list[float] = []  # since when
+    def __init__(self, clock: Callable[[], float] = time) -> None:
+        self._clock = clock
+        self._running: list[tuple[float, float]] = []  # when each began: by the clock, and by what is never set
         self._past: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
         self.on_end: Callable[[], object] | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Note that a tool is at work inside."""
-        began = time()
+        began = self._clock(), monotonic()
         self._running.append(began)
         try:
             yield
         finally:
             self._running.remove(began)
-            self._past.append((began, time()))
+            self._past.append(self._span_since(*began))
             if self.on_end:
                 self.on_end()
 
     def may_have_changed(self, at: float) -> bool:
         """Tell if a tool may have made a change of this time."""
-        spans = (*self._past, *((began, at) for began in self._running))
-        return any(began - CLOCK_STEP <= at < ended + AFTERMATH for began, ended in spans)
+        running = ((self._span_since(*began)[0], at) for began in self._running)
+        return any(began - CLOCK_STEP <= at < ended + AFTERMATH for began, ended in (*self._past, *running))
+
+    def _span_since(self, began: float, began_steady: float) -> tuple[float, float]:
+        """Return from when to when it was by the clock, as that was set before and after, if it was set meanwhile."""
+        now, lasted = self._clock(), monotonic() - began_steady
+        return min(began, now - lasted), max(now, began + lasted)
 
 
 class TurnMarks:

@@ -16,7 +16,7 @@ from gateway.backoff import Attempts
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.engine.interface import NewRecord, append_in_parts
 from gateway.hooks.folders.durable import DurableDelivery
-from gateway.hooks.folders.folder_source import report_unreadable
+from gateway.hooks.folders.folder_source import SWITCHED_OFF, report_unreadable
 from gateway.hooks.folders.hook import LOOKS, FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
@@ -147,15 +147,14 @@ class SourceSet:
             # Who it is on by is not known now.
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
-        if kept is None or not checked.is_ready or not checked.digest or kept.manifest is None:
+        is_counted = checked.is_ready or checked.reason == SWITCHED_OFF
+        if kept is None or not is_counted or not checked.digest or kept.manifest is None:
             return checked
-        if checked.digest == kept.digest:
-            if kept.held:
-                self.kept.accept(version.name, kept.digest)
-            return checked
-        if not kept.held and kept.manifest.guard and self._is_tools_doing(_latest_change(checked)):
+        is_known = checked.digest == kept.digest
+        if not (is_known or kept.held) and kept.manifest.guard and self._is_tools_doing(_latest_change(checked)):
             self.kept.hold(version.name, CHANGED)
-        elif not kept.held:
+        elif is_known or not kept.held:
+            self.kept.accept(version.name, checked.digest)
             return checked
         why = (
             f"{CHANGED} while a tool was at work; read it, then run: hermes-gateway hooks trust {checked.called}, or, "
@@ -217,15 +216,16 @@ def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookV
 
 
 def _latest_change(version: HookVersion) -> float:
-    """Return the time of its last change."""
+    """Return the time of its last change, or of its place: a tool may put another one there that was made before."""
     words = find_program_files(version.path, version.manifest.command) if version.manifest else []
-    return max(_find_change_time(version.path / name) for name in ("", *words, *(file.name for file in version.files)))
+    paths = (version.path / name for name in ("", *words, *(file.name for file in version.files)))
+    return max(map(_find_change_time, (version.source.path, *paths)))
 
 
 def _find_change_time(path: Path) -> float:
-    """Return now if the file system cannot say it."""
+    """Return now if the file system cannot say it. A link is changed itself, or leads to what is changed."""
     try:
-        return path.stat().st_ctime
+        return max(path.lstat().st_ctime, path.stat().st_ctime)
     except OSError:
         return time.time()
 

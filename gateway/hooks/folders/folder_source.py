@@ -61,6 +61,7 @@ MAX_FILES = 500
 MAX_DEPTH = 4
 START_TIMEOUT = 30.0  # seconds that an import may take
 PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.ESTALE})
+SWITCHED_OFF = "`enabled: false` stands in its HOOK.yaml"
 OTHER_OWNER = "it belongs to another user"
 GROUP_WRITABLE, WORLD_WRITABLE = "its group may write to it", "everybody may write to it"
 _PROGRAM_STARTS = re.compile(
@@ -166,7 +167,7 @@ class FolderSource(Source):
         manifest = version.manifest
         if self.is_ours and not (manifest and manifest.enabled):
             return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {version.name}"
-        return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
+        return "" if manifest is None or manifest.enabled else SWITCHED_OFF
 
     def show_fields_of(self, manifest: Manifest) -> ShowFields | None:  # noqa: ARG002 - for those of another make
         """In what shape its handler is told of events, where that is not ours."""

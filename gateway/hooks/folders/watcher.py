@@ -70,7 +70,7 @@ class FolderWatcher:
                     tasks.start_soon(self._follow, present, stop)
                     await anyio.lowlevel.checkpoint()  # its first step makes the watch
                 if self.is_watching.is_set():
-                    self._tell({*_folders_of(present), *missing})  # what happened while no watch stood
+                    self._tell({*_folders_of(present), *self._paths})  # what happened while no watch stood
                 self.is_watching.set()
                 try:
                     while not stop.is_set() and not any(map(is_folder, missing)):

@@ -1,0 +1,94 @@
+"""A tool that wants a guard away: whatever it does to its folder, the guard stays until a person has said otherwise.
+
+None of this shows in the times of the guard's own files: those were made before, or are not touched at all.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.turn_marks import ToolTimes
+from tests.hooks.folders.test_unwell_guards import ALLOWS, MANIFEST, Guarded
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.spine import SetClock, until
+
+pytestmark = pytest.mark.process
+
+
+def prepare(place: Path, name: str) -> Path:
+    """A folder in which the guard allows all."""
+    folder = place / name
+    folder.mkdir(parents=True)
+    (folder / "HOOK.yaml").write_text(MANIFEST % name)
+    (folder / "handler.py").write_text(ALLOWS)
+    return folder
+
+
+def lay_link(hooks: Path, prepared: Path) -> None:
+    shutil.rmtree(hooks / "guard")
+    (hooks / "guard").symlink_to(prepared / "guard")
+
+
+def swap_place(hooks: Path, prepared: Path) -> None:
+    hooks.rename(hooks.with_name("aside"))
+    prepared.rename(hooks)
+
+
+def link_place(hooks: Path, prepared: Path) -> None:
+    hooks.rename(hooks.with_name("aside"))
+    hooks.symlink_to(prepared)
+
+
+def link_empty_place(hooks: Path, prepared: Path) -> None:
+    hooks.rename(hooks.with_name("aside"))
+    hooks.symlink_to(prepared / "guard" / "empty")
+
+
+def switch_off(hooks: Path, _: Path) -> None:
+    with (hooks / "guard" / "HOOK.yaml").open("a") as manifest:
+        manifest.write("enabled: false\n")
+
+
+def empty_place(hooks: Path, _: Path) -> None:
+    hooks.rename(hooks.with_name("aside"))
+    hooks.mkdir()
+
+
+def rename(hooks: Path, _: Path) -> None:
+    (hooks / "guard").rename(hooks / "guard.bak")
+
+
+TAKES = [lay_link, swap_place, link_place, link_empty_place, empty_place, switch_off, rename]
+
+
+@pytest.mark.parametrize("take", TAKES)
+async def test_a_guard_that_a_tool_takes_away_waits_for_a_person(
+    home: Home, take: Callable[[Path, Path], None]
+) -> None:
+    guarded = Guarded(home)
+    guarded.plant("guard")
+    prepared = prepare(home.root / "prepared", "guard").parent
+    (prepared / "guard" / "empty").mkdir()
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        await until(lambda: time.time() - prepared.stat().st_ctime > 0.1)  # it is not from the time of the tool
+        with guarded.tools.running():
+            take(home.hooks, prepared)
+        await until(lambda: "at work" in hook_of(guarded.service, "guard").process.reason)
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving():
+        assert not await guarded.list_open(), "after a start"
+
+
+def test_a_change_is_a_tools_though_the_clock_was_set_back_meanwhile() -> None:
+    clock = SetClock(1000.0)
+    tools = ToolTimes(clock)
+    with tools.running():
+        clock.now = 400.0
+        assert tools.may_have_changed(400.0)
+    assert tools.may_have_changed(401.0)
+    assert not tools.may_have_changed(390.0)
+    assert not tools.may_have_changed(1010.0)
