@@ -54,6 +54,18 @@ class TestRoom:
                 await engine.append(NewRecord("b.x", b""))
         assert size_of(path) < full / 4
 
+    async def test_what_stays_among_what_was_purged_is_moved_together(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            for turn in range(600):
+                events = [NewRecord(f"event.{number}", os.urandom(1100)) for number in range(13)]
+                await engine.append(*(NewRecord("turn.x", b"%d" % turn * 200) for _ in range(3)), *events)
+            kept = sum(len(record.data) for record in await engine.read("turn.x", limit=2000))
+            assert await engine.purge("event.*") == 600 * 13
+            assert (await engine.health()).size < 1.6 * kept
+            assert [record.data for record in await engine.read("turn.x", limit=2000)] == [
+                b"%d" % turn * 200 for turn in range(600) for _ in range(3)
+            ]
+
     async def test_what_was_purged_is_not_in_the_file_any_more(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
             await engine.append(NewRecord("a.x", b"a secret between us"), NewRecord("a.y", b"something else"))

@@ -52,7 +52,7 @@ def verify_damage(error: sqlite3.Error, path: Path, *, is_first: bool = True) ->
     if not is_damage(error) or isinstance(error, JournalDamage):
         return error
     try:
-        read_through(path)
+        read_whole_file(path)
         if is_first:
             with closing(sqlite3.connect(path)) as db:
                 return error if find_damage(db, path) else make_disk_error(OSError(errno.EIO, os.strerror(errno.EIO)))
@@ -61,7 +61,7 @@ def verify_damage(error: sqlite3.Error, path: Path, *, is_first: bool = True) ->
     return error
 
 
-def read_through(path: Path) -> None:
+def read_whole_file(path: Path) -> None:
     """Raises sqlite3.OperationalError: the disk does not give all of it."""
     try:
         with path.open("rb", buffering=0) as file:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gateway.engine.sqlite import journal_end
-from gateway.engine.sqlite.damage_check import find_damage, read_through
+from gateway.engine.sqlite.damage_check import find_damage, read_whole_file
 from gateway.engine.sqlite.schema import PAGE_SIZE, migrate, read_pragma
 from gateway.errors import HomeBusy
 
@@ -93,7 +93,7 @@ def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, s
         if (damage := find_damage(db, path)) is None:
             return db, ""
         db.close()
-        read_through(path)
+        read_whole_file(path)
     kept = set_aside(path, "damaged")
     _create_file(path)
     note = (

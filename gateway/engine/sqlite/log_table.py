@@ -55,6 +55,8 @@ MAX_FOLLOWED = 64
 # there is to write: a message between two of them waits no longer than that.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
+FEWEST_REMOVED = 20  # at once, so that what is left among them is moved together
+MOST_MOVED = 4000  # bytes of a record that is
 SLICE_ROWS = 5000  # that are looked through without a match
 
 
@@ -270,6 +272,7 @@ def read_next_expiry(db: sqlite3.Connection) -> float:
 def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
     """Remove records, for a slice: how many of them were alive, and the last one where not all could be removed."""
     until, alive, subjects, reached = time.monotonic() + SLICE_SECONDS, 0, set[str](), None
+    before = len(tx.removed)
     for seq in seqs:
         for subject, expires in tx.db.execute("SELECT subject, expires FROM log WHERE seq = ?", (seq,)).fetchall():
             subjects.add(subject)
@@ -283,9 +286,25 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
         if time.monotonic() > until and seq != seqs[-1]:
             reached = seq
             break
+    _merge_rows(tx, tx.removed[before:])
     subject_index.remove_unused(tx.db, subjects)
     tx.known.forget(subjects)
     return alive, reached
+
+
+def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
+    """Write the small records anew that are left between these, where they are the fewer: a page that is a third full
+    stays as it is, and what remains of a busy day would take three times its room for ever.
+    """
+    if len(removed) < FEWEST_REMOVED:
+        return
+    rows = tx.db.execute(
+        "SELECT * FROM log WHERE seq BETWEEN ? AND ? AND length(data) < ? LIMIT ?",
+        (min(removed), max(removed), MOST_MOVED, len(removed)),
+    ).fetchall()
+    if 0 < len(rows) < len(removed):
+        tx.db.executemany("DELETE FROM log WHERE seq = ?", [row[:1] for row in rows])
+        tx.db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - signs alone
 
 
 def scan(
