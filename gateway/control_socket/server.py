@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 MAX_OPEN_REQUESTS = 64  # requests of one caller that are answered at once
 SURROGATES = re.compile("[\ud800-\udfff]")
 INVALID_REQUEST, UNKNOWN_VERB, INVALID_PARAMS, TOO_MANY_REQUESTS, REFUSED = -32600, -32601, -32602, -32000, -32001
+SURROGATE_ESCAPE = re.compile(rb"(?i)\\ud[89a-f]..")
+HALF_A_PAIR = "a text has one half of a surrogate pair, which is no sign: leave it out"
 TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 
 Judge: TypeAlias = Callable[[str], str]
@@ -61,6 +63,13 @@ class ControlRequest(msgspec.Struct):
 
 
 _decode_request = JsonDecoder[ControlRequest](ControlRequest).decode
+
+
+def describe_failure(line: bytes, error: ValueError) -> tuple[int | None, str]:
+    """The number of a request that cannot be read, and why: the decoder takes half of a pair for the end of a text."""
+    with suppress(ValueError):
+        return _decode_request(SURROGATE_ESCAPE.sub(b"?", line)).id, HALF_A_PAIR
+    return None, str(error)
 
 
 class ControlServer:
@@ -132,7 +141,8 @@ class ControlServer:
                 try:
                     request = _decode_request(line)
                 except ValueError as error:  # also bytes that are no text
-                    await caller.fail(None, INVALID_REQUEST, f"not a request: {error}")
+                    number, why = describe_failure(line, error)
+                    await caller.fail(number, INVALID_REQUEST, f"not a request: {why}")
                     continue
                 if caller.open < MAX_OPEN_REQUESTS:
                     caller.open += 1

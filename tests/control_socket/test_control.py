@@ -1,5 +1,6 @@
 """The control socket: requests, notifications, faults, callers that leave."""
 
+import json
 import socket
 import stat
 from collections.abc import AsyncIterator, Iterator
@@ -116,6 +117,14 @@ async def test_the_worst_request_is_answered_and_nobody_else_is_cut_off(tmp_path
         with ControlClient(tmp_path / "s") as other:
             assert b'"error"' in await anyio.to_thread.run_sync(ask, tmp_path / "s", data)
             assert await anyio.to_thread.run_sync(other.call, "echo", {"n": 1}) == {"n": 1}
+
+
+async def test_a_request_with_half_of_a_sign_is_refused_by_its_number_and_in_words(tmp_path: Path) -> None:
+    line = b'{"id":7,"method":"echo","params":{"a":"x \\ud83d"}}\n'
+    async with serving(tmp_path / "s"):
+        said = json.loads(await anyio.to_thread.run_sync(ask, tmp_path / "s", line))
+    assert said["id"] == 7
+    assert "one half of a surrogate pair" in said["error"]["message"]
 
 
 async def test_a_name_of_a_file_that_is_no_text_is_spelt_out(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ MAX_FOLLOWED = 64
 # there is to write: a message between two of them waits no longer than that.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
-FEWEST_REMOVED = 20  # at once, so that what is left among them is moved together
+FEWEST_REMOVED = 20  # at once, so that what is left among them is moved together,
+REACH = 100  # with what is left of so many before them
 MOST_MOVED = 4000  # bytes of a record that is
 SLICE_ROWS = 5000  # that are looked through without a match
 
@@ -293,16 +294,17 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
 
 
 def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
-    """Write the small records anew that are left between these, where they are the fewer: a page that is a third full
-    stays as it is, and what remains of a busy day would take three times its room for ever.
+    """Write the small records anew that are left between these and shortly before, where they are few: a page that is a
+    third full stays as it is, and what remains of a busy day would take three times its room for ever.
     """
     if len(removed) < FEWEST_REMOVED:
         return
+    most = len(removed) + REACH
     rows = tx.db.execute(
         "SELECT * FROM log WHERE seq BETWEEN ? AND ? AND length(data) < ? LIMIT ?",
-        (min(removed), max(removed), MOST_MOVED, len(removed)),
+        (min(removed) - REACH, max(removed), MOST_MOVED, most),
     ).fetchall()
-    if 0 < len(rows) < len(removed):
+    if 0 < len(rows) < most:
         tx.db.executemany("DELETE FROM log WHERE seq = ?", [row[:1] for row in rows])
         tx.db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - signs alone
 
