@@ -255,7 +255,7 @@ class TurnClaim:
 
 
 def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> records.LastAnswer | None:
-    """The answer that is to stand in the end of its turn; None if there is none, or more than one."""
+    """Find the answer that belongs into the end of its turn; None unless it is the only step that is held."""
     match held:
         case [records.LlmStep() as step]:
             return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
