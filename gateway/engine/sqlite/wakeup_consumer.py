@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
@@ -59,6 +60,7 @@ class WakeupConsumer(LiveConsumer):
         self._clock = clock
         self._reached = 0
         self._out: dict[int, OpenDelivery] = {}
+        self._taking = set[int]()  # read from the disk now, to be handed out
         self._next_due = math.inf  # none of those out is due before
         self.change(spec)
 
@@ -87,15 +89,21 @@ class WakeupConsumer(LiveConsumer):
             if wanted:
                 self._new.append(record.seq)
             self._reached = record.seq
-        for seq in removed:
-            self._out.pop(seq, None)
+        if removed:
+            self._forget({*removed})
         if len(self._new) > before:
             self.is_changed = True
             self.signal.notify()
 
+    def _forget(self, gone: set[int]) -> None:
+        self._new = deque(seq for seq in self._new if seq not in gone)
+        for seq in gone & self._out.keys():
+            del self._out[seq]
+
     @property
     def state(self) -> ConsumerState:
-        return ConsumerState(self._new[0] - 1 if self._new else self._reached, frozenset(self._out))
+        waiting = [*self._taking, *islice(self._new, 1)]
+        return ConsumerState(min(waiting) - 1 if waiting else self._reached, frozenset(self._out))
 
     @property
     def depth(self) -> int:
@@ -124,11 +132,14 @@ class WakeupConsumer(LiveConsumer):
     async def _take_new(self, n: int) -> list[Record]:
         """Pass over what is gone meanwhile, or damaged."""
         seqs = [self._new.popleft() for _ in range(min(n, len(self._new)))]
+        self._taking.update(seqs)
         try:
             return await self._read(seqs) if seqs else []
         except BaseException:
             self._new.extendleft(reversed(seqs))
             raise
+        finally:
+            self._taking.difference_update(seqs)
 
     async def acknowledge(self, seqs: Sequence[int]) -> None:
         was_full, self.is_changed = len(self._out) >= self.spec.max_inflight, True
