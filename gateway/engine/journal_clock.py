@@ -86,7 +86,8 @@ class JournalClock:
 
     def latest(self) -> float:
         """As late as it is known to be, with all that `read` does not count yet."""
-        return max(self.read() + self._missed, min(self._learned, self._clock.wall()))
+        now = self.read() + self._missed
+        return now if self._learned <= now else max(now, min(self._learned, self._clock.wall()))
 
     def latest_possible(self) -> float:
         """As late as it may be, for what must not last too long, such as a permission."""

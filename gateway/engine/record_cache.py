@@ -63,11 +63,13 @@ class RecordCache:
         name, empty_until = _index_key_of(pattern), self._empty_ranges.get((pattern, after), after)
         if self._floor is None or empty_until < self._floor or not name:
             return None
-        newer = takewhile(lambda seq: seq > empty_until, reversed(self._seqs.get(name, ())))
-        found = self._alive(reversed(list(newer)), now)
-        if name.startswith("*."):
-            found = (record for record in found if matches(pattern, record.subject))
-        answer = list(islice(found, limit))
+        seqs, answer = self._seqs.get(name), list[Record]()
+        if seqs and seqs[-1] > empty_until:
+            newer = takewhile(lambda seq: seq > empty_until, reversed(seqs))
+            found = self._alive(reversed(list(newer)), now)
+            if name.startswith("*."):
+                found = (record for record in found if matches(pattern, record.subject))
+            answer = list(islice(found, limit))
         if empty_until > after and not answer:
             self.note_empty_range(pattern, after, self.end)
         return answer
