@@ -73,6 +73,7 @@ def token_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+@lru_cache(4096)
 def session_subject_of(kind: SessionSubject, session_key: str) -> str:
     return session_subject_of_token(kind, token_of(session_key))
 

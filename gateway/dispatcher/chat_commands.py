@@ -117,7 +117,7 @@ async def suggest_names(
 def _is_hooked(context: DispatcherContext, command: Command) -> bool:
     """Whether a hook has a say in the command or its answer."""
     events = ("message:received", f"command:{command.name}", "message:sending")
-    return any(hook.intercepts for name in events for hook in context.registry.at(name))
+    return any(hook.intercepts for hook in context.registry.at(*events))
 
 
 async def open_page_by_button(context: DispatcherContext, message: Message) -> str:

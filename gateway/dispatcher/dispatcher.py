@@ -388,7 +388,7 @@ def find_line_hooks(
     """
     hooks = view.brought.get(name, set()) | view.brought.get(ANY_FILE, set())
     if turn.resumed or turn.open.pauses:
-        known = (hook for event in ANSWER_EVENTS for hook in context.registry.at(event))
+        known = context.registry.at(*ANSWER_EVENTS)
         hooks |= {str(hook) for hook in known if hook.intercepts and hook.owner is not hook}
     found = (context.find_limits(hook) for hook in sorted(hooks))
     return [HookFiles(workspace or Workspace(()), Workspace(one.own), one.reads) for one in found if one.is_restricted]

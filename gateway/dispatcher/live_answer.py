@@ -57,10 +57,8 @@ class LivePiece(NamedTuple):
 
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
     """Whether a hook may change the answer at one of these events. Who intercepts each piece has had its say there."""
-    heard = {hook.key for hook in registry.at(PIECE) if hook.intercepts}
-    return any(
-        hook.intercepts and hook.rewords and hook.key not in heard for name in names for hook in registry.at(name)
-    )
+    able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.rewords}
+    return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}
 
 
 class LiveAnswer:

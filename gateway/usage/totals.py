@@ -35,12 +35,12 @@ class RunningTotals:
     def __init__(self, clock: Callable[[], float], settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         self.clock = clock
         self.zone: tzinfo | None = None  # the machine's own
+        self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)  # where there are limits
         self.apply_settings(settings)
         self.models: dict[str, Usage] = {}  # since this process began, by model
         self.warned: set[str] = set()
         self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
         self.own: dict[str, tuple[str, UsageRow]] = {}  # calls that we counted, until the journal tells of them
-        self._held: dict[str, UsageTotal] = defaultdict(UsageTotal)
         self._released: anyio.Event | None = None  # there while somebody waits for a call to be over
         self.turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
 
@@ -50,6 +50,8 @@ class RunningTotals:
         self.find_price = cache(partial(find_price_by_name, settings))
         groups = {name: frozenset(group.people) for name, group in settings.access.groups.items()}
         self.budgets = Budgets(settings.budgets, groups)
+        if not self.budgets.has_limits:
+            self._held.clear()
 
     def today(self) -> date:
         return datetime.fromtimestamp(self.clock(), self.zone).date()
@@ -110,7 +112,7 @@ class RunningTotals:
 
     def hold(self, person: str, tokens: float, money: float) -> None:
         """A call begins that will use so much at least; with the negative, it is over."""
-        for one in list_total_names(person):
+        for one in list_total_names(person) if self.budgets.has_limits else ():
             self._held[one] = held = self._held[one].add(tokens, money)
             if held.tokens <= 0:
                 del self._held[one]
