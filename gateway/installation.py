@@ -62,15 +62,15 @@ class Installation:
         return f"uv pip install --compile-bytecode --python {self.python} --upgrade {PACKAGE}"
 
 
-def find_uncompiled(prefix: Path) -> list[Path]:
+def find_packages_to_compile(prefix: Path) -> list[Path]:
     """Find the packages, ours or below `prefix`, of which a module was imported that has no byte code on the disk."""
     specs = {name: module.__spec__ for name, module in tuple(sys.modules.items()) if getattr(module, "__spec__", None)}
-    packages = [specs.get(name.partition(".")[0]) for name, spec in specs.items() if spec and _is_uncompiled(spec)]
+    packages = [specs.get(name.partition(".")[0]) for name, spec in specs.items() if spec and _is_to_compile(spec)]
     places = {Path(one.origin).parent for one in packages if one and one.origin}
     return sorted(place for place in places if place.name == "gateway" or place.is_relative_to(prefix))
 
 
-def _is_uncompiled(spec: ModuleSpec) -> bool:
+def _is_to_compile(spec: ModuleSpec) -> bool:
     return spec.has_location and spec.cached is not None and not Path(spec.cached).exists()
 
 

@@ -58,9 +58,11 @@ def test_a_package_without_byte_code_is_found_and_one_that_could_be_compiled_is_
     (tmp_path / "gateway").mkdir()
     (tmp_path / "gateway" / "__init__.py").touch()
     shutil.copy(installation.__file__, tmp_path / "gateway" / "installation.py")
-    source = "import sys; from gateway.installation import *; print(*find_uncompiled(Path('/nowhere')))"
+    source = "import sys; from gateway.installation import *; print(*find_packages_to_compile(Path('/nowhere')))"
     found = [
-        subprocess.run([sys.executable, *options, "-c", source], cwd=tmp_path, capture_output=True, text=True).stdout
+        subprocess.run(
+            [sys.executable, *options, "-c", source], cwd=tmp_path, env={}, capture_output=True, text=True
+        ).stdout
         for options in (["-B"], [], ["-B"])
     ]
     assert found == [f"{tmp_path / 'gateway'}\n", "\n", "\n"]

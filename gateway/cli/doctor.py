@@ -64,7 +64,7 @@ from gateway.hermes.doctor import (
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.installation import find_uncompiled
+from gateway.installation import find_packages_to_compile
 from gateway.logs.text import to_one_line
 from gateway.worker import mounts
 from gateway.worker.kernel import KernelSupport, find_kernel_support
@@ -321,7 +321,7 @@ def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
 
 def check_byte_code(_found: DoctorTarget) -> Iterator[Finding]:
     """Find packages without byte code among those that this program imported."""
-    if folders := find_uncompiled(Path(sys.prefix)):
+    if folders := find_packages_to_compile(Path(sys.prefix)):
         what = f"{folders[0]} has no byte code: each start of the gateway takes up to three times as long"
         remedy = f"{sys.executable} -m compileall -q {' '.join(map(str, folders))}"
         remedy += ", and unset PYTHONDONTWRITEBYTECODE" if sys.dont_write_bytecode else " (its owner can)"

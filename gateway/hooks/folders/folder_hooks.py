@@ -277,7 +277,7 @@ class FolderHooks:
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
         if name:
-            name = self._known(name).name
+            name = _check_hook(self._set, name).name
             await self._set.refresh(name)
             await _find_hook(self._set.hooks, name).restart(afresh=True)
         else:
@@ -297,7 +297,7 @@ class FolderHooks:
 
     async def switch(self, name: str, enabled: bool) -> None:
         """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
-        version = self._known(name)
+        version = _check_hook(self._set, name)
         found = self._set.sources.find(version.name)
         if enabled and found and not found.is_ready:
             raise HookError(f"{name} cannot be switched on: {found.reason}")
@@ -312,7 +312,7 @@ class FolderHooks:
 
     async def trust(self, name: str) -> str:
         """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
-        version = self._known(name)
+        version = _check_hook(self._set, name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
         digest = await run_in_thread(find_trust_digest, version)
@@ -350,7 +350,7 @@ class FolderHooks:
         Raises:
             HookError: there is no such hook, or it does not start.
         """
-        version = self._known(name)
+        version = _check_hook(self._set, name)
         if version.state not in ("registered", "disabled") or version.manifest is None:
             raise HookError(f"{name} is {version.state}: {version.reason}")
         return await run_trials(version, self._services, event, fields)
@@ -367,12 +367,14 @@ class FolderHooks:
                     self._tasks.start_soon(hook.restart, True)
         await self._set.change_sources(sources)
 
-    def _known(self, name: str) -> HookVersion:
-        version = self._set.sources.check(name) or self._set.sources.check(PLUGIN_PREFIX + name)
-        if version is None:
-            _find_hook(self._set.hooks, name)
-            raise HookError(f"the folder of {name} is gone")
-        return version
+
+def _check_hook(there: FolderSet, name: str) -> HookVersion:
+    """Look at it again. HookError: there is no such hook."""
+    version = there.sources.check(name) or there.sources.check(PLUGIN_PREFIX + name)
+    if version is None:
+        _find_hook(there.hooks, name)
+        raise HookError(f"the folder of {name} is gone")
+    return version
 
 
 def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
