@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.home import get_process_environment
+from tests import bench
 from tests.browser.screen import find_chromium
 
 pytestmark = [pytest.mark.thorough, pytest.mark.process]
@@ -50,6 +51,11 @@ def list_benches() -> list[str]:
 
 def test_of_each_bench_is_known_how_many_rows_it_has() -> None:
     assert list_benches() == sorted(ROWS)
+
+
+def test_the_page_has_a_place_for_each_table() -> None:
+    places = re.findall(r"<!-- bench: (\w+) -->\n(?:.*\n)*?<!-- end: \1 -->\n", bench.PAGE.read_text("utf-8"))
+    assert sorted(places) == sorted(bench.SECTIONS)
 
 
 @pytest.mark.timeout(LIMIT + 60)

@@ -369,7 +369,7 @@ class FolderHooks:
 
 
 def _check_hook(there: FolderSet, name: str) -> HookVersion:
-    """Look at it again. HookError: there is no such hook."""
+    """Look at it again. HookError: it was not found."""
     version = there.sources.check(name) or there.sources.check(PLUGIN_PREFIX + name)
     if version is None:
         _find_hook(there.hooks, name)
