@@ -152,6 +152,7 @@ def count_alone(tree: Path) -> Found:
         found |= rows_of("brisk", brisk, ("calls", "entries"))
         found["long.calls"] = late["calls"] / found["brisk.calls"]
         said = WARM + LONG_TURN + MESSAGES + (ROUNDS - 1) * (SHORT_TURN + MESSAGES)
+        time.sleep(IDLE)  # the index of what was said is made meanwhile
         placed = [counted.during(lambda: place_hook(counted.gateway))]
         found |= rows_of("first_folder", placed, ("entries",))
         FUNCTIONS.note("first_folder.entries", placed)
@@ -241,7 +242,7 @@ def count_imports(tree: Path, wire: Wire) -> Found:
 
 
 def count_modules(scene: str, modules: Sequence[str]) -> Found:
-    return {f"{scene}.modules": len(modules), f"{scene}.sdks": sum(name in SDKS for name in modules)}
+    return {f"{scene}.modules": float(len(modules)), f"{scene}.sdks": float(sum(name in SDKS for name in modules))}
 
 
 def count_idle(tree: Path) -> Found:
@@ -344,7 +345,8 @@ def give_room(row: str, value: float) -> float:
     if row.endswith(EXACT):
         return value
     spare = MEMORY_SPARE if row.endswith("anon") else LOOSE_SPARE if row.endswith(LOOSE) else SPARE
-    return shorten(math.ceil(value * spare * 100) / 100)
+    one_more = value + 1 if value.is_integer() and row.startswith("alone.") else 0  # for what is few
+    return shorten(max(math.ceil(value * spare * 100) / 100, one_more))
 
 
 def shorten(value: float) -> float:
