@@ -1,12 +1,12 @@
 """How long to wait before something that failed is tried again: longer each time, up to a limit."""
 
 import random
-from dataclasses import dataclass
 from math import log2
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+
+class Backoff(msgspec.Struct, frozen=True):
     """Pauses that double from `first` to `longest` seconds.
 
     Each is stretched by a random factor between `low` and `high`, so that many who failed together do not come back

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from gateway import records
 from gateway.messages import Button
 from gateway.roles import Role, rank_of
@@ -21,8 +23,7 @@ LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(msgspec.Struct, frozen=True):
     """What a command did: a text for the person, records for the session, and what the agent is to answer then.
 
     `activity` is there where it steered more than the session, or was refused that.
@@ -40,8 +41,7 @@ RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
 """Runs a command; it is given the dispatcher's `CommandCall`, which this module is too far below to know."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandChoice:
+class CommandChoice(msgspec.Struct, frozen=True):
     """Something that can be given, and what is said about it."""
 
     value: str
@@ -52,8 +52,7 @@ ListNames: TypeAlias = Callable[[Any, Any, Mapping[str, object]], Awaitable[Sequ
 """Gives what can be chosen just now: by the dispatcher's context, the session, and what else was given."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOption:
+class CommandOption(msgspec.Struct, frozen=True):
     """One thing that a command takes, for networks that ask for each by itself.
 
     A `switch` is on or off. `choices` are all that there is, `list_names` knows what there is just now. In a text the
@@ -111,8 +110,7 @@ class Command:
         return rank_of(role) >= rank_of(LOWEST_ROLES[self.rights])
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCommand:
+class ParsedCommand(msgspec.Struct, frozen=True):
     """A text that is a command: the word as typed, and what came after it."""
 
     word: str

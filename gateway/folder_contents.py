@@ -14,9 +14,10 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
+
+import msgspec
 
 from gateway.file_folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
 
@@ -34,12 +35,11 @@ IsLeftOut: TypeAlias = Callable[[Path], bool]
 """Whether a file of this whole path is passed over."""
 
 
-@dataclass(slots=True)
-class FolderContents:
+class FolderContents(msgspec.Struct):
     """Files by their paths below the folder, and words for what is not among them."""
 
-    files: dict[str, os.stat_result] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    files: dict[str, os.stat_result] = msgspec.field(default_factory=dict)
+    left_out: list[str] = msgspec.field(default_factory=list)
 
 
 def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:

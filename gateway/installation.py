@@ -5,11 +5,12 @@ Light on purpose: the daemon asks it too, for the line that brings what is missi
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+import msgspec
 
 Way: TypeAlias = Literal["uv tool", "pipx", "container", "clone", "environment", "system"]
 
@@ -18,8 +19,7 @@ UV_RECEIPT, PIPX_RECEIPT = "uv-receipt.toml", "pipx_metadata.json"
 IMAGE_RECEIPT = "hermes-gateway-image"  # written by our Dockerfile
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True):
     """The environment that the program lies in.
 
     `container`: it came with our image; `clone`: it is the one that `./x` makes beside the sources; `environment`: one

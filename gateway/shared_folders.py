@@ -19,7 +19,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -60,8 +59,7 @@ ABSENT = "other gateways have more than what lies in {folder}, and each turn tri
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFolder:
+class SharedFolder(msgspec.Struct, frozen=True):
     """`name`: the same at each gateway; `root`: where it lies here, without links on the way."""
 
     name: str

@@ -25,6 +25,8 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
+import msgspec
+
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 WIDTH = 48  # bytes that a mark takes in the file; the first of them stands for the machine's start
 STEP_PLACE = 1
@@ -146,8 +148,7 @@ class TurnMarks:
                 os.pwrite(self._file, mark, place * WIDTH)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnMark:
+class TurnMark(msgspec.Struct, frozen=True):
     """The mark of the turn in whose name code runs."""
 
     marks: TurnMarks

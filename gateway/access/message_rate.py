@@ -7,7 +7,8 @@ at once. A message beyond the pace may wait until the minute before it has room.
 import math
 from bisect import bisect_right, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gateway.messages import Message
 
@@ -15,11 +16,10 @@ MINUTE = 60.0
 MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(msgspec.Struct):
     """When a person's messages of the last minute were or will be due, and when they last read that it was too much."""
 
-    due: list[float] = field(default_factory=list)
+    due: list[float] = msgspec.field(default_factory=list)
     warned: float = -math.inf
 
     @property

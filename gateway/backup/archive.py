@@ -19,9 +19,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
+
+import msgspec
 
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
@@ -47,8 +48,7 @@ def ignore_bytes(_read: int) -> None:
     """Nobody looks on."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenArchive:
+class WrittenArchive(msgspec.Struct, frozen=True):
     """What is in an archive that was made; `left_out`: what is not, by its path, with the reason."""
 
     path: Path
@@ -58,13 +58,12 @@ class WrittenArchive:
     left_out: dict[str, str]
 
 
-@dataclass(slots=True)
-class ArchiveWriter:
+class ArchiveWriter(msgspec.Struct):
     """The open archive, and what has been written into it so far."""
 
     packed: tarfile.TarFile
     count: CountBytes = ignore_bytes
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, name: str, file: BinaryIO) -> None:
         """BackupError: the file became shorter meanwhile."""

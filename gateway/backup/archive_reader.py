@@ -12,9 +12,10 @@ import os
 import shutil
 import tarfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
+
+import msgspec
 
 from gateway.backup.contents import MANIFEST, BackupError, is_piece
 from gateway.logs.text import to_one_line
@@ -28,8 +29,7 @@ KNOWN_FORMAT = 1
 GZIP_HEADER = b"\x1f\x8b"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadArchive:
+class ReadArchive(msgspec.Struct, frozen=True):
     """What an archive holds: its files with their digests, and what it says of itself."""
 
     digests: dict[str, str]

@@ -7,8 +7,9 @@ what is listed here, so that nothing which a later version keeps there is forgot
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.errors import GatewayError
@@ -31,8 +32,7 @@ class BackupError(GatewayError):
     """A copy of a home cannot be made, is not what it should be, or cannot be put back here."""
 
 
-@dataclass(frozen=True, slots=True)
-class HomeFile:
+class HomeFile(msgspec.Struct, frozen=True):
     """A file of a home, by its path below it. `why_not`: the reason why it is left out."""
 
     name: str

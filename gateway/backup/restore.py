@@ -8,8 +8,9 @@ name `restore`, which is the step that counts: from there on each piece is only 
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.backup.archive_reader import ReadArchive, read_archive
 from gateway.backup.contents import ENV, JOURNAL, BackupError, list_pieces
@@ -22,8 +23,7 @@ from gateway.engine.sqlite.journal_file import FileLock
 MOST_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreOutcome:
+class RestoreOutcome(msgspec.Struct, frozen=True):
     """What was put back, and where that is now which stood there; None: nothing did."""
 
     archive: ReadArchive

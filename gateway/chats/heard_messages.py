@@ -13,10 +13,11 @@ import logging
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.chats.journal import list_keys
@@ -36,8 +37,7 @@ PAUSE = 5.0  # seconds between two appends
 LOOK_PAUSE = 60.0  # seconds after which one looks for what is too old, or of no quiet chat
 
 
-@dataclass(slots=True, eq=False)
-class RecordedMessage:
+class RecordedMessage(msgspec.Struct, eq=False):
     """A message as it is remembered, heard `at` this time of the journal's clock; `seq` is its record, 0: none yet."""
 
     message: Message

@@ -7,8 +7,9 @@ the configuration says of a chat is fixed: it cannot be changed from there. Who 
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
 
 from gateway.chats.journal import ChatJournal, list_keys
 from gateway.config.platform_settings import (
@@ -45,8 +46,7 @@ class ChatRule(NamedTuple):
     is_fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChatDisplay:
+class ChatDisplay(msgspec.Struct, frozen=True):
     """What a chat is shown of the work on an answer while it lasts, beside the answer."""
 
     progress: ProgressDisplay

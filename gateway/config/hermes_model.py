@@ -1,10 +1,11 @@
 """The model in Hermes's own config.yaml: not used by itself, since it may cost money, and pointed to instead."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from gateway.config.providers import PROVIDERS
 from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, read_yaml, to_plain
@@ -14,8 +15,7 @@ FILE_LIMIT = 1_000_000
 OTHER_PROVIDER = "openai"  # any endpoint that speaks its language, with a `base_url`
 
 
-@dataclass(frozen=True, slots=True)
-class HermesModel:
+class HermesModel(msgspec.Struct, frozen=True):
     """A model as our configuration would name it, and where Hermes's does."""
 
     provider: str

@@ -6,10 +6,10 @@ the others is an account, with a section of the same shape under `accounts`.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -132,8 +132,7 @@ class UnknownSettings(PlatformSettings, frozen=True, kw_only=True):
     enabled: Annotated[bool | None, describe("whether it is used, and its code loaded")] = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformPlace:
+class PlatformPlace(msgspec.Struct, frozen=True):
     """Where the code of a network is: in this package; `folder` is that of a package that is not installed.
 
     origin: where it was found, in words, if it is not ours. Such code runs inside the gateway all the same.
@@ -144,8 +143,7 @@ class PlatformPlace:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformSpec:
+class PlatformSpec(msgspec.Struct, frozen=True):
     """One chat network, as the configuration, `setup` and the logs know it.
 
     settings: the shape of its section. ids: what its ids look like, for people; the two patterns say so exactly.
@@ -159,7 +157,7 @@ class PlatformSpec:
     user_id: str
     chat_id: str
     variables: Mapping[str, str]
-    unsupported_variables: Mapping[str, str] = field(default_factory=dict)
+    unsupported_variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     token_shapes: tuple[TokenShape, ...] = ()
     noisy_loggers: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()

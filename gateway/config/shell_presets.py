@@ -6,14 +6,14 @@ workspace (`git -c`), follows links to the depth (`grep -R`), changes the machin
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 Operands: TypeAlias = Literal["none", "text", "read", "deep", "write"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramUsage:
+class ProgramUsage(msgspec.Struct, frozen=True):
     """The harmless use of a program, or of one of its subcommands.
 
     `options` are written as `-a` (letters may stand together), `--all`, `-n:` (its value is in the same word, or the
@@ -27,15 +27,14 @@ class ProgramUsage:
     single: bool = False  # `-name` is one option, and no four letters
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True):
     """What is known of a program: how it is used, and what goes before its words and around it to keep it harmless."""
 
-    usage: ProgramUsage = field(default_factory=ProgramUsage)
-    subcommands: Mapping[str, ProgramUsage] = field(default_factory=dict)
+    usage: ProgramUsage = msgspec.field(default_factory=ProgramUsage)
+    subcommands: Mapping[str, ProgramUsage] = msgspec.field(default_factory=dict)
     before: tuple[str, ...] = ()
-    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by subcommand: directly behind it
-    env: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # by subcommand: directly behind it
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 GIT_DIFF = (

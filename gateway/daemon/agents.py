@@ -3,10 +3,12 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from gateway.agent import Agent, Model, Tool, TurnLimits
 from gateway.agent.context_files import ContextFiles
@@ -52,8 +54,7 @@ DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # what lies beside a database
 SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSurroundings:
+class ToolSurroundings(msgspec.Struct, frozen=True):
     """What tools need that outlives a change of the configuration.
 
     `run_command` and `parser` do what must not happen in this process. `context_files` keeps what steers turns from

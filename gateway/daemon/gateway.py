@@ -11,12 +11,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.access import API, AccessControl, Pairings
 from gateway.activity import Activity
@@ -344,7 +345,7 @@ class Gateway:
             follow_call=self.traces.note_call if self.traces else None,
             find_files=partial(find_event_files, self.shared_files),
         )
-        around = replace(around, tools=self.marks.tools)
+        around = msgspec.structs.replace(around, tools=self.marks.tools)
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around, self.nodes.name)
 
     def _build_agents(self, configuration: Configuration) -> Agents:

@@ -11,11 +11,11 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.daemon.shutdown import exit_now
 from gateway.engine import Engine
@@ -38,8 +38,7 @@ FindObstacle: TypeAlias = Callable[[], Awaitable[str]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHome:
+class NodeHome(msgspec.Struct, frozen=True):
     """A gateway among those that share a journal: its name, and where its home lies, which no other has."""
 
     name: str

@@ -19,7 +19,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
@@ -48,14 +47,13 @@ FindFiles: TypeAlias = Callable[[], NodeFiles]
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, slots=True)
-class OwnLease:
+class OwnLease(msgspec.Struct, eq=False):
     """One that this node holds, and what is done under it."""
 
     lease: Lease
     until: float  # before this nobody else begins, by the steady clock
     since: float
-    scopes: set[anyio.CancelScope] = field(default_factory=set)
+    scopes: set[anyio.CancelScope] = msgspec.field(default_factory=set)
     is_well: bool = False
 
     def extend(self, until: float) -> None:

@@ -1,7 +1,6 @@
 """What the control socket answers about sessions: lists, contents, search, export and removal."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -69,7 +68,7 @@ class StatisticsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def _list(gateway: Gateway, params: SessionListParams) -> Any:
     after = parse_cursor(params.after, str)
     rows = await gateway.search.list_sessions(platform=params.platform, limit=params.limit, after=after)
-    return {"sessions": [asdict(row) for row in rows], "next": make_cursor(rows, params.limit)}
+    return {"sessions": [msgspec.to_builtins(row) for row in rows], "next": make_cursor(rows, params.limit)}
 
 
 async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
@@ -89,7 +88,7 @@ async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
 async def _search(gateway: Gateway, params: SessionSearchParams) -> Any:
     after = parse_cursor(params.after, int)
     hits = await gateway.search.find(params.query, limit=params.limit, after=after)
-    return {"hits": [asdict(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
+    return {"hits": [msgspec.to_builtins(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
 
 
 async def _export(gateway: Gateway, params: SessionExportParams) -> Any:
@@ -119,7 +118,7 @@ async def _rebuild(gateway: Gateway, _params: NoParams) -> Any:
 
 
 async def _statistics(gateway: Gateway, params: StatisticsParams) -> Any:
-    return asdict(await gateway.search.statistics(params.days))
+    return msgspec.to_builtins(await gateway.search.statistics(params.days))
 
 
 async def find_session(gateway: Gateway, name: str) -> Session:

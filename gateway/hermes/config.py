@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gateway.yaml_source import (
     Finding,
     SourceLocation,
@@ -30,8 +32,7 @@ SHELL_TIMEOUT, LONGEST_SHELL_TIMEOUT = 60.0, 300.0
 WEBHOOK_TIMEOUT, LONGEST_WEBHOOK_TIMEOUT = 10.0, 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ShellEntry:
+class ShellEntry(msgspec.Struct, frozen=True):
     """`hooks.<event>`: a command that is run for each such event."""
 
     event: str
@@ -41,8 +42,7 @@ class ShellEntry:
     fail_closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OutboundEntry:
+class OutboundEntry(msgspec.Struct, frozen=True):
     """One of `hooks.outbound`: a URL that gets events."""
 
     url: str
@@ -52,13 +52,12 @@ class OutboundEntry:
     timeout: float = WEBHOOK_TIMEOUT
 
 
-@dataclass(frozen=True, slots=True)
-class HermesHooks:
+class HermesHooks(msgspec.Struct, frozen=True):
     """All of it. `entries`: the settings of plugins, by name."""
 
     enabled: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
-    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    entries: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     shell: tuple[ShellEntry, ...] = ()
     outbound: tuple[OutboundEntry, ...] = ()
     findings: tuple[Finding, ...] = ()

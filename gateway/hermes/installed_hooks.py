@@ -5,8 +5,10 @@ of a stranger would get its options, and decide in its place. Then it is listed 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 import hooks_builtin
 from gateway.config.home import Home

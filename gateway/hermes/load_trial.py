@@ -131,7 +131,7 @@ def _copy_folder(version: HookVersion, root: Path) -> HookVersion:
     for folder in (version.path, *_find_helpers(version)):
         copy = place / folder.name
         shutil.copytree(folder, copy, symlinks=True, ignore=ignored, dirs_exist_ok=True)
-    return replace(version, path=place / version.path.name)
+    return msgspec.structs.replace(version, path=place / version.path.name)
 
 
 def _find_helpers(version: HookVersion) -> Iterator[Path]:
@@ -147,7 +147,7 @@ def _make_environment(real: HookEnvironment, root: Path) -> HookEnvironment:
     (root / "state" / "packages").symlink_to(real.state / "packages")
     environ = {name: _mask(name, value, root) for name, value in real.environ.items()}
     environ |= {"HOME": str(root), "TMPDIR": str(root / "tmp")}
-    return replace(real, environ=environ, home=root, logs=root, state=root / "state", is_offline=True)
+    return msgspec.structs.replace(real, environ=environ, home=root, logs=root, state=root / "state", is_offline=True)
 
 
 def _mask(name: str, value: str, root: Path) -> str:

@@ -11,10 +11,12 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+
+from msgspec.structs import replace
 
 from gateway.config.home import Home
 from gateway.hermes.package_files import read_text

@@ -12,10 +12,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, Self
+
+import msgspec
 
 from gateway.errors import HookError
 from gateway.logs.text import to_one_line
@@ -32,8 +33,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One file of an archive. `kind`: what it is, where that is neither a file nor a folder."""
 
     name: str

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -93,8 +92,7 @@ def _read_lock(home: Home) -> HooksLock:
     return lock
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledChange:
+class InstalledChange(msgspec.Struct, frozen=True):
     """What is installed, in place of what went by these names, and what is installed no more."""
 
     hooks: Sequence[FetchedHook] = ()

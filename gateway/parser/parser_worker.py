@@ -12,11 +12,11 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.errors import AgentError, HookError
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -34,8 +34,7 @@ LARGE_INPUT = 4_000_000  # bytes from which on writing them is not done on the l
 DECIDES = CallMeta(decides=True, writable=())
 
 
-@dataclass(frozen=True, slots=True)
-class ParserLimits:
+class ParserLimits(msgspec.Struct, frozen=True):
     """Bytes of data that it may have; seconds that one question may run, and until it has had these on a machine that
     is busy with other things."""
 

@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -29,8 +28,7 @@ SUMMARY_EVERY = 200
 SESSION_WEIGHT = 2000
 
 
-@dataclass(slots=True)
-class CachedSession:
+class CachedSession(msgspec.Struct):
     """A session in memory, when it was used last, and how many records its last summary covers."""
 
     session: Session

@@ -4,12 +4,13 @@ import logging
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
+import msgspec
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
@@ -41,8 +42,7 @@ SearchCursor: TypeAlias = tuple[float, int]
 IndexQuery: TypeAlias = Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
+class SearchHit(msgspec.Struct, frozen=True):
     """One place in one session where a search found its words."""
 
     session_id: str
@@ -59,8 +59,7 @@ class SearchHit:
         return self.at, self.number
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(msgspec.Struct, frozen=True):
     """A session in a list."""
 
     session_id: str
@@ -81,8 +80,7 @@ class SessionInfo:
         return self.last_active, self.session_id
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(msgspec.Struct, frozen=True):
     """Somebody who began conversations."""
 
     platform: str
@@ -91,8 +89,7 @@ class Speaker:
     last_active: float
 
 
-@dataclass(frozen=True, slots=True)
-class UsageTotals:
+class UsageTotals(msgspec.Struct, frozen=True):
     """The sums of a platform, of a day, or of everything."""
 
     name: str
@@ -104,15 +101,13 @@ class UsageTotals:
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStatistics:
+class SessionStatistics(msgspec.Struct, frozen=True):
     total: UsageTotals
     platforms: tuple[UsageTotals, ...]
     days: tuple[UsageTotals, ...]  # newest first
 
 
-@dataclass(slots=True)
-class IndexProgress:
+class IndexProgress(msgspec.Struct):
     """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start.
 
     Several shards have an end each, which nobody knows. Of these it is known what was read, and that there `is_more`.

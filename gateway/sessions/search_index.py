@@ -13,7 +13,6 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -328,8 +327,7 @@ CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = 
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchTerms:
+class SearchTerms(msgspec.Struct, frozen=True):
     """A search, split by who answers it: `words` and `grams` are FTS5 expressions, `short` are plain substrings."""
 
     words: str = ""

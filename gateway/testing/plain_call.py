@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from gateway.config.home import get_process_environment
 from gateway.errors import HookError, unwrap_error

@@ -4,8 +4,9 @@ import fcntl
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.upgrade.plan import MARK, UpgradeError, read_mark, read_plan
@@ -15,8 +16,7 @@ from gateway.worker.process_tree import list_processes
 LOCK_ENDING = f"/{OWN_FOLDER}/gateway.lock"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherGateway:
+class OtherGateway(msgspec.Struct, frozen=True):
     """It runs the same program on another home; `home` is empty where we may not see which."""
 
     pid: int

@@ -9,9 +9,9 @@ does not say what it took, is counted by its length.
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import anyio
+import msgspec
 from msgspec.structs import replace
 
 from gateway.agent.ports import EventEmitter, EventRunner
@@ -33,8 +33,7 @@ OWNER_WARNED = "{used} are used already. You own this gateway: it goes on beyond
 ALL_WARNED = "Everybody together: {used} are used already."
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetPort:
+class BudgetPort(msgspec.Struct, frozen=True):
     """Whose turn it is, how hooks hear of budgets, and where people do: the person, in this session, and admins."""
 
     role: Role

@@ -6,10 +6,11 @@ record has a name: what an append that was cut off has written after all is not 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 import msgspec.structs
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.authors import find_hook
@@ -18,8 +19,7 @@ from gateway.messages import Message
 from gateway.transcript import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class UsageOrigin:
+class UsageOrigin(msgspec.Struct, frozen=True):
     """Whose doing it is, in which session, and because of which hook."""
 
     person: str

@@ -13,7 +13,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -44,8 +43,7 @@ MAY_BE_HELD = "`read` and `network` under voice.transcribe or voice.speak say wh
 OUT_OF_REACH = re.compile(r"denied|not permitted|read-only|resolv|connect|unreachable|no such file", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class VoicePrograms:
+class VoicePrograms(msgspec.Struct):
     """What they find around them, whose mark they bear, and who makes their processes."""
 
     env: Mapping[str, str]

@@ -5,7 +5,6 @@ long it may take, by cancelling; of a program nothing is left then.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,8 +27,7 @@ LONGEST_TEXT = 100_000
 GONE = "its file is not there any more"
 
 
-@dataclass(frozen=True, slots=True)
-class AudioText:
+class AudioText(msgspec.Struct, frozen=True):
     """The words, and what the model used for them."""
 
     text: str

@@ -7,10 +7,11 @@ is and not by how it begins: an address of this machine itself as a number, `loc
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from gateway.addresses import plain_address_of, split_address
 from gateway.config.settings import WebSettings
@@ -23,8 +24,7 @@ ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called
 ENTRANCE = "/enter/"  # behind it the bot by which somebody comes
 
 
-@dataclass(frozen=True, slots=True)
-class HostRules:
+class HostRules(msgspec.Struct, frozen=True):
     """`is_open`: it may be reached from elsewhere, so figures and reasons want a key. `proxies` are believed."""
 
     names: frozenset[str]

@@ -6,7 +6,6 @@ line that ends in a bare newline. The connection is closed behind each answer.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 from types import MappingProxyType
@@ -28,8 +27,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 SendPiece: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True):
     """`headers` by their names in small letters; one that came several times is one, its values joined by commas."""
 
     method: str
@@ -39,12 +37,11 @@ class HttpRequest:
     body: RequestBody
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(msgspec.Struct, frozen=True):
     status: HTTPStatus = HTTPStatus.OK
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
-    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    headers: Mapping[str, str] = msgspec.field(default_factory=lambda: _NONE)
 
     def encode(self, method: str = "GET") -> bytes:
         """All of it, as the last answer of its connection."""
@@ -52,13 +49,12 @@ class HttpResponse:
         return encode_headers(self.status, self.content_type, headers) + (b"" if method == "HEAD" else self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class HttpStream:
+class HttpStream(msgspec.Struct, frozen=True):
     """An answer that comes in pieces, for as long as `run` sends them and the other end stays."""
 
     run: Callable[[SendPiece], Awaitable[None]]
     content_type: str
-    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    headers: Mapping[str, str] = msgspec.field(default_factory=lambda: _NONE)
     status: HTTPStatus = HTTPStatus.OK
 
     def encode_headers(self) -> bytes:

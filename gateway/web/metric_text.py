@@ -5,8 +5,9 @@ that nobody makes the series grow without end by inventing names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from gateway.histogram import SECONDS, Histogram
 
@@ -20,8 +21,7 @@ Labels: TypeAlias = tuple[str, ...]
 Figures: TypeAlias = Mapping[Labels, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """One figure: `labels` are the names of what the keys of `figures` hold; where there are none the key is empty."""
 
     name: str
@@ -38,14 +38,13 @@ class Metric:
             yield f"{name}{_render_labels(self.labels, values)} {_render_number(figure)}"
 
 
-@dataclass(frozen=True, slots=True)
-class HistogramMetric:
+class HistogramMetric(msgspec.Struct, frozen=True):
     """Durations by one label."""
 
     name: str
     help: str
     label: str
-    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    histograms: Mapping[str, Histogram] = msgspec.field(default_factory=dict)
 
     def render(self) -> Iterator[str]:
         name = f"{PREFIX}{self.name}"

@@ -15,9 +15,10 @@ import struct
 import sys
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -41,8 +42,7 @@ _descriptors: ContextVar[int] = ContextVar("descriptors")  # before the limit wa
 _library = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSupport:
+class KernelSupport(msgspec.Struct, frozen=True):
     """What a system does for the gateway beside running it."""
 
     system: str  # as Python calls it

@@ -9,12 +9,13 @@ before.
 import linecache
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+
+import msgspec
 
 from gateway.events import Event, HookMark, find_marked
 from gateway.worker.protocol import LoadedHandlers, MarkedFunction, PluginContents
@@ -29,8 +30,7 @@ class SourceOnlyLoader(SourceFileLoader):
         return code
 
 
-@dataclass(frozen=True, slots=True)
-class Handlers:
+class Handlers(msgspec.Struct, frozen=True):
     """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own.
 
     A plugin also has what it serves when it is asked to, and offers tools, commands and skills.
@@ -38,8 +38,8 @@ class Handlers:
 
     handle: Callable[..., Any] | None
     marked: Mapping[str, tuple[Callable[..., Any], HookMark]]
-    served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    offers: PluginContents = field(default_factory=PluginContents)
+    served: Mapping[str, Callable[..., Any]] = msgspec.field(default_factory=dict)
+    offers: PluginContents = msgspec.field(default_factory=PluginContents)
 
     def bind(self, target: str, event: Event) -> Callable[[], Any]:
         """The call of what goes by this name; "" is `handle`. Raises LookupError when there is none."""

@@ -10,8 +10,9 @@ own, only the list of the servers that there are says where it ends.
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 Args = Mapping[str, Any]
 ListServers: TypeAlias = Callable[[], Collection[str]]
@@ -23,8 +24,7 @@ MARK_DIGITS = 6  # of what ends the name of a tool in which characters had to be
 _MARK = re.compile(rf"_[0-9a-f]{{{MARK_DIGITS}}}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolName:
+class ToolName(msgspec.Struct, frozen=True):
     """One tool: `args` has their name of each argument by ours, `says` what their call says besides.
 
     What is in `listed` is one value to us, and a list to them.
@@ -32,8 +32,8 @@ class ToolName:
 
     ours: str
     theirs: str
-    args: Mapping[str, str] = field(default_factory=dict)
-    says: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, str] = msgspec.field(default_factory=dict)
+    says: Mapping[str, Any] = msgspec.field(default_factory=dict)
     listed: frozenset[str] = frozenset()
 
     def describe(self, args: Args) -> dict[str, Any]:

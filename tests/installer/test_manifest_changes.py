@@ -27,6 +27,7 @@ MORE: dict[str, tuple[str, str, str]] = {
     "on_error": ("on_error: deny\n", "on_error: raise\n", "on_error: raise"),
     "delivery": ("", "delivery: durable\n", "delivery: durable"),
     "isolation": ("", "isolation: none\n", "isolation: none"),
+    "keep": ("", "keep: true\n", "keep: true"),
     "env": ("", "env: API_KEY\n", "env: API_KEY"),
     "uses": ("", "uses: send\n", "uses: send"),
     "schedule": ("schedule: every 1h\n", "schedule: every 5m\n", "schedule: every 5m"),

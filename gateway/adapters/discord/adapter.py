@@ -9,12 +9,13 @@ import logging
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import aiohttp
 import anyio
 import discord
+import msgspec
 
 from gateway.adapters.discord import menu
 from gateway.adapters.discord.channels import DiscordChannels
@@ -40,8 +41,7 @@ LONGEST_SEND = 1.0
 TYPING_PAUSE = 8.0  # seconds; Discord takes the sign away after ten
 
 
-@dataclass(frozen=True, slots=True)
-class DiscordTimings:
+class DiscordTimings(msgspec.Struct, frozen=True):
     """In seconds. The line is looked at every `look`; one that is open and answers nothing is frozen after `silence`.
 
     One that is closed is called `broken` after so long, and is `given_up` after so long; so is one that is not `ready`.

@@ -6,11 +6,12 @@ which it happened.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import discord
+import msgspec
 
 from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
@@ -34,8 +35,7 @@ MENTION = re.compile(r"<@!?(\d+)>")
 DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 
-@dataclass(frozen=True, slots=True)
-class DiscordReader:
+class DiscordReader(msgspec.Struct, frozen=True):
     """Reads for one bot. `is_command`: whether a word is one of ours; `is_ours`: whether we take part in a thread."""
 
     me: discord.ClientUser

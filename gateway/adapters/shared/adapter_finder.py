@@ -8,9 +8,7 @@ import keyword
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
@@ -40,8 +38,7 @@ LEADS_OUT = "is a link that leads out of the folder"
 NOT_LOADED = "ids of a network whose code is not loaded"
 
 
-@dataclass(frozen=True, slots=True)
-class ListedAdapter:
+class ListedAdapter(msgspec.Struct, frozen=True):
     """One of somebody else's: where it is; `finding`: why it is not used, where something is wrong with it."""
 
     name: str
@@ -54,8 +51,7 @@ class ListedAdapter:
         return NAME.fullmatch(self.name) is not None and not keyword.iskeyword(self.name) and self.name not in TAKEN
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterSources:
+class AdapterSources(msgspec.Struct, frozen=True):
     """What says which adapters there are: a home, its file, and what is set outside."""
 
     home: Home
@@ -218,6 +214,8 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _list_packages() -> Iterable[ListedAdapter]:
     """Packages of this environment, which whoever could change them could change the gateway by."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it costs a start 10 ms, and few homes need it
+
     for point in entry_points(group=GROUP):
         dist = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         yield ListedAdapter(point.name, PlatformPlace(point.value, None, f"the package {dist}"))

@@ -5,9 +5,10 @@ The port knows no network. It reads what was sent within its own bounds, and ask
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from gateway.config.settings import WebSettings
 
@@ -17,8 +18,7 @@ Headers: TypeAlias = Mapping[str, str]
 """By their names in small letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class RouteAnswer:
+class RouteAnswer(msgspec.Struct, frozen=True):
     """What the network is told."""
 
     status: HTTPStatus = HTTPStatus.OK

@@ -8,9 +8,9 @@ comes back in time and holds nothing meanwhile.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import anyio
+import msgspec
 
 from gateway.errors import AdapterError
 
@@ -19,8 +19,7 @@ MOST_CHATS = 10_000  # whose pace is remembered before the quiet ones are forgot
 ALL_CHATS = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True):
     """`burst` calls at once, then one each `every` seconds."""
 
     burst: int

@@ -9,10 +9,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
@@ -37,8 +38,7 @@ ChangeReaction: TypeAlias = Callable[[Address, str, str], Awaitable[None]]
 """Puts or takes one emoji of the bot's under a message, by the network's id of it. Raises AdapterError."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkReactions:
+class NetworkReactions(msgspec.Struct, frozen=True):
     """How one network does it.
 
     marks: the emoji of each state. is_replacing: a new reaction of the bot's takes the place of the one before.
@@ -56,8 +56,7 @@ class NetworkReactions:
     is_sign: bool = False
 
 
-@dataclass(slots=True)
-class MarkedMessage:
+class MarkedMessage(msgspec.Struct):
     """`shown`: the emoji that stands there; None: an earlier life may have left one."""
 
     address: Address

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.chats import FindDisplay
 from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
@@ -18,8 +18,7 @@ ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
 ShowsWords: TypeAlias = Callable[[Address, float], bool]
 
 
-@dataclass(slots=True)
-class ShownTurn:
+class ShownTurn(msgspec.Struct):
     """A turn that is at work, as far as it was heard."""
 
     address: Address

@@ -8,13 +8,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import aiohttp
 import anyio
 import anyio.abc
+import msgspec
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.async_app import AsyncApp
@@ -57,8 +58,7 @@ from gateway.messages import Message
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SlackTimings:
+class SlackTimings(msgspec.Struct, frozen=True):
     """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up. Where
     Slack calls us there is none, and it is `asked` whether it still knows us."""
 

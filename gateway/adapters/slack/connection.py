@@ -3,11 +3,11 @@
 Neither token gets into a word of ours.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import aiohttp
+import msgspec
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -47,8 +47,7 @@ class TokenRefused(AdapterError):
     """A token is no longer good."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlackIdentity:
+class SlackIdentity(msgspec.Struct, frozen=True):
     """Who the bot is, and where."""
 
     user: str

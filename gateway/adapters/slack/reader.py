@@ -7,9 +7,11 @@ message at which it happened. What is said to us in a channel begins a thread, a
 import html
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
+
+import msgspec
 
 from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_plain_name
@@ -32,8 +34,7 @@ PERSON = re.compile(r"<@(\w+)(?:\|([^<>]*))?>")
 SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 
-@dataclass(frozen=True, slots=True)
-class SlackReader:
+class SlackReader(msgspec.Struct, frozen=True):
     """Reads for one bot. `is_ours`: whether we take part in a thread; `is_command`: whether a word is one of ours.
 
     `list_parent_files` is for whoever takes the message: the files of what its thread hangs on.

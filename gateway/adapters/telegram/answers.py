@@ -8,15 +8,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from telegram.request import HTTPXRequest
 
 
-@dataclass(slots=True)
-class TelegramAnswer:
+class TelegramAnswer(msgspec.Struct):
     """The last answer to a call; 0: there was none."""
 
     status: int = 0

@@ -1,8 +1,8 @@
 """Files that people send: which a message has, and how they are fetched."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from telegram import Bot, Message
 from telegram.error import InvalidToken
 
@@ -14,8 +14,7 @@ from gateway.messages import Attachment, AttachmentKind
 LARGEST = 20_000_000  # what Telegram hands out to bots
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramFile:
+class TelegramFile(msgspec.Struct, frozen=True):
     """A file that lies at Telegram."""
 
     about: Attachment

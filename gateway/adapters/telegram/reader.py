@@ -5,10 +5,10 @@ reaction from the message at which it happened.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
+import msgspec
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
@@ -32,8 +32,7 @@ MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
 TelegramIncoming: TypeAlias = IncomingMessage[TelegramFile]
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramReader:
+class TelegramReader(msgspec.Struct, frozen=True):
     """Reads for one bot."""
 
     me: User

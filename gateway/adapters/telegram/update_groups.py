@@ -5,18 +5,17 @@ everything is done only ever grows.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+import msgspec
 from telegram import Message, Update
 
 CUT_LENGTH = 4000  # characters: a text that is this long may be one that the client has cut
 
 
-@dataclass(slots=True)
-class UpdateGroup:
+class UpdateGroup(msgspec.Struct):
     """One update, or several that are one message."""
 
-    updates: list[Update] = field(default_factory=list)
+    updates: list[Update] = msgspec.field(default_factory=list)
 
     @property
     def first(self) -> int:

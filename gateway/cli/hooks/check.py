@@ -7,8 +7,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.options import is_path

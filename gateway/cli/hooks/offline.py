@@ -5,12 +5,12 @@ So that a hook can be tried while it is written, in whatever folder it lies, and
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.check import find_folder, list_all

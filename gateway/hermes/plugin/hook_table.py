@@ -6,9 +6,10 @@ fails.
 """
 
 from collections.abc import Callable, Mapping, MutableSet, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import msgspec
 
 from gateway.events import Event
 from gateway.hermes.plugin import arguments, results
@@ -25,8 +26,7 @@ NO_NETWORK = (
 TELEMETRY_SCHEMA = "hermes.observer.v1"
 
 
-@dataclass(frozen=True, slots=True)
-class HermesHook:
+class HermesHook(msgspec.Struct, frozen=True):
     """One name. `build_arguments` answers None where it does not fire; `notes` are earlier events that it needs."""
 
     name: str

@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _REFUSED_OPTIONS = ("provider", "model", "agent_id", "profile")
 
 
-@dataclass
-class LlmUsage:
+class LlmUsage(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
@@ -19,18 +19,17 @@ class LlmUsage:
     cost_usd: float | None = None
 
 
-@dataclass
-class LlmCompletion:
+class LlmCompletion(msgspec.Struct):
     """What the model said; `parsed` and `content_type` are there for `complete_structured`."""
 
     text: str
     provider: str
     model: str
     agent_id: str = "default"
-    usage: LlmUsage = field(default_factory=LlmUsage)
+    usage: LlmUsage = msgspec.field(default_factory=LlmUsage)
     parsed: Any = None
     content_type: str = "text"
-    audit: dict[str, Any] = field(default_factory=dict)
+    audit: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class PluginLlm:

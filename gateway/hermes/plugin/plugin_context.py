@@ -10,11 +10,12 @@ import inspect
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import msgspec
 
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, describe_unsupported
 from gateway.hermes.plugin.llm import PluginLlm
@@ -35,18 +36,19 @@ MIDDLEWARE_HOOKS = {
 STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # what the keys of the plugin's store begin with
 
 
-@dataclass(slots=True)
-class Registrations:
+class Registrations(msgspec.Struct):
     """What a plugin has said that it has."""
 
-    hooks: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)
-    tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
-    commands: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
-    skills: dict[str, dict[str, Any]] = field(default_factory=dict)
-    subscribed: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)  # by the name of another's event
-    remarks: list[str] = field(default_factory=list)
-    middleware: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)  # by its kind
-    asleep: list[str] = field(default_factory=list)  # those on what would stop or change something under Hermes
+    hooks: dict[str, list[Callable[..., Any]]] = msgspec.field(default_factory=dict)
+    tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = msgspec.field(default_factory=dict)
+    commands: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = msgspec.field(default_factory=dict)
+    skills: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    subscribed: dict[str, list[Callable[..., Any]]] = msgspec.field(
+        default_factory=dict
+    )  # by the name of another's event
+    remarks: list[str] = msgspec.field(default_factory=list)
+    middleware: dict[str, list[Callable[..., Any]]] = msgspec.field(default_factory=dict)  # by its kind
+    asleep: list[str] = msgspec.field(default_factory=list)  # those on what would stop or change something under Hermes
 
     @property
     def is_nothing(self) -> bool:

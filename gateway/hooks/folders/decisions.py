@@ -8,10 +8,10 @@ is now. From then on they wait for such a hook, so that the gateway asks each of
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.events import Event, Pause
@@ -28,8 +28,7 @@ MAX_EVENTS = 256  # whose answers are known at once
 GRACE = 0.5  # seconds in which a hook whose time is over can still say so itself
 
 
-@dataclass(slots=True)
-class SharedAnswer:
+class SharedAnswer(msgspec.Struct):
     """One hook's answer about `fields`, which may come before the hook's turn; `event` is as the hook left it."""
 
     fields: bytes
@@ -37,7 +36,7 @@ class SharedAnswer:
     event: Event
     value: Any = None
     error: BaseException | None = None
-    is_there: anyio.Event = field(default_factory=anyio.Event)
+    is_there: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def get(self) -> Any:
         if not self.is_there.is_set():  # waiting for it would take a round of the loop all the same
@@ -47,13 +46,12 @@ class SharedAnswer:
         return self.value
 
 
-@dataclass(slots=True)
-class SharedEvent:
+class SharedEvent(msgspec.Struct):
     """One event: who has been asked about it, until when there is time, and whether one of them has decided."""
 
     until: float
-    answers: dict[str, SharedAnswer] = field(default_factory=dict)
-    heard: set[str] = field(default_factory=set)  # whose answers have been taken
+    answers: dict[str, SharedAnswer] = msgspec.field(default_factory=dict)
+    heard: set[str] = msgspec.field(default_factory=set)  # whose answers have been taken
     is_decided: bool = False
 
 

@@ -4,12 +4,12 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import msgspec
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.backoff import Attempts

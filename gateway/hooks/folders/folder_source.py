@@ -11,11 +11,12 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError

@@ -6,8 +6,9 @@ marked function of those among them that it names itself. They are called in `or
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gateway.events import OUTCOMES, Deny, Event, outcome_from
 from gateway.hooks.filters import Filter, compile_filter
@@ -24,8 +25,7 @@ from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import LoadedHandlers
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerTarget:
+class HandlerTarget(msgspec.Struct, frozen=True):
     """One function: `name` as the wire knows it ("": `handle`, or whatever is at the other end)."""
 
     name: str = ""

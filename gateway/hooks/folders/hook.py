@@ -6,12 +6,12 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import HookError

@@ -15,10 +15,10 @@ import shlex
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.hooks.folders.handler_inspection import check_effects
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
@@ -138,8 +138,7 @@ def _stat_files(folder: Path, names: Iterable[str]) -> tuple[CodeFile, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class HookCode:
+class HookCode(msgspec.Struct, frozen=True):
     """The contents of one version of a hook."""
 
     digest: str

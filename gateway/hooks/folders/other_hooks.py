@@ -9,7 +9,6 @@ For as long what a hook guards is known on gateways that lack its folder (`other
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
@@ -47,8 +46,7 @@ class OwedFilter:
         return self._matches is None or self._matches(fields)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownNode:
+class KnownNode(msgspec.Struct, frozen=True):
     """What a gateway has written, until when it counts, and the filters of its durable hooks, by what they are made of.
 
     Gateways that have the same hooks share their filters: with a hundred of them an event is not looked at more often.

@@ -6,10 +6,11 @@ A hook that was placed by hand and says nothing of `reads`, `writes` and `net` i
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import msgspec
 
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
@@ -28,8 +29,7 @@ OVER_TCP = {"RES_OPTIONS": "use-vc"}
 MAX_FIRST_LINE = 256  # bytes of a script that say which program reads it
 
 
-@dataclass(frozen=True, slots=True)
-class HookReach:
+class HookReach(msgspec.Struct, frozen=True):
     """What a restricted hook may reach besides what all need, and why it is restricted.
 
     `owns_folder`: it writes into the folder where it lies.

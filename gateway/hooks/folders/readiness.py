@@ -4,13 +4,13 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError

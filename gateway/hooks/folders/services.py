@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.config.secrets import is_public_value
@@ -91,8 +92,7 @@ FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """The fields of an event, with the files that they name where those lie here."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookEnvironment:
+class HookEnvironment(msgspec.Struct, frozen=True):
     """What hooks find around them.
 
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `state`
@@ -114,12 +114,12 @@ class HookEnvironment:
     logs: Path
     state: Path
     platforms: Collection[str] = ()
-    modules: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = msgspec.field(default_factory=dict)
     packages: Sequence[str] = ()
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
-    redactor: Redactor = field(default_factory=Redactor)
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
     public: Collection[str] = ()
-    known_values: Mapping[str, Collection[str]] = field(default_factory=dict)
+    known_values: Mapping[str, Collection[str]] = msgspec.field(default_factory=dict)
     mark: str = ""
     is_offline: bool = False
     file_writer: FileWriter | None = None

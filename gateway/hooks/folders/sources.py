@@ -6,11 +6,11 @@ A `HookVersion` is one look at one hook. Its source finds it, reads it and opens
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
@@ -27,8 +27,7 @@ from gateway.yaml_source import Finding
 UNREAD_STATES = frozenset({"refused", "broken", "missing"})
 
 
-@dataclass(frozen=True, slots=True)
-class CodeFile:
+class CodeFile(msgspec.Struct, frozen=True):
     """One file of a hook's code: its path inside the folder, and what `stat` says of it."""
 
     name: str
@@ -37,8 +36,7 @@ class CodeFile:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class HookVersion:
+class HookVersion(msgspec.Struct, frozen=True):
     """One look at one hook.
 
     Found by `stat` alone it has its first fields; with an error among its findings it is `refused`, and nothing of it
@@ -64,7 +62,7 @@ class HookVersion:
     manifest: Manifest | None = None
     denied: Guard | None = None
     digest: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
     written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
     has_namesake: bool = False
     reach: HookReach | None = None
@@ -74,7 +72,7 @@ class HookVersion:
     is_guarded_elsewhere: bool = False
     is_unknown: bool = False
     is_approved: bool = False
-    registered: HookRegistrations | None = field(default=None, compare=False)
+    registered: HookRegistrations | None = None
 
     @property
     def expected(self) -> "HookVersion":
@@ -126,7 +124,7 @@ class HookVersion:
 
     def is_same_as(self, other: "HookVersion") -> bool:
         """Nothing that counts is different: contents, settings, and what is there on this machine."""
-        return replace(self, source=other.source, files=other.files) == other
+        return replace(self, source=other.source, files=other.files, registered=other.registered) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
         """What may differ is which events it is to get: a process that runs can go on with them."""

@@ -14,8 +14,10 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.errors import HookError
 from gateway.file_folders import OPEN_FILE, OPEN_FOLDER
@@ -29,8 +31,7 @@ PREFIX = "folder:"  # before the hash of a whole folder; one without it is of th
 KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedFolder:
+class TrustedFolder(msgspec.Struct, frozen=True):
     """All of a folder as it was read at one moment: files with their modes, and links that stay inside it."""
 
     digest: str

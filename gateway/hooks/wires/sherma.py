@@ -7,8 +7,9 @@ for a decision.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 Fields = Mapping[str, Any]
 
@@ -16,8 +17,7 @@ READ_ONLY = frozenset({"messages", "response", "tools", "tool_calls", "error"})
 NEVER_SENT = frozenset({"on_chat_model_create"})
 
 
-@dataclass(frozen=True, slots=True)
-class ShermaMethod:
+class ShermaMethod(msgspec.Struct, frozen=True):
     """One of sherma's methods. A field that maps to several of ours is an object of these."""
 
     name: str
@@ -25,7 +25,7 @@ class ShermaMethod:
     fields: Mapping[str, str | Mapping[str, str]]
     fits: Callable[[Fields], bool] = lambda _: True
     # What its name says of our event, and no field of its own does.
-    says: Mapping[str, Any] = field(default_factory=dict)
+    says: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     def params(self, ours: Fields) -> dict[str, Any]:
         """The context that sherma expects; what we do not have has an empty value of its kind."""

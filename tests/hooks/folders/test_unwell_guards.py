@@ -9,11 +9,11 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
