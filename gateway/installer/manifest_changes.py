@@ -19,7 +19,7 @@ GRANTED = frozenset(
     {"events", "intercepts", "uses", "env", "secret_env", "schedule", "webhook", "reads", "writes", "net", "url"}
 )
 """`list_missing_grants` compares these, and that it denies; `requires` has further variables, and packages."""
-HARMLESS = frozenset({"name", "description", "version", "mode", "max", "requires", "options", "protocol"})
+HARMLESS = frozenset({"name", "description", "version", "mode", "max", "keep", "requires", "options", "protocol"})
 """Words for people, and how it does what it may do: nobody but its own code reads `options`."""
 
 
@@ -109,7 +109,6 @@ _ASKS_NO_MORE: Mapping[str, Callable[[Any, Any], bool]] = {
     "timeout": lambda then, now: bool(then and now and now <= then),
     "on_error": lambda _, now: now != "raise",
     "delivery": lambda _, now: now == "memory",
-    "keep": lambda _, now: now is False,
     "isolation": lambda _, now: now == "process",
     "command": lambda _, now: not now,
     "enabled": lambda _, now: not now,
