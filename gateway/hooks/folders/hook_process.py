@@ -49,7 +49,7 @@ class WireHandover:
 
     def __init__(self) -> None:
         self._users: dict[Wire, int] = {}
-        self._eased = anyio.Event()
+        self._eased: anyio.Event | None = None  # there as long as one waits for it
         self.eased_at = 0.0  # when something was over last
 
     @contextmanager
@@ -75,8 +75,9 @@ class WireHandover:
         if not self._users[wire]:
             del self._users[wire]
         self.eased_at = time.monotonic()
-        self._eased.set()
-        self._eased = anyio.Event()
+        if self._eased:
+            self._eased.set()
+            self._eased = None
 
     def is_used(self, wire: Wire) -> bool:
         """Tell if something is under way on it."""
@@ -88,12 +89,13 @@ class WireHandover:
 
     async def wait_for_change(self) -> None:
         """Until something is not under way any more."""
+        self._eased = self._eased or anyio.Event()
         await self._eased.wait()
 
     async def wait_finished(self, wire: Wire) -> None:
         """Until no call is under way on it: whoever waits is its last user."""
         while self._users[wire] > 1:
-            await self._eased.wait()
+            await self.wait_for_change()
 
 
 class DecisionWire:
@@ -149,7 +151,7 @@ class HookProcess:
         self._may_rest = may_rest
         self.is_resting = False  # it has ended, since it was not called
         self._kept: Mapping[str, Any] = {}  # by the one that rests, for turns that go on
-        self._settled = anyio.Event()
+        self._settled: anyio.Event | None = None  # there while it is being started
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
         self._killed_starts = 0  # one after the other
@@ -165,10 +167,11 @@ class HookProcess:
 
     def enter(self, state: HookState, reason: str = "") -> None:
         self.state, self.reason = state, self._services.redact(reason)
-        if state not in ("starting", "waiting"):
+        if state in ("starting", "waiting"):
+            self._settled = self._settled or anyio.Event()
+        elif self._settled:
             self._settled.set()
-        elif self._settled.is_set():
-            self._settled = anyio.Event()
+            self._settled = None
 
     def cancel_start(self) -> None:
         """What is being started is not wanted any more."""
@@ -219,7 +222,8 @@ class HookProcess:
     async def end(self) -> None:
         self._is_over = True
         self.cancel_start()
-        self._settled.set()
+        if self._settled:
+            self._settled.set()
         await self.stop()
 
     async def get_wire(self, patience: float | None) -> Wire:
@@ -238,7 +242,7 @@ class HookProcess:
         if self._is_orphaned and patience is not None:
             patience = max(patience, INTERCEPT_LIMIT)
         is_near = patience is None or self._due - time.monotonic() < MAX_RESTART_WAIT
-        if self.state == "starting" or (self.state == "waiting" and is_near):
+        if self._settled and (self.state == "starting" or (self.state == "waiting" and is_near)):
             with anyio.move_on_after(patience):
                 await self._settled.wait()
         if not (wire := self.wire):

@@ -187,6 +187,8 @@ class HooksLock:
         lies_there = folder.is_relative_to(self._path.parent / INSTALLED_FOLDER)
         if self._wrong and lies_there:
             raise HookError(self._wrong)
+        if not (lies_there or self._entries or self._skills):
+            return None
         if isinstance(known := self._entries.get(name), UnreadableEntry):
             raise HookError(self._describe_fault("hook", name, known))
         brought = (hook for _, skill in self.list_skills() for hook in skill.hooks.values())
