@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
@@ -120,13 +120,15 @@ from gateway.sessions.session import SENDING
 from gateway.shared_files import SharedFiles, find_event_files
 from gateway.shared_folders import SharedFolder, SharedFolders
 from gateway.shared_roots import find_turn_folders
-from gateway.traces import TraceSender
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber, VoicePrograms
 from gateway.web.logins import Logins
 from gateway.web.program_keys import ProgramKeys
 from gateway.worker.process_marks import mark_of
+
+if TYPE_CHECKING:
+    from gateway.traces import TraceSender
 
 log = logging.getLogger(__name__)
 
@@ -474,8 +476,9 @@ def build_shared_folders(gateway: Gateway) -> SharedFolders:
     return SharedFolders(gateway.engine, gateway.home.files, gateway.nodes.name)
 
 
-def build_traces(gateway: Gateway) -> TraceSender:
+def build_traces(gateway: Gateway) -> "TraceSender":
     """It knows a model by the name that its provider has for it."""
+    from gateway.traces import TraceSender  # noqa: PLC0415 - only where a collector is named
 
     def find_provider(model: str) -> str:
         known = (gateway.settings.model, *gateway.settings.models.values())
