@@ -249,18 +249,17 @@ class Dispatcher:
     async def _run_agent(
         self, turn: LaneTurn, message: Message, asked: Entry, role: Role, view: HookScope, agent: Agent
     ) -> LaneResult:
-        session = turn.session
         self._announce(agent, "main", role)
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
-        folder = message_events.find_files(self._context.files, message, session)
+        folder = message_events.find_files(self._context.files, message, turn.session)
         facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
-        approvals = find_approvals(self._context, message, session)
+        approvals = find_approvals(self._context, message, turn.session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
-        budget = self._make_budget_port(session, message, role, view)
+        budget = self._make_budget_port(turn.session, message, role, view)
         async with LiveAnswer(
-            self._context.engine, session.key, turn.open, self._tasks, shown, is_held=is_held
+            self._context.engine, turn.session.key, turn.open, self._tasks, shown, is_held=is_held
         ) as live:
             ports = Ports(
                 run=view.run,
@@ -283,7 +282,7 @@ class Dispatcher:
                 stop=turn.scope,
                 approvals=approvals.allowed,
                 load_approvals=approvals.load,
-                on_skill=partial(self._context.on_skill, session.session_id),
+                on_skill=partial(self._context.on_skill, turn.session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=None if role == "owner" else partial(self._context.access.fit_tool, role=role),
                 keep_picture=partial(keep_shared_picture, self._context, folder),
@@ -294,7 +293,7 @@ class Dispatcher:
                 usage=CallUsage(self._context.usage.totals, turn.usage, budget),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
-            history = await self._context.shared_files.find_of_entries(session.entries, folder)
+            history = await self._context.shared_files.find_of_entries(turn.session.entries, folder)
             run = partial(run_turn, agent, history, asked, ports)
             work = partial(run_in_folders, self._context, facts, turn.resumed, run)
             result = await self._signs.show(sign, work, find_end_state)
@@ -303,7 +302,7 @@ class Dispatcher:
             return make_question_result(self._context, turn, message, result.questions)
         said = "" if result.status == "interrupted" and is_unread else result.reply
         replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
-        if result.status == "ok" and self._is_spoken(session, message):
+        if result.status == "ok" and self._is_spoken(turn.session, message):
             replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
         used, over = result.usage, result.stop == "budget"
         return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)

@@ -294,7 +294,7 @@ async def test_a_request_of_a_hook_needs_its_word_and_decides_nothing(tmp_path: 
         house = room.house
         more = PluginGrants(
             requests,
-            lambda _place: Agent("main", "", script([])),
+            lambda _place: Agent("main", script("a text"), ""),
             room.hooks,
             house.sessions,
             house.access.fit_tool,

@@ -51,12 +51,10 @@ def tell_in_ann_s_name(wire: Wire, text: str) -> None:
 @pytest.mark.parametrize("network", WIRES)
 async def test_what_is_not_a_person_s_is_nobody_s_on_other_networks(tmp_path: Path, network: str) -> None:
     wire = WIRES[network]()
-    hooks = {
-        "hears": (f"events: [message:received, message:sent]\nuses: [submit]\n{RESTRICTED}", HEARS),
-        "swaps": (f"intercepts: ['command:whoami', message:received]\n{RESTRICTED}", SWAPS),
-    }
+    hears = (f"events: [message:received, message:sent]\nuses: [submit]\n{RESTRICTED}", HEARS)
+    swaps = (f"intercepts: ['command:whoami', message:received]\n{RESTRICTED}", SWAPS)
     script = {"answers": [SHELL, {"text": "hello Ben"}, {"text": "left"}]}
-    async with home(tmp_path / "home", script, wire=wire, **hooks) as house:
+    async with home(tmp_path / "home", script, wire=wire, hears=hears, swaps=swaps) as house:
         await wire.write("let me in", by=STRANGER)
         await house.shows("code is")
         await wire.write("do it")

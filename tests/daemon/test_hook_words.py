@@ -158,11 +158,9 @@ async def test_no_hook_says_yes_to_a_call_for_a_person(tmp_path: Path, event: st
 async def test_a_turn_that_goes_on_after_a_question_knows_whose_calls_it_has(tmp_path: Path) -> None:
     root = tmp_path / "home"
     asks = "def handle(event_type, context):\n    context.ask('May it?')\n"
-    hooks = {
-        "asks": ("intercepts: ['tool:before']\n", asks),
-        "one": (f"intercepts: ['llm:after']\n{RESTRICTED}", HANDLER % WORDS["wanted"][1]),
-    }
-    async with home(root, {"answers": [HARMLESS, {"text": "done"}]}, **hooks) as house:
+    asking, one = ("intercepts: ['tool:before']\n", asks), f"intercepts: ['llm:after']\n{RESTRICTED}"
+    changing = (one, HANDLER % WORDS["wanted"][1])
+    async with home(root, {"answers": [HARMLESS, {"text": "done"}]}, asks=asking, one=changing) as house:
         put_files(root)
         await house.wire.write("good morning")
         await house.shows("May it?")
