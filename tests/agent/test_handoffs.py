@@ -1,9 +1,11 @@
 """Sub-agents: asked like a tool, or given the conversation."""
 
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from gateway import records
 from gateway.agent import Agent, Tool, tool
@@ -277,3 +279,20 @@ async def test_a_skill_that_cannot_be_loaded_is_not_told_of(stage):
     agent = stage.agent("Well.", skills=(Skill("sums", "how to add", Path("sums")),))
     await stage.play(agent, grant=lambda one: None if one.name == "load_skill" else one)
     assert "sums" not in agent.model.requests[0].system
+
+
+async def test_a_task_that_a_restricted_hook_words_has_its_rights_in_the_sub_agent(stage, family):
+    @tool()
+    async def wipe() -> str:
+        """Wipe it."""
+        raise AssertionError("it was run")
+
+    def limit(ports, hooks):
+        return structs.replace(ports, grant=lambda one: None if one is wipe else one) if hooks == {"one"} else ports
+
+    wipes = {"tool_calls": [{"name": "wipe", "args": {}}]}
+    agent = family(delegating(), "It is two.", helper=(wipes, "Done."), tools=[wipe])
+    authors = defaultdict(set, {"d": {"one"}})
+    result = await stage.play(agent, authors=authors, limit=limit)
+    assert (result.reply, result.status) == ("It is two.", "ok")
+    assert "wipe" not in [one.name for one in agent.agents[0].model.requests[0].tools]
