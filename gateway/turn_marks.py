@@ -9,6 +9,9 @@ What a step hands to a thread runs on while the loop is elsewhere. A turn that w
 was never found marked, is therefore doubted (`is_doubted`): its mark stands in a place of its own through the whole
 call of a tool, waiting included.
 
+The last place of the file says when tools that may change files were at work last: if one of them ended the process,
+what it had changed before is no person's doing.
+
 A mark is a few bytes written into the page cache: it survives the end of the process, and need not survive that of
 the machine, which no turn brings about. After a start of the machine the file says nothing. (The file is not mapped
 into memory: where a full disk has no room for a page that is changed, as with btrfs, that would kill the process.)
@@ -21,6 +24,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Generic, TypeVar, TypeVarTuple
@@ -31,6 +35,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 WIDTH = 48  # bytes that a mark takes in the file; the first of them stands for the machine's start
 STEP_PLACE = 1
 HELD_PLACES = range(2, 34)
+TOOLS_PLACE = HELD_PLACES.stop
 BLANK = b" " * WIDTH
 AFTERMATH = 3.0  # seconds after a tool's end in which a change of a file may be its doing
 CLOCK_STEP = 0.05  # seconds by which the times of files lag behind
@@ -64,6 +69,15 @@ class ToolTimes:
             if self.on_end:
                 self.on_end()
 
+    @property
+    def last(self) -> tuple[float, float]:
+        """From when to when tools were at work last."""
+        return (min(began for began, _ in self._running), inf) if self._running else self._past[-1]
+
+    def remember(self, began: float, ended: float) -> None:
+        """Tools were at work then, in the process before this one."""
+        self._past.append((began, min(ended, self._clock())))
+
     def may_have_changed(self, at: float) -> bool:
         """Tell if a tool may have made a change of this time."""
         running = ((self._span_since(*began)[0], at) for began in self._running)
@@ -95,10 +109,13 @@ class TurnMarks:
             return
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            left = os.pread(self._file, WIDTH * (HELD_PLACES.stop), 0)
+            left = os.pread(self._file, WIDTH * (TOOLS_PLACE + 1), 0)
             boot, *marks = [left[at : at + WIDTH].strip() for at in range(0, len(left), WIDTH)] or [b""]
             if boot == (now := read_boot_id()):
-                self.cut_off.update(mark.decode("ascii", "replace") for mark in marks if mark)
+                self.cut_off.update(mark.decode("ascii", "replace") for mark in marks[: TOOLS_PLACE - 1] if mark)
+                with suppress(ValueError):  # there is none
+                    began, ended = map(float, b" ".join(marks[TOOLS_PLACE - 1 :]).split())
+                    self.tools.remember(began, ended)
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, now.ljust(WIDTH) + BLANK * (HELD_PLACES.stop - 1), 0)
         except OSError as error:
@@ -142,6 +159,20 @@ class TurnMarks:
             del self._held[place]
             self._write(place, BLANK)
 
+    @contextmanager
+    def changing_files(self) -> Iterator[None]:
+        """A tool that may change files is at work inside; the next process knows it, if this one dies."""
+        try:
+            with self.tools.running():
+                self._mark_tools()
+                yield
+        finally:
+            self._mark_tools()
+
+    def _mark_tools(self) -> None:
+        began, ended = self.tools.last
+        self._write(TOOLS_PLACE, f"{began:.3f} {ended:.3f}".encode().ljust(WIDTH))
+
     def _write(self, place: int, mark: bytes) -> None:
         if self._file >= 0:
             with suppress(OSError):  # no room: then nobody is marked, which wrongs nobody
@@ -175,7 +206,7 @@ def keep_mark(*, changes_files: bool = False) -> Iterator[None]:
         if mark and mark.is_doubted:
             held.enter_context(mark.marks.hold(mark.turn_id))
         if mark and changes_files:
-            held.enter_context(mark.marks.tools.running())
+            held.enter_context(mark.marks.changing_files())
         yield
 
 

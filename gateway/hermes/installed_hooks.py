@@ -15,6 +15,7 @@ from gateway.config.home import Home
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.installed import HooksLock, InstalledHook
 from gateway.hooks.folders.manifest import ParsedManifest, read_manifest
+from gateway.hooks.folders.services import LOCK_FILE
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.trusted_copy import PREFIX
 from gateway.yaml_source import Finding, SourceLocation
@@ -35,6 +36,11 @@ class InstalledSource(HermesFolderSource):
     @property
     def is_placed(self) -> bool:
         return False
+
+    @property
+    def trouble(self) -> str:
+        path = self.lock.folder / LOCK_FILE
+        return super().trouble or self.lock.trouble or ("" if path.exists() else f"{path} is not there")
 
     def list(self) -> Iterator[HookVersion]:
         for name, folder in self._find_folders().items():

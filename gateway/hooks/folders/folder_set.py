@@ -94,8 +94,9 @@ class SourceSet:
         kept = self.kept.get(name)
         if kept is None or self._find(name) is not None:
             return
-        place = Path(kept.place)  # the folder around it, or the file that named it
-        if any(map(self._is_tools_doing, {_find_change_time(place), _find_change_time(Path(kept.path).parent)})):
+        # The folder around it, or the file that named it.
+        places = [Path(kept.place), Path(kept.path).parent, *self._services.lock.list_files(Path(kept.path))]
+        if any(map(self._is_tools_doing, map(_find_change_time, places))):
             self.kept.hold(name, GONE)
         else:
             log.warning("guard %s is gone; nothing is denied for it", name)
@@ -412,13 +413,9 @@ class FolderSet:
         await self.watcher.is_watching.wait()
 
     def _touch_named(self) -> None:
-        """Look again at hooks of files without a watch: the tool that has ended may have changed one."""
-        hooks = self.hooks.items()
-        self.touch(
-            name
-            for name, one in hooks
-            if one.latest and one.latest.source.is_placed and not one.latest.source.is_watched
-        )
+        """Look again at hooks that a file names: the tool that has ended may have changed that."""
+        sources = {name: one.latest.source for name, one in self.hooks.items() if one.latest}
+        self.touch(name for name, one in sources.items() if not (one.is_ours or (one.is_placed and one.is_watched)))
 
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources

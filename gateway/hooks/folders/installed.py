@@ -133,6 +133,10 @@ class HooksLock:
         """Where the paths in it begin."""
         return self._path.parent
 
+    def list_files(self, folder: Path) -> list[Path]:
+        """The file, if the hook in this folder was installed, and so counts by it."""
+        return [self._path] if folder.is_relative_to(self.folder / INSTALLED_FOLDER) else []
+
     @property
     def trouble(self) -> str:
         """Why none of it can be read; nothing where all is well."""

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.turn_marks import ToolTimes
-from tests.hooks.folders.test_unwell_guards import ALLOWS, MANIFEST, Guarded
+from gateway.hermes.installed_hooks import InstalledSource
+from gateway.hooks.folders.installed import HooksLock
+from gateway.turn_marks import ToolTimes, TurnMarks
+from tests.hooks.folders.test_reach import lock
+from tests.hooks.folders.test_unwell_guards import ALLOWS, HANDLER, MANIFEST, Guarded
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import SetClock, until
 
@@ -92,3 +95,41 @@ def test_a_change_is_a_tools_though_the_clock_was_set_back_meanwhile() -> None:
     assert tools.may_have_changed(401.0)
     assert not tools.may_have_changed(390.0)
     assert not tools.may_have_changed(1010.0)
+
+
+@pytest.mark.parametrize("text", ['{"version": 1, "hooks": {}}', "{", None])
+async def test_an_installed_guard_that_a_tool_takes_out_of_the_lock_waits_for_a_person(home: Home, text: str) -> None:
+    guarded, file = Guarded(home), home.root / "hooks.lock"
+    home.hooks = home.root / "installed"
+    home.plant("guard@1", "intercepts: [tool:before]\non_error: deny\n", HANDLER)
+    lock(home, "guard", "installed/guard@1", intercepts=["tool:before"], on_error="deny")
+    guarded.names = ["guard"]
+    guarded.list_sources = lambda: [InstalledSource(home.hooks, "installed", lock=HooksLock(file), placed=())]
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        with guarded.tools.running():
+            file.unlink() if text is None else file.write_text(text)
+        await until(lambda: hook_of(guarded.service, "guard").process.reason)
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving():
+        assert not await guarded.list_open(), "after a start"
+
+
+async def test_a_guard_that_a_tool_changes_before_it_kills_the_gateway_waits_for_a_person(home: Home) -> None:
+    guarded, marks = Guarded(home), TurnMarks(home.root / "marks")
+    guarded.plant("guard")
+    async with guarded.serving():
+        assert not await guarded.list_open()
+    marks.open()
+    with marks.changing_files():
+        (home.hooks / "guard" / "handler.py").write_text(ALLOWS)
+        after = TurnMarks(home.root / "marks")
+        after.open()
+    guarded.tools = after.tools
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        assert "hooks trust guard" in hook_of(guarded.service, "guard").process.reason
+    after.close()
+    later = TurnMarks(home.root / "marks")
+    later.open()
+    assert not later.tools.may_have_changed(time.time())
