@@ -280,7 +280,7 @@ class FolderSet:
             if name not in found:
                 self.sources.hold_removed(name)
         if tools := self._services.environment.tools:
-            tools.on_end = self._touch_named
+            tools.on_end = lambda: self.touch(_list_named(self.hooks))
         for task in (self._settle, self._refresh_touched, self.sources.kept.run):
             self._services.tasks.start_soon(task)
 
@@ -412,11 +412,6 @@ class FolderSet:
         self._services.tasks.start_soon(self.watcher.run)
         await self.watcher.is_watching.wait()
 
-    def _touch_named(self) -> None:
-        """Look again at hooks that a file names: the tool that has ended may have changed that."""
-        sources = {name: one.latest.source for name, one in self.hooks.items() if one.latest}
-        self.touch(name for name, one in sources.items() if not (one.is_ours or (one.is_placed and one.is_watched)))
-
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources
         self.touch(name for source in sources for name in _list_touched(source, folders))
@@ -438,6 +433,12 @@ class FolderSet:
             for name in sorted(dirty, key=self.sources.has) if len(dirty) > 1 else dirty:
                 self._services.tasks.start_soon(_look_until_done, self.refresh, name)
                 await anyio.lowlevel.checkpoint()
+
+
+def _list_named(hooks: Mapping[str, FolderHook]) -> list[str]:
+    """List those that a file names: a tool that has ended may have changed that."""
+    sources = {name: one.latest.source for name, one in hooks.items() if one.latest}
+    return [name for name, one in sources.items() if not (one.is_ours or (one.is_placed and one.is_watched))]
 
 
 def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
