@@ -43,7 +43,8 @@ async def run_in_thread(function: Callable[[*ArgsT], T], *args: *ArgsT) -> T:
             raise
     _tell_want(int(time() // 60))
     with anyio.CancelScope(shield=True):
-        return await asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, run))
+        result = await asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, run))
+    return result
 
 
 def is_thread_error(error: Exception) -> bool:
