@@ -55,7 +55,7 @@ MAX_FOLLOWED = 64
 # there is to write: a message between two of them waits no longer than that.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
-FEWEST_REMOVED = 20  # at once, so that what is left among them is moved together,
+FEWEST_REMOVED = 5  # at once, so that what is left among them is moved together,
 REACH = 100  # with what is left of so many before them
 MOST_MOVED = 4000  # bytes of a record that is
 SLICE_ROWS = 5000  # that are looked through without a match
