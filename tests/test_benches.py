@@ -39,6 +39,7 @@ ROWS = {
     "web": 5,
     "whole": 2,
     "workers": 21,
+    "year": 2,
 }
 OTHER_ARGUMENTS = {"code_lines": ["bench"]}
 

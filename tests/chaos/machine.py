@@ -1,6 +1,7 @@
 """A machine whose wall clock somebody sets while the gateway runs on it: `python -m tests.chaos.machine CLOCK COMMAND`.
 
-CLOCK is a file of eight bytes, the seconds by which the clock is ahead.
+CLOCK is a file of two numbers of eight bytes: the seconds by which the wall clock is ahead, and those that have passed
+for all clocks besides.
 """
 
 import mmap
@@ -10,22 +11,24 @@ import sys
 import time
 from pathlib import Path
 
-HANDS = struct.Struct("d")
+HANDS = struct.Struct("dd")
 
 
-def set_clock(path: Path, ahead: float) -> None:
+def set_clock(path: Path, ahead: float, passed: float = 0.0) -> None:
     """Another process does this."""
     if not path.exists():
-        path.write_bytes(HANDS.pack(ahead))
+        path.write_bytes(HANDS.pack(ahead, passed))
     with path.open("r+b", buffering=0) as file:
-        file.write(HANDS.pack(ahead))
+        file.write(HANDS.pack(ahead, passed))
 
 
 def main() -> None:
-    right = time.time
+    wall, steady, other = time.time, time.monotonic, time.clock_gettime
     with Path(sys.argv.pop(1)).open("rb") as file:
         hands = mmap.mmap(file.fileno(), HANDS.size, prot=mmap.PROT_READ)
-    time.time = lambda: right() + HANDS.unpack(hands)[0]
+    time.time = lambda: wall() + sum(HANDS.unpack(hands))
+    time.monotonic = lambda: steady() + HANDS.unpack(hands)[1]
+    time.clock_gettime = lambda clock: other(clock) + HANDS.unpack(hands)[1]
     runpy.run_module("gateway.cli", run_name="__main__")
 
 

@@ -294,7 +294,7 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
 
 
 def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
-    """Write the small records anew that are left between these and shortly before, where they are few: a page that is a
+    """Insert the small records again that are left between these and shortly before, if they are few: a page that is a
     third full stays as it is, and what remains of a busy day would take three times its room for ever.
     """
     if len(removed) < FEWEST_REMOVED:
