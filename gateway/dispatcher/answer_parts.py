@@ -2,11 +2,12 @@
 the tools is another, and the answer is a new one below them: a network calls people for a new message, and for no edit.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TypeGuard
 
 from gateway.config.platform_settings import ProgressDisplay
 from gateway.file_lines import split_file_lines
-from gateway.lanes import LaneTurn, RecordStep, count_parts, has_own_calls, reply_id_of
+from gateway.lanes import LaneTurn, count_parts, has_own_calls, reply_id_of
 from gateway.messages import Message, Reply
 from gateway.roles import Role
 from gateway.steps import LlmStep, Step
@@ -37,26 +38,22 @@ class AnswerParts:
         if self.has_line:
             yield self.make_line()
 
-    def noting(self, record: RecordStep, begin: Callable[[Reply], None], role: Role | None) -> RecordStep:
-        """The same way for a step into the journal.
+    def ends_with(self, step: Step) -> TypeGuard[LlmStep]:
+        """Whether the part that is being written ends with this step: an answer that goes on with tools."""
+        return not self.is_one and isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)
 
-        With an answer that goes on with tools, it says the words to a reader of this role (None: it does not), and the
-        next part is to `begin`.
-        """
-        if self.is_one:
-            return record
+    def list_words(self, step: Step, role: Role | None) -> list[Reply]:
+        """List what such a step says to a reader of this role; None: it says nothing."""
+        if role is None or not self.ends_with(step):
+            return []
+        text, _ = split_file_lines(step.entry.content)
+        said = self._make(reply_id_of(self._turn_id, self._count), text, silent=True, role=role)
+        return [said] if text.strip() else []
 
-        async def record_and_part(step: Step, *replies: Reply) -> None:
-            if not (isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)):
-                await record(step, *replies)
-                return
-            text, _ = split_file_lines(step.entry.content)
-            said = [self._make(reply_id_of(self._turn_id, self._count), text, silent=True, role=role)] if role else []
-            await record(step, *(one for one in said if text.strip()), *replies)
-            self._count += 1
-            begin(self.make_reply(""))
-
-        return record_and_part
+    def go_on(self) -> Reply:
+        """Begin the next part."""
+        self._count += 1
+        return self.make_reply("")
 
     def _make(self, number: str, text: str, **more: object) -> Reply:
         return Reply(number, self._message.address, text, reply_to=self._message.id, **more)  # type: ignore[arg-type]

@@ -423,23 +423,19 @@ def show_steps(
     context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
 ) -> RecordStep:
     """The way of a turn's steps into the journal, on which words before a tool are said, and the tools shown."""
-    if can_change(context.registry, AFTER_ALL):
-        record = parts.noting(turn.record, live.begin_part, None)
-    else:
-        record = parts.noting(hold_last_answer(turn), live.begin_part, role)
-    return ToolProgress(parts.progress, context.redact, live.show_line).noting(record)
-
-
-def hold_last_answer(turn: LaneTurn) -> RecordStep:
-    """The way into the journal if nothing may wait after the last answer: the answer goes there with the turn's end,
-    and the events with it that durable hooks wait for.
-    """
+    tools = ToolProgress(parts.progress, context.redact, live.show_line)
+    can_wait = can_change(context.registry, AFTER_ALL)
 
     async def record(step: Step, *replies: Reply) -> None:
-        if not replies and is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]:
-            turn.hold(step)
-        else:
-            await turn.record(step, *replies)
+        is_last = is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]
+        if is_last and not can_wait and not replies:
+            turn.hold(step)  # it goes there with the turn's end, and so do the events that durable hooks wait for
+            return
+        said = parts.list_words(step, None if can_wait else role)
+        await turn.record(step, *said, *replies)
+        if parts.ends_with(step):
+            live.begin_part(parts.go_on())
+        tools.note(step)
 
     return record
 

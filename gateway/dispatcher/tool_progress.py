@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.config.platform_settings import ProgressDisplay
-from gateway.lanes.turn import RecordStep
 from gateway.logs.redaction import REPLACEMENT
 from gateway.logs.text import to_one_line
 from gateway.messages import Reply
@@ -36,19 +35,9 @@ class ToolProgress:
         self._running: set[str] = set()
         self._args = ""
 
-    def noting(self, record: RecordStep) -> RecordStep:
-        """The same way for a step into the journal; what stands there is shown."""
-        if self._progress == "off":
-            return record
-
-        async def record_and_note(step: Step, *replies: Reply) -> None:
-            await record(step, *replies)
-            self.note(step)
-
-        return record_and_note
-
     def note(self, step: Step) -> None:
-        match step:
+        """Show what this step, which stands in the journal, has changed."""
+        match step if self._progress != "off" else None:
             case ToolStarted(call_id=call, name=name, args=args):
                 self._counts[name] = self._counts.pop(name, 0) + 1
                 self._running.add(call)
