@@ -39,7 +39,7 @@ class AnswerParts:
             yield self.make_line()
 
     def ends_with(self, step: Step) -> TypeGuard[LlmStep]:
-        """Whether the part that is being written ends with this step: an answer that goes on with tools."""
+        """Return True where this step ends the part that is being written: an answer that goes on with tools."""
         return not self.is_one and isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)
 
     def list_words(self, step: Step, role: Role | None) -> list[Reply]:

@@ -127,7 +127,7 @@ class Outbox:
         return StreamWriter(self._engine, reply, claimed)
 
     def shows_words(self, address: Address, seconds: float) -> bool:
-        """Whether an answer has grown there within so many seconds: a person sees that somebody is at work."""
+        """Return True where a person has seen an answer grow within so many seconds."""
         sender = self.platforms.get(address.served_as)
         return sender is not None and sender.shows_words(address, anyio.current_time() - seconds)
 

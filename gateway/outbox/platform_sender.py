@@ -142,7 +142,7 @@ class PlatformSender:
                 stream.take(piece)
 
     def shows_words(self, address: Address, since: float) -> bool:
-        """Whether a stream has shown words there since then."""
+        """Return True where a stream has shown words there since then."""
         return any(one.reply.address == address and one.shown_at >= since for one in self._streams.values())
 
     async def _run_stream(self, stream: Stream, before: Stream | None) -> None:
