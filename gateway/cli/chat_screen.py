@@ -10,7 +10,7 @@ from gateway.cli.program import apply_program_name
 
 STILL_WORKING = "(no answer yet; it is worked on)"
 MOST_REPLIES = 100  # among which an open question is: nothing comes after it
-SILENCE = 10.0  # seconds after which a person wants to see that something goes on
+SILENCE = 3.0  # seconds after which a person wants to see that something goes on
 TAKEN_BACK = "(that was taken back; it is answered anew)"
 FENCE = "```"
 LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]) ")
@@ -57,15 +57,16 @@ class ChatScreen:
         self._place: list[int] = []  # of the newest piece: each line that waits for its answer is sent all pieces
         self._said_at: float | None = None
         self._folder = AnswerFolder()
+        self._tools = ""  # what the tools do, until more is written
         self.line = ""
         self.replies: list[str] = []  # the ids of those that were shown
 
     @property
     def present(self) -> str:
-        """What stands above the prompt: the line that grows, or a sign of life where nothing has come for long."""
-        if self.line or self._said_at is None or time.monotonic() - self._said_at < SILENCE:
+        """The text above the prompt: the line that grows, the tools, or a sign of life if nothing came for long."""
+        if self.line or self._said_at is None:
             return self.line
-        return STILL_WORKING
+        return self._tools or (STILL_WORKING if time.monotonic() - self._said_at >= SILENCE else "")
 
     def wait_for_answer(self) -> None:
         self._said_at = time.monotonic()
@@ -74,6 +75,7 @@ class ChatScreen:
         self._said_at = None if method == "reply" else time.monotonic()
         if method == "delta" and (place := params.get("place", [])) > self._place:
             self._place = place
+            self._tools = str(params.get("tools") or "").replace("`", "")
             self._grow(params["turn_id"], params["text"], is_anew=bool(params.get("void")))
         elif method == "reply" and params["id"] not in self.replies:
             self.replies = [*self.replies, params["id"]][-MOST_REPLIES:]

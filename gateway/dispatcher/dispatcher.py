@@ -416,7 +416,9 @@ def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> 
     """Find the messages of which its answer is made: one for our own chats, and for what no person asked."""
     is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal"
     display = context.chats.find_display(message.address)
-    return AnswerParts(turn, message, display.progress, is_one=not is_called or display.is_edited)
+    shows_tools = message.address.platform == TERMINAL and display.progress == "off"  # above the prompt, for a moment
+    progress = "tools" if shows_tools else display.progress
+    return AnswerParts(turn, message, progress, is_one=not is_called or display.is_edited)
 
 
 def show_steps(

@@ -94,8 +94,7 @@ class LiveAnswer:
             self._put(text)
 
     def show_line(self, line: str) -> None:
-        if self._answer:
-            self._put(ToolLine(line))
+        self._put(ToolLine(line))
 
     def begin_part(self, reply: Reply) -> None:
         """Close the part that was written so far; the next text belongs to this reply."""
@@ -157,12 +156,17 @@ class LiveAnswer:
         if text or piece.is_void:
             if self._answer:
                 await self._answer.add(text, anew=piece.is_void)
-            self._count += 1
-            place = (self._turn.claimed, self._count)  # it only rises: a turn that goes on later has another claim
-            delta = {"turn_id": self._turn.turn_id, "place": place, "text": text, "void": piece.is_void}
-            with suppress(EngineError):  # nobody hears it now; the answer itself is journalled
-                await self._engine.publish(self._subject, msgspec.json.encode(delta))
+            await self._tell(text=text, void=piece.is_void)
+        if not self._answer and piece.line is not None:
+            await self._tell(text="", tools=piece.line)
         if self._answer and piece.line is not None:
             await self._answer.show_line(piece.line)
         if self._answer and piece.next:
             await self._answer.begin_part(piece.next)
+
+    async def _tell(self, **what: object) -> None:
+        self._count += 1
+        place = (self._turn.claimed, self._count)  # it only rises: a turn that goes on later has another claim
+        with suppress(EngineError):  # nobody hears it now; the answer itself is journalled
+            delta = {"turn_id": self._turn.turn_id, "place": place, **what}
+            await self._engine.publish(self._subject, msgspec.json.encode(delta))

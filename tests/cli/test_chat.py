@@ -36,6 +36,15 @@ def test_a_long_silence_shows_that_something_goes_on() -> None:
     assert screen.present == ""
 
 
+def test_the_tools_of_a_turn_are_named_until_more_is_written() -> None:
+    screen = ChatScreen()
+    screen.wait_for_answer()
+    screen.show_notification("delta", piece(1, "") | {"tools": "🔧 `calculate` …"})
+    assert screen.present == "🔧 calculate …"
+    screen.show_notification("delta", piece(2, "half"))
+    assert screen.present == "half"
+
+
 @pytest.mark.parametrize("streamed", ["Here it is.\nLook.", "Here it is.\nLook.\n", "Here it is.\nLook.\n\n"])
 def test_the_files_of_an_answer_stand_below_it_once(streamed: str, capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen()

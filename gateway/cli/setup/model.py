@@ -20,7 +20,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import call_gateway
 from gateway.errors import ConfigError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
@@ -82,8 +82,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
         choice = settle_choice(chosen)
     write_variables(home, list_variables(choice, configuration))
     try:
-        with ControlClient(home.socket):
-            print_text("to use it: hermes-gateway reload")
+        call_gateway(home.socket, "reload")
+        print_text("the running gateway uses it from now on")
     except NotRunning:
         print("it is used from the next start on")
 

@@ -8,12 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit import prompt
+from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
+from prompt_toolkit.styles import Style
 from prompt_toolkit.validation import ValidationError, Validator
 
 from gateway.cli.output import apply_style, escape_text, fold_for
 from gateway.cli.table import fold_text
+
+# The editor says what is wrong in the last row of the terminal, however far that is from the question.
+NO_TOOLBAR = Style([("validation-toolbar", "noreverse bg:default hidden")])
 
 
 class AnswerCheck(Validator):
@@ -42,8 +47,14 @@ def ask_line(
     """One line. `choices` are offered while it is typed, and need not be taken."""
     completer = WordCompleter(list(choices), ignore_case=True, sentence=True) if choices else None
     lines = fold_text(f"{escape_text(what)}:", shutil.get_terminal_size().columns - 1)
+
+    def make_message() -> str:
+        error = get_app().current_buffer.validation_error
+        return "\n".join([*([f"{error.message}:"] if error else []), *lines]) + " "
+
     said = prompt(
-        "\n".join(lines) + " ",
+        make_message,
+        style=NO_TOOLBAR,
         validator=AnswerCheck(find_fault),
         validate_while_typing=True,
         default=default,
