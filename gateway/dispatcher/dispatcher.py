@@ -429,8 +429,7 @@ def show_steps(
     can_wait = can_change(context.registry, AFTER_ALL)
 
     async def record(step: Step, *replies: Reply) -> None:
-        is_last = is_last_answer(step, turn.turn_id) and not split_file_lines(step.entry.content)[1]
-        if is_last and not can_wait and not replies:
+        if is_last_answer(step, turn.turn_id) and not (can_wait or replies or split_file_lines(step.entry.content)[1]):
             turn.hold(step)  # it goes there with the turn's end, and so do the events that durable hooks wait for
             return
         said = parts.list_words(step, None if can_wait else role)

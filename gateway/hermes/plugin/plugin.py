@@ -43,7 +43,7 @@ DISPATCH, GUARD = "pre_gateway_dispatch", "pre_tool_call"
 Answer = TypeVar("Answer")
 
 
-def remembered(read: Callable[[Callable[..., Any]], Answer]) -> Callable[[Callable[..., Any]], Answer]:
+def keep_result(read: Callable[[Callable[..., Any]], Answer]) -> Callable[[Callable[..., Any]], Answer]:
     """Ask once what a callback is like, not at each call; of one without a hash each time."""
     known = lru_cache(MOST_CALLBACKS)(read)
 
@@ -53,7 +53,7 @@ def remembered(read: Callable[[Callable[..., Any]], Answer]) -> Callable[[Callab
     return look
 
 
-@remembered
+@keep_result
 def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
@@ -81,7 +81,7 @@ def pick_arguments(
     return {one.name: given[one.name] for one in named if one.name in given}
 
 
-@remembered
+@keep_result
 def _list_parameters(function: Callable[..., Any]) -> Collection[inspect.Parameter] | None:
     """Return what it declares, or None for some things made in C, which do not say."""
     try:
