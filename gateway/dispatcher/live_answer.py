@@ -127,9 +127,12 @@ class LiveAnswer:
                 await anyio.sleep(PAUSE)
                 continue
             self._news.clear()
-            with anyio.move_on_after(REPEAT if self._answer else None) as pause:
+            if self._answer is None:
                 await self._news.wait()
-            if pause.cancelled_caught and self._answer:  # nothing has come for a while, and it is still being written
+                continue
+            with anyio.move_on_after(REPEAT) as pause:
+                await self._news.wait()
+            if pause.cancelled_caught:  # nothing has come for a while, and it is still being written
                 await self._answer.repeat()
         if self._answer:
             await self._answer.rest()
