@@ -30,6 +30,7 @@ of them are marked at once.
 A lane waits for a slot before it claims, and looks again if it had to wait, since the world has gone on meanwhile.
 """
 
+import asyncio
 import itertools
 import logging
 import uuid
@@ -247,6 +248,8 @@ class Lane:
                     await self._pass()
                     attempts.reset()
                     self.damage = ""
+                    if not self.is_over:
+                        await asyncio.sleep(0)  # a flood holds up nobody else, even where nothing is waited for
                 except Conflict:
                     continue
                 except EngineTooNew:
