@@ -5,7 +5,6 @@ Light on purpose: the daemon asks it too, for the line that brings what is missi
 
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -64,14 +63,10 @@ class Installation(msgspec.Struct, frozen=True):
 
 def find_packages_to_compile(prefix: Path) -> list[Path]:
     """Find the packages, ours or below `prefix`, of which a module was imported that has no byte code on the disk."""
-    specs = {name: module.__spec__ for name, module in tuple(sys.modules.items()) if getattr(module, "__spec__", None)}
-    packages = [specs.get(name.partition(".")[0]) for name, spec in specs.items() if spec and _is_to_compile(spec)]
-    places = {Path(one.origin).parent for one in packages if one and one.origin}
+    specs = [one for module in tuple(sys.modules.values()) if (one := getattr(module, "__spec__", None))]
+    missing = {one.name.partition(".")[0] for one in specs if one.cached and not Path(one.cached).exists()}
+    places = {Path(one.origin).parent for one in specs if one.name in missing and one.origin}
     return sorted(place for place in places if place.name == "gateway" or place.is_relative_to(prefix))
-
-
-def _is_to_compile(spec: ModuleSpec) -> bool:
-    return spec.has_location and spec.cached is not None and not Path(spec.cached).exists()
 
 
 def find_installation(prefix: Path, base: Path) -> Installation:

@@ -323,8 +323,8 @@ def check_byte_code(_found: DoctorTarget) -> Iterator[Finding]:
     """Find packages without byte code among those that this program imported."""
     if folders := find_packages_to_compile(Path(sys.prefix)):
         what = f"{folders[0]} has no byte code: each start of the gateway takes up to three times as long"
-        remedy = f"{sys.executable} -m compileall -q {' '.join(map(str, folders))}"
-        remedy += ", and unset PYTHONDONTWRITEBYTECODE" if sys.dont_write_bytecode else " (its owner can)"
+        more = ", and unset PYTHONDONTWRITEBYTECODE" if sys.dont_write_bytecode else " (its owner can)"
+        remedy = f"{sys.executable} -m compileall -q {' '.join(map(str, folders))}{more}"
         yield Finding(SourceLocation("this installation"), what, remedy, "warning")
 
 

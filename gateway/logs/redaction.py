@@ -82,16 +82,15 @@ class Redactor:
         Most holds nothing to clean, and one look at all its texts together shows that.
         """
         together = "\n".join(_list_texts(data))
-        return data if self.clean(together) == together else self._clean_each(data)
-
-    def _clean_each(self, data: Any) -> Any:
+        if self.clean(together) == together:
+            return data
         match data:
             case str():
                 return self.clean(data)
             case dict():
-                return {key: self._clean_each(value) for key, value in data.items()}
+                return {key: self.clean_all(value) for key, value in data.items()}
             case list() | tuple():
-                return [self._clean_each(value) for value in data]
+                return [self.clean_all(value) for value in data]
         return data
 
     @cached_property

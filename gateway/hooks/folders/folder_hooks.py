@@ -437,9 +437,11 @@ def _status_of(
     called: Mapping[str, Sequence[str]],
     offered: Mapping[str, Sequence[str]],
 ) -> HookStatus:
-    namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
-    rivals = _warn_of_rivals(hook, offered) if offered else ()
-    return build_status(hook, owed, dead, (*_namesake_warnings(hook, namesakes), *rivals))
+    warnings = [*_warn_of_rivals(hook, offered)] if offered else []
+    if namesakes := [name for name in called.get(_label_of(hook), ()) if name != hook.name]:
+        said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
+        warnings.insert(0, f"{hook.name}/HOOK.yaml: {said}")
+    return build_status(hook, owed, dead, warnings)
 
 
 def build_status(
@@ -451,6 +453,7 @@ def build_status(
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
     state, called, undecided = _state(hook), hook.called, hook.calls.undecided.describe(hook.called)
+    whom = "Hermes" if manifest.hermes else "this gateway"
     pid, hangs = _process_facts(hook)
     return HookStatus(
         name=called,
@@ -469,7 +472,7 @@ def build_status(
         delivery=manifest.delivery,
         schedule=manifest.schedule,
         hermes=manifest.hermes,
-        written_for=describe_written_for(manifest),
+        written_for=f"{whom}: {manifest.written_for_reason}" if manifest.written_for_reason else "",
         found=manifest.found,
         files=manifest.files,
         findings=(*map(str, latest.findings), *hook.remarks(), *warnings),
@@ -507,16 +510,6 @@ def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
         return manifest.on_error
     is_all = set(manifest.intercepts) <= set(manifest.guards)
     return "deny" if is_all else f"deny at {', '.join(manifest.guards)}, {manifest.on_error} elsewhere"
-
-
-def describe_written_for(manifest: Manifest) -> str:
-    whom = "Hermes" if manifest.hermes else "this gateway"
-    return f"{whom}: {manifest.written_for_reason}" if manifest.written_for_reason else ""
-
-
-def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
-    said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
-    return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
 
 
 def _warn_of_rivals(hook: FolderHook, offered: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -67,10 +67,6 @@ class SourceSet:
         found = self._find(name)
         return found and self._configure(found, self._find(_namesake_of(found)) is not None)
 
-    def has(self, name: str) -> bool:
-        """Tell if there is a hook of this name."""
-        return self._find(name) is not None
-
     def _find(self, name: str) -> HookVersion | None:
         unread: list[HookVersion] = []
         found = (version for source in reversed(self.sources) if (version := _find_version(source, name, unread)))
@@ -430,7 +426,7 @@ class FolderSet:
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
             # First those that are gone: a folder under a new name is not told of what it saw under the old one.
-            for name in sorted(dirty, key=self.sources.has) if len(dirty) > 1 else dirty:
+            for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
                 self._services.tasks.start_soon(_look_until_done, self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 
