@@ -88,7 +88,9 @@ IMPORTED_LATE = {
     ("gateway/cli/output.py", "gateway"): "neither the daemon nor whoever wants an object needs tables and bars",
     ("gateway/cli/platform.py", "gateway"): "`status` shows networks as it does, and need not know which there are",
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
+    ("gateway/adapters/shared/adapter_finder.py", "importlib"): "the metadata of packages costs each start 10 ms",
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
+    ("gateway/daemon/gateway.py", "gateway"): "traces are sent where a collector is named, and hardly one is",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.
