@@ -33,6 +33,7 @@ def isolate_process() -> None:
 
 def check_thread_limit() -> None:
     """Raises GatewayError if the system gives this process too few threads to start."""
+    kernel.limit_free_memory()  # before the first thread: each would have a pool of its own
     if (free := count_free_threads(FEWEST_THREADS)) < FEWEST_THREADS:
         remedy = "end other processes, or raise the limit: ulimit -u 4096, or TasksMax=512 in the unit"
         what = f"this process can start {free} of the {FEWEST_THREADS} threads that it needs"

@@ -37,7 +37,6 @@ from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier
 from gateway.records import ActivityRecord
 from gateway.threads import prepare_threads
-from gateway.worker import kernel
 from gateway.worker.command import DEFAULT_TEMPORARY
 
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
@@ -156,7 +155,6 @@ async def run_daemon(
     isolate_process()
     prepare_threads()
     open_descriptor_limit()
-    kernel.limit_free_memory()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     stamps, configuration = stamp_files(home), load()
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
