@@ -44,7 +44,7 @@ async def run_in_thread(function: Callable[[*ArgsT], T], *args: *ArgsT) -> T:
     _tell_want(int(time() // 60))
     with anyio.CancelScope(shield=True):
         result = await asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, run))
-    return result
+    return result  # noqa: RET504 - to the type checker a scope may pass over what it holds
 
 
 def is_thread_error(error: Exception) -> bool:
