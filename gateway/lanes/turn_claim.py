@@ -196,8 +196,12 @@ class TurnClaim:
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
         """The records of replies, and functions to call afterwards, if all have arrived with that."""
         job, at, cause = self.job, self._context.clock(), cause_of(self.job.messages)
-        facts = {"session_key": self.session.key, "turn_id": job.turn_id, "cause": cause, "person": job.person}
-        owed = [records.OwedReply(reply=reply, at=at, **facts) for reply in replies]
+        owed = [
+            records.OwedReply(
+                reply=reply, session_key=self.session.key, turn_id=job.turn_id, at=at, cause=cause, person=job.person
+            )
+            for reply in replies
+        ]
         arrivals = [arrival for one in owed if (arrival := self._context.settings.arrive(one))]
         if len(arrivals) < len(owed):
             return [*map(records.put_reply, owed)], []

@@ -21,6 +21,7 @@ from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import get_used_bytes
+from gateway.engine.sqlite.subject_memory import MAX_SEQ
 from gateway.engine.sqlite.wakeup_consumer import WakeupConsumer, WakeupConsumers
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
@@ -108,7 +109,7 @@ class SqliteEngine(LiveMessages):
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        end = log_table.MAX_SEQ if upto is None else upto
+        end = MAX_SEQ if upto is None else upto
         purged = 0
         seen: int | None = after
         while seen is not None:
@@ -119,8 +120,8 @@ class SqliteEngine(LiveMessages):
     async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer | WakeupConsumer:
         check_consumer_spec(spec)
         if spec.only_wakes:
-            self._consumers[spec.name] = consumer = await self._wakeups.open(spec)
-            return consumer
+            self._consumers[spec.name] = wakeup = await self._wakeups.open(spec)
+            return wakeup
         await self._writing.submit(lambda tx: self._writer.backlog.add(tx, spec))
         made = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
         consumer = self._consumers.setdefault(spec.name, made)

@@ -24,7 +24,8 @@ class SubjectMemory:
         self.indexed: set[str] = set()
 
     def find_last(self, subject: str) -> int | None:
-        return self.last.get(subject) or (self._before and self._before.find_last(subject))
+        found = self.last.get(subject)
+        return self._before.find_last(subject) if found is None and self._before else found
 
     def find_open(self, subject: str) -> Sequence[int] | None:
         found = self.open.get(subject)
@@ -61,7 +62,7 @@ class SubjectMemory:
     def keep(self, learned: "SubjectMemory") -> None:
         """Take over what a transaction has learned, which is committed."""
         if len(self.last) + len(self.open) + len(self.indexed) > MAX_SUBJECTS:
-            self.__init__()
+            self.last, self.open, self.indexed = {}, {}, set()
         self.last |= learned.last
         self.open |= learned.open
         self.indexed |= learned.indexed

@@ -239,5 +239,6 @@ class WakeupConsumers:
 
     async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
         now, note_damage = self._clock.wall(), self._condition.note_damage
-        known = self._recent.get(seqs, now)
-        return known or await self._reading.submit(lambda db: read_records(db, seqs, now, note_damage))
+        if (known := self._recent.get(seqs, now)) is not None:
+            return known
+        return await self._reading.submit(lambda db: read_records(db, seqs, now, note_damage))
