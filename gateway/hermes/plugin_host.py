@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 from uuid import uuid4
@@ -324,7 +323,9 @@ class PluginGrants:
                     grant=lambda tool: self._fit(tool, role),
                     facts=facts,
                     authors=view.bags.authors,
-                    limit=lambda ports, _hooks: structs.replace(ports, facts=less, grant=partial(self._fit, role=low)),
+                    limit=lambda ports, _hooks: structs.replace(
+                        ports, facts=less, grant=lambda tool: self._fit(tool, low)
+                    ),
                     usage=calls,
                 )
                 entry = await run_tool(agent, call, ports)

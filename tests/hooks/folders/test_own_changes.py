@@ -121,6 +121,7 @@ async def test_whoever_mends_it_need_not_wait(yard: Yard) -> None:
     await yard.state("scribe", "loaded")
     await until(partial(is_said, yard, "looked at again in 4 s"))
     rest = yard.hook("scribe")._rest
+    assert rest
     await anyio.sleep(2 * SOON)  # later it is nothing of its own
     save(folder, ANSWERS.format(import_time=0, n=2))
     await until(partial(is_live, yard, 2))
