@@ -28,10 +28,11 @@ def environments(folder: Path) -> dict[str, str]:
     """The interpreter of each peer."""
     for peer, package in PEERS.items():
         place = folder / peer
-        if not (place / "bin" / "python").exists():
+        if not (place / "whole").exists():  # one that was cut off is made again
             print(f"installing {package}", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
             subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", package], check=True)
+            (place / "whole").touch()
     return {peer: str(folder / peer / "bin" / "python") for peer in PEERS}
 
 
