@@ -79,7 +79,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("home", facts["home"]),
             ("model", facts["model"]),
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
-            ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
+            ("hooks", describe_hooks(facts)),
             ("sandbox", describe_sandbox(facts["sandbox"])),
             *describe_roles(facts["nodes"][0]["roles"]),
             ("turns", describe_turns(facts)),
@@ -128,6 +128,13 @@ def print_remark(mark: str, text: str) -> None:
 def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
     """One that is called from outside."""
     return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
+
+
+def describe_hooks(facts: dict[str, Any]) -> str:
+    """How many there are in each state, and how far the durable ones are behind."""
+    counts = ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"
+    late = ", ".join(f"{name} {format_duration(round(seconds))}" for name, seconds in facts.get("behind", {}).items())
+    return f"{counts}; behind: {late}" if late else counts
 
 
 def describe_roles(roles: Sequence[str]) -> list[tuple[str, str]]:

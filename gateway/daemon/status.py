@@ -70,6 +70,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
         "hooks": Counter(one.state for one in known),
+        "behind": {one.name: one.behind for one in known if one.owed},
         "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: describe_platform(one) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),

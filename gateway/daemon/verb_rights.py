@@ -59,6 +59,7 @@ _STATUS: dict[str, Shown] = {
     **_name("state", "version", "pid", "since", "home", "socket", "model", "memory_kb", "intake"),
     **_name("unattended", "configuration"),
     "hooks": {"*": True},
+    "behind": {"*": True},
     "nodes": {**_name("name", "since", "roles", "works", "alone"), "holds": {"*": True}},
     "platforms": {"*": _PLATFORM},
     "platforms_off": {"*": True},

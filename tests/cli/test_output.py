@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from gateway.cli.output import apply_style, show_fields, show_json, show_table
+from gateway.cli.status import describe_hooks
 from gateway.cli.table import fold_block
 from gateway.hooks.folders.calls import describe_help
 
@@ -241,3 +242,10 @@ def test_what_is_copied_stays_in_one_line() -> None:
     assert lines[:2] == ["it is there already:", command]
     assert lines[2 : len(whole) + 2] == [line.replace("\t", "    ") for line in whole]
     assert max(map(len, lines[len(whole) + 2 :])) <= 40
+
+
+def test_status_says_how_far_durable_hooks_are_behind() -> None:
+    hooks = {"loaded": 2, "broken": 1}
+    assert describe_hooks({"hooks": hooks, "behind": {}}) == "2 loaded, 1 broken"
+    assert describe_hooks({"hooks": hooks, "behind": {"audit": 62.4}}) == "2 loaded, 1 broken; behind: audit 1 min 2 s"
+    assert describe_hooks({"hooks": {}}) == "none", "a gateway of an earlier version says nothing of it"
