@@ -180,13 +180,13 @@ class HookRegistry:
             raise ValueError(f"{owner!r} has nothing that is marked with @on")
         return Subscription.join(self.on(mark.names, function, **mark.options) for function, mark in found)
 
-    def at(self, *names: str) -> list[Hook]:
+    def at(self, name: str, *others: str) -> list[Hook]:
         """The hooks that an event has: those that intercept it, in firing order, then those that observe it.
 
         For several events, those of one after those of the other.
         """
         find = self._subscriptions.find
-        return [hook for name in names for hook in (self._known.get(name) or find(name)).hooks]
+        return [hook for name in (name, *others) for hook in (self._known.get(name) or find(name)).hooks]
 
     def wants(self, name: str) -> bool:
         """Does anybody listen to this event? Spares hot places the work of describing it."""

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 TAKE_OVER, SLOW_SECONDS = 12.0, 3.0
 STILL_SECONDS = 10.0  # that this machine may stand still
-TURNS, MOST_TRIPS = 15, 8
+TURNS, MOST_TRIPS = 15, 5
 AT_ONCE = 8  # messages
 NOTHING = "def handle(event_type, context): pass\n"
 SLOW = {"user": "slow", "answers": [{"chunks": [f"word{number} " for number in range(20)], "delay": "150ms"}]}
@@ -195,7 +195,7 @@ async def test_a_turn_waits_few_times_for_the_servers(
         for number in range(TURNS):
             await beside.append(NewRecord("gw.beside", b""))
             await anyio.to_thread.run_sync(one.say, f"hello again {number}")
-        await until(lambda: counts["append"] >= 5 * TURNS)
+        await until(lambda: counts["append"] >= 4 * TURNS)  # message, claim and end, and the one beside
     assert count_trips(counts) <= (MOST_TRIPS + 1) * TURNS, counts
 
 
