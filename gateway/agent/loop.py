@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from gateway.agent.context_files import load_context
 from gateway.agent.model import Chunk, ModelRequest
@@ -40,6 +41,7 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     tools = await collect_tools(state, turn_tools)
     first = state.hop
     while state.finish is None:
+        await checkpoint_if_cancelled()  # a turn that was stopped asks no model, not even one that answers at once
         last = _last_answer_reason(state, state.hop - first + 1)
         answer = await _next_answer(state, () if last else tools)
         if answer is None:

@@ -118,7 +118,8 @@ def put_words(on: int, message: Message, known: Transcriptions) -> Message:
             name = message.attachments[file].name or "the audio"
             missing = FAILED.format(name=name, error=last.error) if last.error else NO_WORDS.format(name=name)
             texts.append(last.text.lstrip(COMMAND_SIGNS) or missing)
-            words.append({"file": file, "text": last.text, "error": last.error, "authors": last.authors})
+            authors = {"authors": last.authors} if last.authors else {}
+            words.append({"file": file, "text": last.text, "error": last.error, **authors})
     if not words:
         return message
     return replace(message, text="\n\n".join(texts), extra={**message.extra, TRANSCRIPTION: words})
