@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.home import get_process_environment
-from tests import bench
+from tests import performance
 from tests.browser.screen import find_chromium
 
 pytestmark = [pytest.mark.thorough, pytest.mark.process]
@@ -55,8 +55,8 @@ def test_of_each_bench_is_known_how_many_rows_it_has() -> None:
 
 
 def test_the_page_has_a_place_for_each_table() -> None:
-    places = re.findall(r"<!-- bench: (\w+) -->\n(?:.*\n)*?<!-- end: \1 -->\n", bench.PAGE.read_text("utf-8"))
-    assert sorted(places) == sorted(bench.SECTIONS)
+    places = re.findall(r"<!-- bench: (\w+) -->\n(?:.*\n)*?<!-- end: \1 -->\n", performance.PAGE.read_text("utf-8"))
+    assert sorted(places) == sorted(performance.SECTIONS)
 
 
 @pytest.mark.timeout(LIMIT + 60)
