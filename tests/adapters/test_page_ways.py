@@ -44,7 +44,7 @@ async def test_whoever_has_no_role_is_turned_away_by_every_way_and_nothing_of_it
         chat = PageChat(house.gateway.adapter_context)
         for denied, (name, go) in enumerate(WAYS.items(), 1):
             assert (await go(chat, "stranger")).decision == "stranger", name
-            await until(lambda count=denied: len(house.told("access:denied")) == count, name)
+            await house.hears("access:denied", denied)
         with pytest.raises(AdapterError, match="may not use"):
             await chat.keep_file("stranger", "file-0001", "letter.pdf", "", pieces_of(WORD.encode()))
         assert await read_words(house) == []

@@ -43,11 +43,13 @@ class LiveChat:
         self.turn_id = ""
         self.text = ""
         self.version = 0  # another one when the text began anew
+        self._ended = ""  # the turn that ended last
 
     def note(self, record: Record) -> None:
         if record.seq == 0:
             self._go_on(msgspec.json.decode(record.data))
-        elif isinstance(records.decode_readable(record.data), records.TurnEnded):
+        elif isinstance(end := records.decode_readable(record.data), records.TurnEnded):
+            self._ended = end.turn_id
             self._begin("")
         self.tell()
 
@@ -56,6 +58,8 @@ class LiveChat:
         self.news = anyio.Event()
 
     def _go_on(self, piece: dict[str, Any]) -> None:
+        if piece["turn_id"] == self._ended:
+            return  # it comes late: the answer is there
         if piece["turn_id"] != self.turn_id or piece.get("void"):
             self._begin(piece["turn_id"])
         self.text = (self.text + piece["text"])[:LONGEST_LIVE]
