@@ -44,6 +44,7 @@ RESOLVER = (
 # The capabilities that lead out of a sandbox, by the kernel's numbers.
 LEADING_OUT = (
     2,  # to read whatever there is, by a file's handle
+    9,  # to make a file unchangeable, for which it need only be open to be read
     12,  # to set up the network
     16, 17,  # to load modules, to reach the hardware
     19, 21, 22,  # to trace, to administer, to restart

@@ -2,7 +2,8 @@
 
 That is UDP, MPTCP, a first packet of TCP that connects, sockets with a path, and io_uring, which asks no filter.
 Landlock holds paths and TCP ports, and does not ask which calls make sockets. Nor does it hold what has no path: the
-kernel's keyring, and memory that outlives a process. Namespaces are refused since rights come with them.
+kernel's keyring, and memory that outlives a process. Namespaces are refused since rights come with them. So are
+limits, turns and processors of another process: with a limit of one's own making, the kernel ends the gateway.
 
 If no mounts hold them, changes of modes, owners and times get the answer "done" and are not made: a program that copies
 a file or unpacks an archive goes on, and an error would end it.
@@ -50,6 +51,9 @@ class Machine(NamedTuple):
     modes: tuple[int, ...]  # to change a mode, an owner or a time
     attributes: tuple[int, ...]  # to change further attributes, among which are lists of who may
     times: int  # utimensat, which changes an open file where it is given no path
+    control: int  # ioctl, by which flags of a file change, also of one that is open to be read
+    of_process: tuple[int, ...]  # prlimit, and what sets scheduling and processors, of the process that is named first
+    of_kind: tuple[tuple[int, int], ...]  # priorities, each with the number that stands for a single process
 
 
 MACHINES = {
@@ -59,6 +63,9 @@ MACHINES = {
         modes=(90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 452),
         attributes=(188, 189, 190, 197, 198, 199, 463, 466, 469),
         times=280,
+        control=16,
+        of_process=(302, 142, 144, 203, 314),
+        of_kind=((141, 0), (251, 1)),
     ),
     "aarch64": Machine(
         *(0xC00000B7, 198, 199, 201, ((206, 3), (211, 2), (269, 3)), (220, 97)),
@@ -66,10 +73,14 @@ MACHINES = {
         modes=(52, 53, 54, 55, 452),
         attributes=(5, 6, 7, 14, 15, 16, 463, 466, 469),
         times=88,
+        control=29,
+        of_process=(261, 118, 119, 122, 274),
+        of_kind=((140, 0), (30, 1)),
     ),
 }
 IO_URING, NEW_CLONE = 425, 435
 NAMESPACES = 0x7E020000  # the flags that ask for new ones
+FILE_FLAGS = (0x40086602, 0x401C5820, 0x40087602)  # to set flags, attributes and the version that a file bears
 NEW_CLOCK = 0x80  # one more, which in `clone` is part of a signal's number
 
 Program = list[tuple[int, int, int, int]]  # code, how far to go on if so, how far if not, value
@@ -110,6 +121,7 @@ def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool, m
     program += _check_namespaces(machine)
     for number in machine.lasting:
         program += _when(number, [own])
+    program += _check_others(machine)
     if not modes:
         program += _check_modes(machine)
     program += _when(machine.socket, _check_socket(net, sockets))
@@ -130,6 +142,17 @@ def _check_namespaces(machine: Machine) -> Program:
     return program
 
 
+def _check_others(machine: Machine) -> Program:
+    """A process sets limits and turns of itself alone, which is process 0 to these calls."""
+    program: Program = []
+    for number in machine.of_process:
+        program += _when(number, [_load(0), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM), _allow()])
+    for number, single in machine.of_kind:
+        itself: Program = [_load(0), (IF_EQUAL, 0, 2, single), _load(1), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM)]
+        program += _when(number, [*itself, _allow()])
+    return program
+
+
 def _check_modes(machine: Machine) -> Program:
     done = _refuse(0)
     program: Program = []
@@ -137,6 +160,10 @@ def _check_modes(machine: Machine) -> Program:
         program += _when(number, [done])
     for number in machine.attributes:
         program += _when(number, [_refuse(errno.ENOTSUP)])
+    flags: Program = [_load(1)]
+    for request in FILE_FLAGS:
+        flags += [(IF_EQUAL, 0, 1, request), _refuse(errno.ENOTSUP)]
+    program += _when(machine.control, [*flags, _allow()])
     # A pointer has two halves, and each is seen alone.
     path: Program = [_load(1), (IF_EQUAL, 0, 2, 0), _load(1, half=4), (IF_EQUAL, 1, 0, 0), done, _allow()]
     return [*program, *_when(machine.times, path)]

@@ -110,6 +110,12 @@ probes = {
     "keyring": lambda: call(250 if x86 else 219, 0, -3, 1),
     "key": lambda: call(248 if x86 else 217, b"user", b"x", b"y", 1, -3),
     "shared memory": lambda: call(29 if x86 else 194, 0x5eed, 4096, 0o1600),
+    "limit": lambda: call(302 if x86 else 261, os.getppid(), 7, 0, bytes(16)),
+    "priority": lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid())),
+    "priority of a user": lambda: os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_PROCESS, 0)),
+    "processors": lambda: os.sched_setaffinity(os.getppid(), os.sched_getaffinity(os.getppid())),
+    "turns": lambda: os.sched_setscheduler(os.getppid(), os.SCHED_OTHER, os.sched_param(0)),
+    "disk turns": lambda: call(251 if x86 else 30, 1, os.getppid(), 2 << 13 | 4),
     "io_uring": lambda: call(425, 4, bytes(120)), "trace": lambda: call(101 if x86 else 117, 16, os.getppid(), 0, 0),
 }
 found = {}
@@ -122,6 +128,7 @@ print(json.dumps(found))
 NEVER = (
     "new users", "new mounts", "child in new users", "child in new mounts", "clone3", "enter", "mount", "unmount",
     "writable again", "keyring", "key", "shared memory", "io_uring", "trace",
+    "limit", "priority", "priority of a user", "processors", "turns", "disk turns",
 )  # fmt: skip
 
 
@@ -174,6 +181,29 @@ def test_a_hook_that_may_nothing_changes_nothing_outside(user: str, kernel: str,
         assert [found[name] for name in ("chmod", "fchmod", "chown", "lchown", "utime")] == ["done None"] * 5
         return
     assert look(places["out"]) == before
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("kernel", KERNELS[:2])
+@pytest.mark.parametrize("is_hook", [True, False])
+def test_no_flag_of_a_file_changes_by_its_reader(user: str, kernel: str, is_hook: bool, places: dict[str, str]) -> None:
+    """Root could make what it reads unchangeable for all."""
+    give(places, user)
+    facts = {"user": user, "kernel": kernel, "modes": not is_hook, "write": [], "reads_little": False, **places}
+    source = """
+import fcntl
+handle = os.open(at["out"] + "/kept", os.O_RDONLY)
+def change(flag): fcntl.ioctl(handle, 0x40086602, flag.to_bytes(8, "little"))
+for flag in (0x10, 0x40):
+    try: change(flag)
+    except OSError as error: print(errno.errorcode[error.errno])
+    else: print("done"); change(0)
+"""
+    done = run_inside(source, **facts)
+    assert (done.returncode, done.stderr) == (0, "")
+    unchangeable, other = done.stdout.split()
+    assert unchangeable != "done"
+    assert (other == "done") is (not is_hook and kernel != "whole")
 
 
 @pytest.mark.parametrize("user", USERS)
