@@ -147,7 +147,7 @@ def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:
         return
     hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER, str(own.parent)))
     read = (*list_pieces("/", hidden), *wanted.read)
-    kept = hidden | find_withheld(wanted.kept)
+    kept = hidden | find_withheld(wanted.kept) | set(map(os.path.realpath, wanted.kept))  # nor may it appear there
     write = (str(own), *(piece for one in wanted.write for piece in list_pieces(one, kept)))
     restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets, modes=True))
 

@@ -47,7 +47,7 @@ LEADING_OUT = (
     9,  # to make a file unchangeable, for which it need only be open to be read
     12,  # to set up the network
     16, 17,  # to load modules, to reach the hardware
-    19, 21, 22,  # to trace, to administer, to restart
+    19, 20, 21, 22,  # to trace, to end the machine's accounts, to administer, to restart
     25, 27,  # to set the clock, to make devices
     32, 33, 34,  # to change the kernel's own rules, to read its log
     38, 39, 40,  # to watch, to load programs into the kernel, to restore processes

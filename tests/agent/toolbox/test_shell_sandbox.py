@@ -102,6 +102,16 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     assert await text_of(shell, "cat .bashrc; echo more >> notes.txt") == "as it was"
 
 
+async def test_what_runs_by_itself_appears_nowhere_in_a_root_where_it_was_not(shell_in, tmp_path):
+    whole = tmp_path / "user"
+    (whole / ".config/htop").mkdir(parents=True)
+    places = ShellPlaces(whole, (whole,), (), "", kept=(whole / ".config/systemd", whole / ".zshenv"))
+    shell = replace(shell_in(), find_places=lambda _facts: places, env={})
+    for changed in ("mkdir .config/systemd", "mv .config x", "ln -s htop .config/systemd", "echo x > .zshenv"):
+        assert REFUSED.search(await text_of(shell, changed)), changed
+    assert await text_of(shell, "echo x > .config/htop/htoprc && cat .config/htop/htoprc") == "x"
+
+
 async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp_path):
     """Who makes the gateway's home a root has said so; what lies in it and steers the gateway stays hidden."""
     home = tmp_path / "user" / ".hermes"
