@@ -12,7 +12,6 @@ server dies, the kernel sends the keeper SIGTERM; it sees that it has another pa
 """
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -93,7 +92,7 @@ class _Keeper:
             while True:
                 os.wait()
         if own:
-            shutil.rmtree(own, ignore_errors=True)
+            _remove_folder(own)
         return ended
 
     def _wait(self, program: int) -> int:
@@ -140,6 +139,20 @@ def _make_own_folder(spec: CommandSpec) -> Path:
     own = top / f"{os.getpid()}-{os.urandom(8).hex()}"
     own.mkdir(0o700)
     return own
+
+
+def _remove_folder(own: Path) -> None:
+    """Nobody is left who changes it. What lies deep is moved up first: no call goes down with it, however deep."""
+    folders = [own]
+    with suppress(OSError):
+        for folder in folders:
+            for path in list(folder.iterdir()):
+                if path.is_symlink() or not path.is_dir():
+                    path.unlink()
+                    continue
+                path.chmod(0o700)
+                folders.append(path.rename(f"{own}-{len(folders)}"))
+            folder.rmdir()
 
 
 def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:

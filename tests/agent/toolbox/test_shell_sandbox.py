@@ -6,6 +6,7 @@ import socket
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 import pytest
@@ -84,6 +85,16 @@ async def test_it_writes_the_roots_and_a_folder_that_goes_with_it(shell_in, tmp_
         assert REFUSED.search(await text_of(shell, f"echo x >> {place}")), place
     assert "what stands" in (tmp_path / "user/notes.txt").read_text()
     assert "denied" not in await text_of(shell, "echo x > /dev/null")
+
+
+async def test_what_is_temporary_goes_however_deep_it_lies_or_closed_it_is(shell_in):
+    shell = shell_in()
+    deep = "import os; [(os.mkdir('a'), os.chdir('a')) for _ in range(1500)]"
+    closed = 'cd "$TMPDIR"; echo "$TMPDIR"; mkdir -p b/c; ln -s / b/c; chmod 0 b'
+    command = f'{closed}; {sys.executable} -c "{deep}"; exit 3'
+    folder, *said = (await text_of(shell, command)).splitlines()
+    assert said[-1] == "[exit code 3]"
+    assert not list(Path(folder).parent.glob(f"{Path(folder).name}*"))
 
 
 async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_path):
