@@ -6,9 +6,9 @@ The kernel's sandbox grants folders, and cannot leave a file out of one that is 
 workspace can write `AGENTS.md` there, make it a link to a secret, or remove it. So what counts is not what the file
 says, but what it said when the last command began. Before a command runs, a copy of each file is kept beside the
 journal, with a mark that commands run; as long as they do, turns get the copy. A file that is another one when the
-command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. So is a link that a command
-made, whatever it leads to by then: that may appear later, or change. When the file is changed
-again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
+command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. So is one that a command
+made a link, or put behind one. Nothing that the link leads to counts, which may appear later, or change. When the file
+is changed again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
 
 A turn looks at the files, and reads them only where one is another one than at the turn before, where a command has
 begun or ended since, or where one was changed so lately that the next change might not show.
@@ -52,7 +52,7 @@ class StoredFile(msgspec.Struct):
     path: str
     data: bytes = b""
     held: FileState | None = None
-    link: str = ""  # where it led as a link
+    place: str = ""  # where it was when all links are followed; empty: nobody has looked
 
 
 @dataclass(slots=True)
@@ -102,6 +102,12 @@ class ContextFiles:
         """Those that a command has changed, and nobody since."""
         with self._lock:
             return [path for path, kept in self._files.items() if self._is_held(path, kept)]
+
+    def describe(self, path: Path) -> str:
+        """Say why one of those is held, and what has it read again."""
+        link = _find_new_link(path, self._files[path].place)
+        touch = f"touch -h {link}" if link else f"touch {path}"
+        return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {touch}"
 
     @asynccontextmanager
     async def watch(self, paths: Sequence[Path]) -> AsyncIterator[RunningCommand]:
@@ -153,32 +159,32 @@ class ContextFiles:
         return read_context_file(path)
 
     def _is_held(self, path: Path, kept: StoredFile) -> bool:
-        return kept.held is not None and kept.held == _find_state(path, kept.link)
+        return kept.held is not None and kept.held == _find_state(path, kept.place)
 
     def _keep(self, path: Path, data: bytes) -> None:
-        kept, link = self._files.get(path), _read_link(path)
+        kept, place = self._files.get(path), os.path.realpath(path)
         if kept is not None and self._is_held(path, kept):
             return
-        if kept is None or kept.held is not None or (kept.data, kept.link) != (data, link):
-            self._files[path] = StoredFile(str(path), data, link=link)
+        if kept is None or kept.held is not None or (kept.data, kept.place) != (data, place):
+            self._files[path] = StoredFile(str(path), data, place=place)
             self._save(self._files[path])
 
     def _hold_if_changed(self, path: Path) -> bool:
         kept = self._files.get(path)
         if kept is None:  # it became a context file while the command ran
             return False
-        is_another = _is_new_link(path, kept.link) or read_context_file(path) != kept.data
-        state = _find_state(path, kept.link) if is_another else None
+        is_another = _find_new_link(path, kept.place) or read_context_file(path) != kept.data
+        state = _find_state(path, kept.place) if is_another else None
         if state == kept.held:
             return False
-        self._files[path] = StoredFile(str(path), kept.data, state, kept.link)
+        self._files[path] = StoredFile(str(path), kept.data, state, kept.place)
         try:
             self._save(self._files[path])
         except OSError as error:  # in this life it is held; the mark that stays lets the next one find it
             self._is_saved = False
             log.warning("%s cannot be written: %s", self._folder, error.strerror)
         if state is not None:
-            log.warning("%s", describe_change(path))
+            log.warning("%s", self.describe(path))
         return state is not None
 
     def _save(self, kept: StoredFile) -> None:
@@ -225,26 +231,20 @@ def _show_file(path: Path, data: bytes) -> str:
     return f"# {path.name}\n\n{text}{cut}" if text else ""
 
 
-def describe_change(path: Path) -> str:
-    """For people: why it is held, and what has it read again."""
-    touch = "touch -h" if path.is_symlink() else "touch"
-    return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {touch} {path}"
+def _find_link(path: Path) -> Path | None:
+    """Return the link nearest to the file: itself, or a folder in front of it."""
+    return next((one for one in (path, *path.parents) if one.is_symlink()), None)
 
 
-def _read_link(path: Path) -> str:
-    with suppress(OSError):
-        return os.readlink(path)  # noqa: PTH115 - its very text
-    return ""
+def _find_new_link(path: Path, place: str) -> Path | None:
+    """Return the link that leads elsewhere than to this place."""
+    return _find_link(path) if place and os.path.realpath(path) != place else None
 
 
-def _is_new_link(path: Path, link: str) -> bool:
-    return _read_link(path) not in ("", link)
-
-
-def _find_state(path: Path, link: str) -> FileState:
-    """A new link has a state of its own: nothing behind it counts."""
+def _find_state(path: Path, place: str) -> FileState:
+    """Return the state of a new link in front of it, if there is one: nothing behind that counts."""
     try:
-        known = path.lstat() if _is_new_link(path, link) else path.stat()
+        known = link.lstat() if (link := _find_new_link(path, place)) else path.stat()
     except OSError:
         return ()
     return (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)

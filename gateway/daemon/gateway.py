@@ -25,7 +25,7 @@ from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.terminal import PLATFORM, Terminal
 from gateway.agent import Agent
-from gateway.agent.context_files import ContextFiles, describe_change
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.mcp import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
@@ -248,7 +248,7 @@ class Gateway:
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
         known = list_notices(self.access, self.configuration, self.is_new, self.voice_programs.has_network)
-        held = [*map(describe_change, self.context_files.list_held())]
+        held = [*map(self.context_files.describe, self.context_files.list_held())]
         folders = [*self.shared_folders.left_out.values(), *self.shared_folders.absent.values()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
         skills = [str(finding) for finding in self.agents.findings]

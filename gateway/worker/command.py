@@ -142,9 +142,10 @@ def _make_own_folder(spec: CommandSpec) -> Path:
 
 
 def _remove_folder(own: Path) -> None:
-    """Nobody is left who changes it. What lies deep is moved up first: no call goes down with it, however deep."""
+    """Move up each folder in it before it is emptied: so the depth costs nothing. No process of the command is left."""
     folders = [own]
     with suppress(OSError):
+        own.chmod(0o700)
         for folder in folders:
             for path in list(folder.iterdir()):
                 if path.is_symlink() or not path.is_dir():

@@ -6,13 +6,14 @@ import subprocess
 
 import pytest
 
-from gateway.agent.context_files import RUNNING, ContextFiles, describe_change, join_context_files
+from gateway.agent.context_files import RUNNING, ContextFiles, join_context_files
 
 
 @pytest.fixture
 def place(tmp_path):
     """A workspace with instructions, below it a folder with more; beside it a secret."""
-    (tmp_path / "work" / "below").mkdir(parents=True)
+    for folder in ("below", "other"):
+        (tmp_path / "work" / folder).mkdir(parents=True)
     (tmp_path / "secret").write_text("the secret")
     for name in ("AGENTS.md", "below/MORE.md"):
         (tmp_path / "work" / name).write_text(f"as {name} was")
@@ -42,6 +43,8 @@ ATTACKS = {
     "a folder": "rm AGENTS.md; mkdir AGENTS.md",
     "another below another folder": "mv below old; mkdir below; echo evil > below/MORE.md",
     "a folder that is a link": "mv below old; ln -s .. below; echo evil > ../MORE.md",
+    "a folder that leads to what is not there yet": "mv below old; ln -s .. below",
+    "a folder that leads to the same text": "cp below/MORE.md other; mv below old; ln -s other below",
     "one that was not there": "echo evil > LATER.md",
     "too long": "head -c 100000 /dev/zero | tr '\\0' x > AGENTS.md",
 }
@@ -60,7 +63,8 @@ async def test_what_a_command_makes_of_them_is_not_read(place, paths, attack):
     for again in (files, ContextFiles(place / "kept")):
         assert texts(again, paths) == WAS
         assert again.list_held() == list(command.changed)
-        for later in ("appears", "work/same"):  # a pull, or an upload, brings what a link leads to
+        # A pull, or an upload, brings what a link leads to.
+        for later in ("appears", "work/same", "MORE.md", "work/other/MORE.md"):
             (place / later).write_text("evil")
         assert texts(again, paths) == WAS
         assert "evil" not in join_context_files(paths, again)
@@ -72,7 +76,7 @@ async def test_a_link_that_a_command_made_is_read_once_the_link_itself_is_touche
         paths[2].symlink_to(place / "mine")
     assert "LATER" not in await files.join(tuple(paths))
     (place / "mine").write_text("mine")
-    assert "touch -h" in describe_change(paths[2])
+    assert f"touch -h {paths[2]}" in files.describe(paths[2])
     os.utime(paths[2], (1, 1), follow_symlinks=False)
     assert files.read(paths[2]) == b"mine"
     assert "mine" in await files.join(tuple(paths))

@@ -90,7 +90,7 @@ async def test_it_writes_the_roots_and_a_folder_that_goes_with_it(shell_in, tmp_
 async def test_what_is_temporary_goes_however_deep_it_lies_or_closed_it_is(shell_in):
     shell = shell_in()
     deep = "import os; [(os.mkdir('a'), os.chdir('a')) for _ in range(1500)]"
-    closed = 'cd "$TMPDIR"; echo "$TMPDIR"; mkdir -p b/c; ln -s / b/c; chmod 0 b'
+    closed = 'cd "$TMPDIR"; echo "$TMPDIR"; mkdir -p b/c; ln -s / b/c; chmod 0 b .'
     command = f'{closed}; {sys.executable} -c "{deep}"; exit 3'
     folder, *said = (await text_of(shell, command)).splitlines()
     assert said[-1] == "[exit code 3]"
