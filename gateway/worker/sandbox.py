@@ -8,9 +8,9 @@ holds what both leave open (`seccomp.py`). Each binds the calling thread alone, 
 process is restricted right after its fork, before it has a second thread. What is open by then stays open. Where a
 kernel has less, less is held, and `find_support` says what is missing.
 
-It does not hold `stat` of files elsewhere, nor `chdir` to a folder there. Without mounts of one's own (in a container,
-say), a command still changes modes, owners and times as its user may, while a hook gets the answer that such a change
-was made, everywhere, and it is not.
+It does not hold `stat` of files elsewhere, nor `chdir` to a folder there, nor `inotify`, which tells the names that
+appear in it or go. Without mounts of one's own (in a container, say), a command still changes modes, owners and times
+as its user may, while a hook gets the answer that such a change was made, everywhere, and it is not.
 
 Root inside a sandbox is less than root: whatever would lead around it (modules of the kernel, raw devices, other
 processes' memory) is laid down.
