@@ -7,7 +7,7 @@ or is not.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +40,21 @@ def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
     below = {one for one in hidden if one.startswith(within)}
     above = {str(parent) for one in below for parent in Path(one).parents}
     return tuple(_list_below(start, below, above)) if below else (start,)
+
+
+def is_withheld(place: str, granted: Mapping[str, tuple[str, ...]]) -> bool:
+    """Tell if it is below a folder that commands write, and leads out of it by a link, which one of them may have made.
+
+    `granted` has the pieces of each folder that commands write.
+    """
+    real = os.path.realpath(place)
+    for top, pieces in granted.items():
+        below = os.path.relpath(place, top)
+        inside = "" if below.startswith("..") else f"{os.path.realpath(top)}/{below}"
+        around = [piece for piece in pieces if inside.startswith(f"{piece}/")]
+        if place != top and any(not real.startswith(f"{piece}/") for piece in around):
+            return True
+    return False
 
 
 def _list_below(folder: str, hidden: set[str], above: set[str]) -> Iterator[str]:

@@ -123,6 +123,32 @@ async def test_what_runs_by_itself_appears_nowhere_in_a_root_where_it_was_not(sh
     assert await text_of(shell, "echo x > .config/htop/htoprc && cat .config/htop/htoprc") == "x"
 
 
+@pytest.mark.parametrize("key", ["write", "read", "root"])
+async def test_a_place_in_a_root_leads_nowhere_else_by_a_link_that_a_command_made(shell_in, tmp_path, key):
+    whole = tmp_path / "user"
+    root, inner = whole / "work", whole / "work/a/inner"
+    inner.mkdir(parents=True)
+    roots = (root, inner) if key == "root" else (root,)
+    named = {name: (inner,) if key == name else () for name in ("read", "write")}
+    sandbox = ShellSandbox(SandboxSettings(), find_support(), named["read"], named["write"])
+    places = ShellPlaces(root, roots, (whole / ".ssh",), "")
+    shell = replace(shell_in(), find_places=lambda _facts: places, env={}, sandbox=sandbox)
+    assert await text_of(shell, "echo x > a/inner/y && cat a/inner/y") == "x"
+    for swapped in ("mv a/inner b; ln -s ../../.ssh a/inner", "mv a c; ln -s .. a; mkdir d; ln -s ../.ssh inner"):
+        await text_of(shell, swapped)
+        for path in ("a/inner", "inner", "../.ssh"):
+            assert "what stands" not in await text_of(shell, f"cat {path}/id_rsa"), (swapped, path)
+
+
+async def test_a_place_beside_a_root_may_be_a_link(shell_in, tmp_path):
+    whole = tmp_path / "user"
+    (whole / "elsewhere").mkdir()
+    (whole / "work").symlink_to("elsewhere")
+    places = ShellPlaces(whole, (whole, whole / "work"), (whole / ".ssh",), "", kept=(whole / ".bashrc",))
+    shell = replace(shell_in(), find_places=lambda _facts: places, env={})
+    assert await text_of(shell, "echo x > work/y && cat elsewhere/y") == "x"
+
+
 async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp_path):
     """Who makes the gateway's home a root has said so; what lies in it and steers the gateway stays hidden."""
     home = tmp_path / "user" / ".hermes"
