@@ -207,6 +207,17 @@ class TestWaking:
             consumer = await engine.consumer(self.SPEC)
             assert seqs_of(await consumer.fetch(10, 1)) == [*seqs[1:], late]
 
+    async def test_loses_nothing_in_a_life_that_begins_with_what_was_out(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            consumer = await engine.consumer(self.SPEC)
+            (seq,) = await filled(engine, "a.x")
+            assert seqs_of(await consumer.fetch(1, 1)) == [seq]
+        for _ in range(2):
+            async with await open_sqlite(path) as engine:
+                consumer = await engine.consumer(self.SPEC)
+                await engine.list_owed("c", math.inf)  # writes it down as not handed out
+                assert seqs_of(await consumer.fetch(1, 1)) == [seq]
+
     async def test_takes_over_what_an_older_version_had_handed_out(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
             seqs = await filled(engine, "a.x", "a.x", "a.x")

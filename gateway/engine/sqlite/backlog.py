@@ -193,9 +193,9 @@ class Backlog:
 
     def write_floors(self, tx: Transaction) -> None:
         """Write down how far the consumers are known to have come."""
-        for position in self.positions.values():
-            query = "UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?"
-            tx.db.execute(query, (position.reached, position.name, position.reached))
+        for name in self.positions.keys() - self.lent:
+            reached = self.positions[name].reached
+            tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?", (reached, name, reached))
 
     def count_depths(self, tx: Transaction) -> None:
         """Before the commit, when all else is done: the depths that were asked for."""
