@@ -170,7 +170,7 @@ def set_surroundings(spec: WorkerSpec) -> None:
 def repair_output(log: int | None) -> None:
     """Whatever a handler did to stdout and stderr, it can print; what it put in their place stays."""
     for name, place in (("stdout", 1), ("stderr", 2)):
-        if log is not None and not _is_open(place):
+        if log is not None and not is_open(place):
             os.dup2(log, place)
         stream = getattr(sys, name)
         if log is None or stream is None or getattr(stream, "closed", False):
@@ -179,7 +179,8 @@ def repair_output(log: int | None) -> None:
             setattr(sys, f"__{name}__", fresh)
 
 
-def _is_open(descriptor: int) -> bool:
+def is_open(descriptor: int) -> bool:
+    """Asks whether this process has it."""
     try:
         os.fstat(descriptor)
     except OSError:

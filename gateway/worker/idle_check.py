@@ -17,6 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from gateway.worker.confine import is_open
+
 MOST_VALUES = 20_000  # that are compared
 MOST_DESCRIPTORS = 1 << 16  # that are looked for one by one, where there is no list of them
 THREADS_OF_ONE = 3  # links of the folder of a process with one thread
@@ -178,12 +180,4 @@ def _list_descriptors() -> frozenset[int]:
     except OSError:  # in a sandbox
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
-        return frozenset(filter(_is_open, range(most)))
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
+        return frozenset(filter(is_open, range(most)))
