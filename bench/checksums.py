@@ -1,4 +1,4 @@
-"""What the checksums of records cost, beside a journal that has none: goal under 3 %.
+"""Measure the checksums of records beside a journal without them: the goal is under 3 %.
 
 `.venv/bin/python -m bench.checksums [--rounds N] [--rows N] [--folder DIR]`. Two journals on the same disk take the
 same rows in turn, from one caller and from many, and are read again; what is compared is processor time, a round's two
@@ -29,7 +29,7 @@ Act: TypeAlias = Callable[[SqliteEngine], Awaitable[None]]
 
 @contextmanager
 def without_checksums() -> Iterator[None]:
-    """What is written in here has none, and is not verified when it is read."""
+    """Write and read records without checksums."""
     calculate = log_table.checksum_of
     log_table.checksum_of = lambda _subject, _data: None  # type: ignore[assignment,return-value]
     try:

@@ -54,7 +54,7 @@ class Side:
         return cpu_seconds(self.gateway.process.pid), sum(map(cpu_seconds, servers))
 
     async def count(self, people: int, seconds: float) -> tuple[Counter[str], int]:
-        """What is asked of the servers, and of how many turns."""
+        """Count the requests to the servers, and the turns that made them."""
         async with count_requests(",".join(one.url for one in self.servers)) as counts:
             turns = len(await measure(self.gateway.home.socket, people, seconds))
             await asyncio.sleep(1)
@@ -74,7 +74,7 @@ def open_sides(stack: ExitStack, folder: Path, names: Sequence[str] = (*SERVERS,
 
 @dataclass(frozen=True)
 class Ratios:
-    """What a side makes and takes, of what the first one does: the medians of the rounds."""
+    """One side's rate and times beside the first side's: the medians of the rounds."""
 
     rate: float
     p50: float

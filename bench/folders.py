@@ -1,4 +1,4 @@
-"""What hook folders cost: to be found at the start, and to be changed while they run. Goals P8 and P9.
+"""Measure hook folders: found at the start, and changed while they run. Goals P8 and P9.
 
 `.venv/bin/python -m bench.folders [--rounds N] [--hermes PYTHON]`. A first start knows nothing of the folders, a later
 one has the index. The floor of a reload is what inotify and the start of a worker take. With the Python of an

@@ -1,4 +1,4 @@
-"""What bench/hooks.py measures, in hermes-agent's own environment, beside the same floors. Prints JSON."""
+"""Measure the rows of bench/hooks.py in hermes-agent's own environment, beside the same floors. Prints JSON."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What the hooks cost in one process: goals P11 to P14.
+"""Measure hooks in one process: goals P11 to P14.
 
 `.venv/bin/python -m bench.hooks [--rounds N] [--hermes PYTHON]`. Every row stands beside a floor that is measured in
 the same process and in turn with it: a dictionary's lookup where nobody listens, else awaiting the same handlers
@@ -125,7 +125,7 @@ async def matched(what: str, pattern: str, count: int, rounds: int, goals: tuple
 
 
 async def remembered(names: int) -> str:
-    """What so many names leave behind."""
+    """Measure the memory that so many names leave behind."""
     hooks = HookRegistry()
     hooks.watch("job:*", observer())
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What the journal costs, beside aiosqlite on the same disk: goal P10.
+"""Measure the journal beside aiosqlite on the same disk: goal P10.
 
 `.venv/bin/python -m bench.journal [--rounds N] [--seconds S] [--folder DIR]`. Each caller appends a row of 600 bytes,
 waits until it is safe, and appends the next. aiosqlite has the same table, the same indexes and `synchronous=FULL`, in

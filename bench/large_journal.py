@@ -1,4 +1,4 @@
-"""What a large journal costs those who use it: start, turns, forgetting, room, the index for searching.
+"""Measure a large journal: start, turns, forgetting, room on the disk, the search index.
 
 `.venv/bin/python -m bench.large_journal [--gigabytes N] [--folder DIR]`. The journal is as version 0.1 wrote it, made
 by SQL: conversations of twelve turns, a quarter of a year of them. A gateway with the model `demo` opens it, reads it

@@ -1,4 +1,4 @@
-"""What a durable hook costs a turn: none, one at its end, and one for all that happens, one after the other in one run.
+"""Measure a turn without a durable hook, with one for its end, and with one for all events, in turn in one run.
 
 `.venv/bin/python -m bench.owed_events [--seconds S] [--rounds N] [--pace TURNS]`. The same people as in `bench.spine`,
 as fast as the gateway answers them, or so many turns a second. What counts is the processor time of all processes for a
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 
 def tree_cpu_seconds(root: int) -> float:
-    """What a process and all below it have used of a core, with those that have ended."""
+    """Return the processor time of a process and its descendants, also of those that have ended."""
     used, parents = dict[int, float](), dict[int, int]()
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended

@@ -1,4 +1,4 @@
-"""What a fetched page costs: read where it was fetched, and in the parser's process, warm and at its first start.
+"""Measure a fetched page: read where it was fetched, and in the parser's process, warm and at its first start.
 
 `.venv/bin/python -m bench.pages [--rounds N]`. The page is fetched from a server on loopback both times, by the web
 tool itself; the goal is that a page costs at most 10 ms more than when it is read on the loop. On a busy machine both

@@ -1,4 +1,4 @@
-"""What plugins made for Hermes cost a turn with a tool: thirty, each with `pre_tool_call` and `post_tool_call`.
+"""Measure a turn with a tool beside thirty Hermes plugins, each with `pre_tool_call` and `post_tool_call`.
 
 `.venv/bin/python -m bench.plugins [--plugins N] [--turns N] [--rounds N]`. Two gateways run at the same time, one
 without plugins, and answer the same people in turn, some turns each, so that what else runs on the machine meets both.

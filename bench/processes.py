@@ -1,4 +1,4 @@
-"""What a started program costs: time until it is ready, memory of all its processes, time until it is gone."""
+"""Measure a started program: time until it is ready, memory of all its processes, time until it is gone."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ class Life:
 
 @contextlib.contextmanager
 def notified(path: Path) -> Iterator[Ready]:
-    """Whether READY=1 has come to the datagram socket at `path`."""
+    """Tell if READY=1 has come to the datagram socket at `path`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
         inbox.bind(str(path))
         inbox.settimeout(0.001)
@@ -90,7 +90,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def processor_seconds(pids: Sequence[int]) -> float:
-    """What these have used of the processors so far, also in threads that have ended."""
+    """Return the processor time of these so far, also of threads that have ended."""
     return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)  # the clock that clock_getcpuclockid(3) gives
 
 

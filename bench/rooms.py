@@ -1,4 +1,4 @@
-"""What the page costs whoever looks at it in a large home: how soon a room shows its first facts, and its longest task.
+"""Measure the page in a large home: how soon a room shows its first facts, and its longest task.
 
 `.venv/bin/python -m bench.rooms [--conversations N] [--hooks N]`. A gateway with so many of both, and each room opened
 three times in a real Chromium. The goals: first facts within a second, and no task of the browser over 100 ms.

@@ -1,4 +1,4 @@
-"""What it costs that a hook is held to what it reaches: its start with a sandbox and without, one after the other.
+"""Measure a hook's sandbox: its start with it and without, in turn.
 
 `.venv/bin/python -m bench.sandbox [--rounds N]`. The goal is the difference: a start at most 5 ms longer. A program is
 counted from the event to its answer (`protocol: oneshot`), since it is started for each.

@@ -130,7 +130,7 @@ async def fill(server: NatsServer, count: int) -> None:
 
 
 def read_memory(server: NatsServer) -> float:
-    """What is in its memory, in bytes."""
+    """Return the server's resident memory in bytes."""
     assert server.process
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))

@@ -1,4 +1,4 @@
-"""What a call of the shell tool costs, and its sandbox.
+"""Measure a call of the shell tool, and its sandbox.
 
 `.venv/bin/python -m bench.shell [--rounds N]`. The floor is `/bin/sh -c true`, started and waited for. Ways are tried
 in turn, so that a machine that is busy meanwhile is busy for all of them; a way's time is the median.

@@ -45,7 +45,7 @@ async def measure(socket: Path, people: int, seconds: float) -> list[float]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the gateway's process has used of a core; what a busy machine does to the rates it does not do to this."""
+    """Return the processor time of the gateway's process: a busy machine changes the rates, but not this."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

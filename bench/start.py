@@ -1,4 +1,4 @@
-"""What it costs to start, to be idle and to stop, beside `hermes gateway run`: goals P5 and P7.
+"""Measure start, idle time and stop, beside `hermes gateway run`: goals P5 and P7.
 
 `.venv/bin/python -m bench.start [--rounds N] [--alone]`. Absolute figures move with the machine and the hour; ratios
 within one run are what counts, so the two are started in turn. hermes-agent is installed into an environment of its

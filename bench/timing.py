@@ -1,6 +1,6 @@
-"""What a statement costs on the loop, beside another one in the same process. The standard library alone.
+"""Measure a statement on the loop beside another one in the same process, with the standard library alone.
 
-Counted is the processor's time, so that what else runs on the machine is not.
+It counts processor time, so that other work on the machine does not count.
 """
 
 import gc

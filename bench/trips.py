@@ -1,4 +1,4 @@
-"""What is counted of the gateway: calls, records, SQL, turns of the loop and memory, which no busy machine changes.
+"""Count calls, records, SQL, turns of the loop and memory of the gateway: no busy machine changes these.
 
 `.venv/bin/python -m bench.trips [TREE...] [--scene NAME] [--functions ROW] [--lower]`. Each scene is a real gateway of
 its own, whose model answers at once; see `bench/peers/counted_gateway.py` for what each count is. `bench/bounds.toml`
@@ -72,11 +72,11 @@ class CountedGateway:
     report: Path
 
     def read(self) -> dict[str, Any]:
-        """What there was since the last time."""
+        """Return the counts since the last call."""
         return {**read_report(self.gateway, self.report), "written": self._read_written()}
 
     def during(self, act: Callable[[], object], settle: float = SETTLE) -> dict[str, Any]:
-        """What there is while this is done, and a moment after it."""
+        """Return the counts of an act, and of a moment after it."""
         before = self.read()["written"]
         act()
         time.sleep(settle)
@@ -102,7 +102,7 @@ def run_counted(tree: Path, **more: Any) -> Iterator[CountedGateway]:
 
 @contextmanager
 def talking(gateway: TreeGateway, session: str) -> Iterator[Callable[[], object]]:
-    """What says one thing more in a session, on one connection."""
+    """Yield a function that says one more thing in a session, on one connection."""
     with ControlClient(gateway.home.socket, CALL_SECONDS) as client:
         yield lambda: client.call("chat.say", {"text": "hello", "session": session})
 
@@ -209,7 +209,7 @@ def count_deaf_hooks(tree: Path) -> Found:
 
 
 async def count_on_network(tree: Path, wire: Wire, messages: int) -> list[dict[str, Any]]:
-    """What each message costs, until a moment after its answer."""
+    """Count each message until a moment after its answer."""
     async with wire.serving():
         environ = {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": wire.known_as(ANN)}
         running = run_counted(tree, settings=wire.settings, environ=environ)
@@ -236,7 +236,7 @@ def count_telegram(tree: Path) -> Found:
 
 
 def count_imports(tree: Path, wire: Wire) -> Found:
-    """What is imported for a network, once it has answered."""
+    """Count the modules that are imported once a network has answered."""
     found = asyncio.run(count_on_network(tree, wire, 1))
     return count_modules(wire.network, found[-1]["modules"])
 
@@ -332,7 +332,7 @@ def find_broken(found: Found, bounds: Mapping[str, Bound]) -> list[str]:
 
 
 def list_other_packages() -> list[str]:
-    """What of requirements.lock is here in another version: bounds hold for those of the lock, with Python 3.11."""
+    """List the packages that are here in another version than in requirements.lock, for which the bounds hold."""
     lock = (ROOT / "requirements.lock").read_text("utf-8")
     wanted = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock, re.MULTILINE))
     here = {one.name.lower().replace("_", "-"): one.version for one in metadata.distributions()}

@@ -1,4 +1,4 @@
-"""What a turn costs beside the model: one answer, 200 pieces, one tool call; next to model clients and other agents.
+"""Measure a turn without its model: one answer, 200 pieces, one tool call; beside model clients and other agents.
 
     .venv/bin/python -m bench.turn [--turns 30] [--rounds 3] [--peers FOLDER]
 

@@ -1,4 +1,4 @@
-"""What the port costs: the start with and without it, the first answer, a scrape, and the memory behind.
+"""Measure the port: the start with and without it, the first answer, a scrape, and the memory.
 
 `.venv/bin/python -m bench.web [--rounds N]`. Goals: nothing measurable at the start (0 ms), less than 0.5 MB before the
 first request. Absolute figures move with the machine and the hour; with and without are started in turn.
@@ -22,7 +22,7 @@ SCRAPES = 50
 
 
 class Figures:
-    """Of one way to run it, a value a round."""
+    """One way to run it, with a value a round."""
 
     def __init__(self) -> None:
         self.ready: list[float] = []

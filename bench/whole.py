@@ -93,7 +93,7 @@ async def say(socket: Path, session: str, turns: int) -> None:
 
 @dataclass
 class Costs:
-    """Of a message in one tree, a value a round; processor time in milliseconds, by how many people talk at once."""
+    """A message in one tree, with a value a round; processor time in milliseconds, by how many people talk at once."""
 
     processor: dict[int, list[float]] = field(default_factory=lambda: {people: [] for people in SHARES})
     calls: list[float] = field(default_factory=list)
@@ -148,7 +148,7 @@ def count(tree: Path, costs: Costs, turns: int, quiet: float) -> None:
 
 
 def read_report(gateway: TreeGateway, report: Path) -> dict[str, Any]:
-    """What it has counted since the last report."""
+    """Return the counts since the last report."""
     os.kill(gateway.pid, REPORT_SIGNAL)
     gateway.until(report.exists)
     found: dict[str, Any] = json.loads(report.read_text())
@@ -157,7 +157,7 @@ def read_report(gateway: TreeGateway, report: Path) -> dict[str, Any]:
 
 
 def measure_lives(trees: Sequence[Path], rounds: int) -> list[list[Life]]:
-    """Of each tree those that were measured; the first one made the home warm."""
+    """Measure the start of each tree, without the first one, which made the home warm."""
     programs = [str(tree / ".venv" / "bin" / "hermes-gateway") for tree in trees]
     sides = [
         start.Side(str(number), [program, "run"], FREE_PORT, start.our_ready) for number, program in enumerate(programs)

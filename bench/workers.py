@@ -1,4 +1,4 @@
-"""What a hook in a process of its own costs the gateway, and what it can do to it: goals P1 and P2.
+"""Measure a hook in a process of its own, and the harm that it can do to the gateway: goals P1 and P2.
 
 `.venv/bin/python -m bench.workers [--rounds N] [--battery]`. The floors are measured in the same run: a socket pair
 whose other end is a process that sends back each line, and how late a 1 ms ticker is when nothing happens. With
@@ -142,7 +142,7 @@ async def round_trip(workshop: Workshop, what: str, fields: dict[str, Any], roun
 
 
 async def hand_over(workshop: Workshop, rounds: int) -> list[Row]:
-    """What the emitter pays: to leave an event in the mailbox; and what the mailbox pays to hand it to the worker."""
+    """Measure both sides of the mailbox: the emitter leaves an event in it, and it hands the event to the worker."""
     worker = await workshop.make("def handle(event, context): return None")
     emits, hands = [], []
     async with HookRegistry() as hooks:

@@ -57,7 +57,7 @@ class MovedGateway(GatewayProcess):
         return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=none, stderr=none, text=True)
 
     def pass_time(self, seconds: float) -> None:
-        """What is due by then has begun when this returns, and is done a little later."""
+        """Move the clock on: work that is due by then has begun when this returns, and is done a little later."""
         self._passed += seconds
         set_clock(self._clock, 0.0, self._passed)
         self.say("hello")
@@ -106,7 +106,7 @@ def live(gateway: MovedGateway, days: int) -> Iterator[Counter[str]]:
 
 
 def without_events(size: Counter[str]) -> float:
-    """Of those there is a week, a little more or less."""
+    """Return the size without events: the journal keeps those for about a week."""
     return size["all"] - size["events"]
 
 
