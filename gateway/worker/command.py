@@ -16,6 +16,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -25,7 +26,7 @@ from gateway.worker import kernel
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
 from gateway.worker.program import MOST_DESCRIPTORS, NOT_FOUND, run_as_program
 from gateway.worker.protocol import CANNOT_BEGIN, CommandSandbox, CommandSpec
-from gateway.worker.readable_paths import find_withheld, is_withheld, list_pieces
+from gateway.worker.readable_paths import find_inside, find_withheld, list_pieces
 from gateway.worker.sandbox import Sandbox, restrict
 
 DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
@@ -162,9 +163,10 @@ def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:
     hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER, str(own.parent)))
     kept = hidden | find_withheld(wanted.kept) | set(map(os.path.realpath, wanted.kept))  # nor may it appear there
     granted = {one: list_pieces(one, kept) for one in wanted.write}
-    withheld = {one for one in (*wanted.read, *wanted.write) if is_withheld(one, granted)}
-    read = (*list_pieces("/", hidden), *(one for one in wanted.read if one not in withheld))
-    write = (str(own), *(piece for one, pieces in granted.items() if one not in withheld for piece in pieces))
+    pieces = list(chain(*granted.values()))
+    beside = [one for one in (*wanted.read, *wanted.write) if find_inside(one, pieces) is None]  # the others: by these
+    read = (*list_pieces("/", hidden), *(one for one in wanted.read if one in beside))
+    write = (str(own), *(piece for one, pieces in granted.items() if one in beside for piece in pieces))
     restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets, modes=True))
 
 

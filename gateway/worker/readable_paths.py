@@ -7,7 +7,7 @@ or is not.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,19 +42,17 @@ def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
     return tuple(_list_below(start, below, above)) if below else (start,)
 
 
-def is_withheld(place: str, granted: Mapping[str, tuple[str, ...]]) -> bool:
-    """Tell if it is below a folder that commands write, and leads out of it by a link, which one of them may have made.
+def find_inside(place: str, folders: Iterable[str]) -> Path | None:
+    """The place that its name gives it in the first of these folders on its way; None: it is in none of them.
 
-    `granted` has the pieces of each folder that commands write.
+    The agent makes links in such a folder, so none below it is followed.
     """
-    real = os.path.realpath(place)
-    for top, pieces in granted.items():
-        below = os.path.relpath(place, top)
-        inside = "" if below.startswith("..") else f"{os.path.realpath(top)}/{below}"
-        around = [piece for piece in pieces if inside.startswith(f"{piece}/")]
-        if place != top and any(not real.startswith(f"{piece}/") for piece in around):
-            return True
-    return False
+    path, within = Path(os.path.normpath(place)), tuple(folders)
+    for folder in reversed(path.parents):
+        real = Path(os.path.realpath(folder))
+        if any(real.is_relative_to(one) for one in within):
+            return real / path.relative_to(folder)
+    return None
 
 
 def _list_below(folder: str, hidden: set[str], above: set[str]) -> Iterator[str]:

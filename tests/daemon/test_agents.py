@@ -111,3 +111,23 @@ async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_howeve
     placed = {path for path in home.rglob("*") if path.is_file()} - set(before)
     assert {path for path in placed if "hermes-gateway" not in path.parts} >= {home / "note.txt"}
     assert not [path for path in placed if path.read_bytes() == b"events: ['*']" and path.name != "note.txt"]
+
+
+@pytest.mark.parametrize("swap", ["the root", "its parent"])
+async def test_a_root_in_a_root_that_became_a_link_leads_files_nowhere_else_also_after_a_restart(tmp_path, swap):
+    keys, inner = tmp_path / "keys", tmp_path / "work/a/inner"
+    for folder in (keys / "inner", inner):
+        folder.mkdir(parents=True)
+    (keys / "id").write_text("a key")
+    (keys / "inner/id").write_text("a key")
+    read = {"tool_calls": [{"name": "read_file", "args": {"path": str(inner / "id")}}]}
+    settings = f"tools: {{roots: [{tmp_path / 'work'}, {inner}]}}\n"
+    for life in range(2):
+        async with gateway_in(tmp_path / "home", {"answers": [read, {"text": "read"}]}, settings=settings) as gateway:
+            if life == 0:
+                old = inner if swap == "the root" else inner.parent
+                old.rename(tmp_path / "work/before")
+                old.symlink_to(keys)
+            told = RecordingHook(gateway.registry, "tool:after")
+            await gateway.say("read")
+            assert "is outside of" in str((await told.until("tool:after"))["error"])

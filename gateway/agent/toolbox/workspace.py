@@ -23,6 +23,7 @@ from pathlib import Path
 
 from gateway.errors import AgentError
 from gateway.file_folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
+from gateway.worker.readable_paths import find_inside
 
 LARGEST = 10_000_000
 LOCK_PATIENCE = 5.0  # seconds
@@ -124,14 +125,19 @@ class Workspace:
         is_opened = _find_depth(real, self.opened) > forbidden
         if forbidden and not is_opened:
             raise AgentError(f"{path} is not open to the agent")
-        roots = (*self.roots, *self.readable)
-        if _find_depth(real, self.guarded) > _find_depth(real, roots) or self.only not in (None, real):
+        bases = self._list_bases((*self.roots, *self.readable))
+        if _find_depth(real, self.guarded) > _find_depth(real, bases) or self.only not in (None, real):
             raise GuardedFile(path, real)
-        for root in self.opened if is_opened else roots:
-            base = Path(os.path.realpath(root))
+        for base in self._list_bases(self.opened) if is_opened else bases:
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
+
+    def _list_bases(self, places: Sequence[Path]) -> tuple[Path, ...]:
+        """The real places of these. No link in a root is followed: a command may have put it in the place of another."""
+        roots = [os.path.realpath(root) for root in self.roots]
+        bases = [find_inside(str(one), roots) or Path(os.path.realpath(one)) for one in places]
+        return tuple(sorted(bases, key=lambda base: len(base.parts)))  # from the outermost on, no link is opened
 
     def _find_moved(self, path: Path) -> Path:
         """The path, or where that is which once was there, or lies there at another gateway: transcripts name it."""

@@ -123,12 +123,13 @@ async def test_what_runs_by_itself_appears_nowhere_in_a_root_where_it_was_not(sh
     assert await text_of(shell, "echo x > .config/htop/htoprc && cat .config/htop/htoprc") == "x"
 
 
-@pytest.mark.parametrize("key", ["write", "read", "root"])
+@pytest.mark.parametrize("key", ["write", "read", "root", "alias"])
 async def test_a_place_in_a_root_leads_nowhere_else_by_a_link_that_a_command_made(shell_in, tmp_path, key):
     whole = tmp_path / "user"
     root, inner = whole / "work", whole / "work/a/inner"
     inner.mkdir(parents=True)
-    roots = (root, inner) if key == "root" else (root,)
+    (whole / "alias").symlink_to("work")
+    roots = (root, *{"root": (inner,), "alias": (whole / "alias/a/inner",)}.get(key, ()))
     named = {name: (inner,) if key == name else () for name in ("read", "write")}
     sandbox = ShellSandbox(SandboxSettings(), find_support(), named["read"], named["write"])
     places = ShellPlaces(root, roots, (whole / ".ssh",), "")
