@@ -11,7 +11,7 @@ from gateway.errors import GatewayError
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest, HttpResponse
 from gateway.web.key_check import KeyLimiter
-from gateway.web.request_body import MOST_UNASKED, WebRefusal
+from gateway.web.request_body import WebRefusal
 from gateway.web.webhooks.receiver import COME_AGAIN, BodyPlaces
 
 log = logging.getLogger(__name__)
@@ -55,9 +55,7 @@ class NetworkReceiver:
         return HttpResponse(answer.status, answer.body.encode(), answer.content_type)
 
     async def _read(self, request: HttpRequest, peer: str, largest: int) -> bytes:
-        length = request.headers.get("content-length")
-        is_large = length is None or int(length) > MOST_UNASKED
-        async with self._places.hold(self._rules.find_peer(request.headers, peer), is_large=is_large):
+        async with self._places.hold(self._rules.find_peer(request.headers, peer), request.body):
             return await request.body.read(largest)
 
     def _refuse(self, network: str, why: str, request: HttpRequest, peer: str) -> WebRefusal:

@@ -39,11 +39,12 @@ class RequestBody:
         self._waits = waits  # the sender wants to hear first that somebody will read it
         self.is_complete = length == 0
         self._length = length
+        self.is_large = length is None or length > MOST_UNASKED
         self._missing = length or 0
         self._chunks = ChunkDecoder() if length is None else None
         self._is_dropped = False
         self._data = bytearray()  # what nobody has taken yet
-        self._came = 0  # bytes, in all
+        self.came = 0  # bytes, in all
         self._limit: int | None = None
         self._refusal: WebRefusal | None = None
         self._news = anyio.Event()
@@ -86,7 +87,7 @@ class RequestBody:
         """
         self._limit = limit
         self._check_size(self._length or 0)
-        self._check_size(self._came)
+        self._check_size(self.came)
         if self._line and not self.is_complete and self._waits:
             self._line.write(CONTINUE)
         waited = 0.0
@@ -98,7 +99,7 @@ class RequestBody:
                 continue
             if self._refusal:
                 raise self._refusal
-            waited += await self._wait(self._patience + self._came / SLOWEST - waited)
+            waited += await self._wait(self._patience + self.came / SLOWEST - waited)
 
     async def _wait(self, seconds: float) -> float:
         """Until more has come; returns how long that took."""
@@ -128,8 +129,8 @@ class RequestBody:
             self.is_complete = not self._missing
         if not self._is_dropped:
             self._data += part
-            self._came += len(part)
-            self._check_size(self._came)
+            self.came += len(part)
+            self._check_size(self.came)
 
     def _check_size(self, size: int) -> None:
         if self._limit is not None and size > self._limit:

@@ -1,9 +1,10 @@
 """The webhooks of the running gateway: who is let in, what becomes of it, and what nobody finds out."""
 
 import json
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
@@ -13,8 +14,8 @@ import anyio
 import pytest
 
 from gateway.testing import GatewayProcess
-from gateway.web.request_body import WebRefusal
-from gateway.web.webhooks.receiver import MOST_LARGE, MOST_OF_PEER, BodyPlaces
+from gateway.web.request_body import MOST_UNASKED, RequestBody, WebRefusal
+from gateway.web.webhooks.receiver import MOST_LARGE, MOST_SMALL, BodyPlaces
 from tests.web.signers import SECRETS, SIGN, TOKEN, body_of, sign_github, sign_standard, sign_token
 from tests.web.visits import Visit, connect, read_all, read_answer, visit
 
@@ -377,29 +378,46 @@ def test_doctor_names_what_is_missing_before_it_runs_and_what_is_wrong_is_said_w
 
 
 @pytest.mark.row("T12")
-async def test_who_sends_slowly_leaves_places_to_others() -> None:
-    """Slow bodies shut nobody out, of one sender or of many: the one that is read longest gives way."""
+async def test_slow_bodies_leave_places_to_others_and_the_one_of_which_least_came_gives_way() -> None:
     places, ended = BodyPlaces(), list[tuple[str, HTTPStatus]]()
 
-    async def send_slowly(name: str, peer: str, is_large: bool) -> None:
+    async def send_slowly(name: str, peer: str, length: int, came: int = 0) -> None:
+        body = RequestBody(length)
+        body.feed(b"x" * came)
         try:
-            async with places.hold(peer, is_large=is_large):
+            async with places.hold(peer, body):
                 await anyio.sleep_forever()
         except WebRefusal as refusal:
             ended.append((name, refusal.status))
 
     async with anyio.create_task_group() as tasks:
-        for at in range(MOST_OF_PEER):
-            tasks.start_soon(send_slowly, f"slow {at}", "10.0.0.1", False)
-            await anyio.wait_all_tasks_blocked()
-        for _ in range(2):
-            async with places.hold("10.0.0.1", is_large=False):
+        for kind, length, most in (("small", 1000, MOST_SMALL), ("large", MOST_UNASKED + 1, MOST_LARGE)):
+            ended.clear()
+            for at in range(most):
+                came = 500 if at == 0 else 2 if at == 1 else 1
+                tasks.start_soon(send_slowly, f"{kind} {at}", "10.0.0.1", length, came)
                 await anyio.wait_all_tasks_blocked()
-            assert ended == [("slow 0", HTTPStatus.SERVICE_UNAVAILABLE)], "whose place it was is free then"
-        for at in range(MOST_LARGE):
-            tasks.start_soon(send_slowly, f"large {at}", f"10.0.1.{at % 30}", True)
-            await anyio.wait_all_tasks_blocked()
-        async with places.hold("10.0.0.2", is_large=True):
-            await anyio.wait_all_tasks_blocked()
-        assert [name for name, _ in ended] == ["slow 0", "large 0"], "of the sender that has most"
+            for peer in ("10.0.0.1", "10.0.0.2"):
+                async with places.hold(peer, RequestBody(length)):
+                    await anyio.wait_all_tasks_blocked()
+                assert ended == [(f"{kind} 2", HTTPStatus.SERVICE_UNAVAILABLE)], "and its place is free then"
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.row("T12")
+def test_a_signed_body_that_came_in_half_is_taken_beside_slow_ones_of_its_address(gateway: GatewayProcess) -> None:
+    url, body = url_of(gateway), body_of("half", text="x" * 2000)
+    with ExitStack() as clients:
+
+        def send(headers: dict[str, str], part: bytes) -> socket.socket:
+            shown = headers | {"Host": url.removeprefix("http://"), "X-Forwarded-For": "10.9.9.9"}
+            lines = [f"{key}: {value}" for key, value in (shown | {"Content-Length": str(len(body))}).items()]
+            client = clients.enter_context(connect(url))
+            client.sendall("\r\n".join(["POST /webhooks/github HTTP/1.1", *lines, "", ""]).encode() + part)
+            return client
+
+        signed = send(sign_github(body), body[:1000])
+        slow = [send(sign_github(body, secret="wrong"), b"x") for _ in range(MOST_SMALL + 10)]
+        assert read_answer(read_all(slow[0])).status == HTTPStatus.SERVICE_UNAVAILABLE
+        signed.sendall(body[1000:])
+        assert read_answer(read_all(signed)).status == HTTPStatus.ACCEPTED

@@ -22,7 +22,7 @@ from gateway.errors import EngineError
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest, HttpResponse, answer_json
 from gateway.web.key_check import KeyLimiter
-from gateway.web.request_body import MOST_UNASKED, WebRefusal
+from gateway.web.request_body import RequestBody, WebRefusal
 from gateway.web.webhooks.content import check_content_type, parse_call
 from gateway.web.webhooks.intake import WebhookIntake
 from gateway.web.webhooks.senders import find_challenge, find_sender, has_token, is_in_time, sign_body
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 PATH = "/webhooks/"
 UNBELIEVED = "there is no such webhook, or this was not signed with its secret"
-MOST_LARGE = 32  # bodies that are read at the same time, beside those that are there as soon as they are asked for
-MOST_OF_PEER = 32  # of one sender
+MOST_LARGE = 32  # bodies that are read at the same time
+MOST_SMALL = 128  # of those that fit into what is taken unasked; a quarter of the port's connections
 MINUTE = 60.0
 COME_AGAIN = "10"
 TOO_MANY = "too many call at the same time"
@@ -120,9 +120,7 @@ class WebhookReceiver:
     async def _read(self, request: HttpRequest, peer: str, largest: int, *, is_believed: bool) -> bytes:
         if is_believed:
             return await request.body.read(largest)
-        length = request.headers.get("content-length")
-        is_large = length is None or int(length) > MOST_UNASKED
-        async with self._places.hold(self._rules.find_peer(request.headers, peer), is_large=is_large):
+        async with self._places.hold(self._rules.find_peer(request.headers, peer), request.body):
             return await request.body.read(largest)
 
     def _check_rate(self, webhook: Webhook, body: bytes) -> None:
@@ -157,29 +155,30 @@ class UsedPlace(NamedTuple):
     """One body that is being read."""
 
     peer: str
-    is_large: bool
+    body: RequestBody
     scope: anyio.CancelScope
 
 
 class BodyPlaces:
     """A sender that is not believed yet sends slowly, or much: so few at a time that it fills neither memory nor port.
 
-    A place that is missing is taken from the body that is read longest: slow ones shut nobody out.
+    If one is missing, the sender with most of them gives one up: of the older half, the body of which least has come.
+    So slow ones shut nobody out who sends, not even from the same address.
     """
 
     def __init__(self) -> None:
         self._held: list[UsedPlace] = []
 
     @asynccontextmanager
-    async def hold(self, peer: str, *, is_large: bool) -> AsyncIterator[None]:
+    async def hold(self, peer: str, body: RequestBody) -> AsyncIterator[None]:
         """A place while inside.
 
         Raises:
             WebRefusal: another body needed it.
         """
-        self._make_room(peer, is_large=is_large)
+        self._make_room(body)
         with anyio.CancelScope() as scope:
-            place = UsedPlace(peer, is_large, scope)
+            place = UsedPlace(peer, body, scope)
             self._held.append(place)
             try:
                 yield
@@ -189,15 +188,12 @@ class BodyPlaces:
         if scope.cancelled_caught:
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
 
-    def _make_room(self, peer: str, *, is_large: bool) -> None:
-        own = [one for one in self._held if one.peer == peer]
-        if len(own) >= MOST_OF_PEER:
-            self._end(own[0])
-        large = [one for one in self._held if one.is_large]
-        if is_large and len(large) >= MOST_LARGE:
-            (greedy, _), *_ = Counter(one.peer for one in large).most_common(1)
-            self._end(next(one for one in large if one.peer == greedy))
-
-    def _end(self, place: UsedPlace) -> None:
-        self._held.remove(place)
-        place.scope.cancel()
+    def _make_room(self, body: RequestBody) -> None:
+        alike = [one for one in self._held if one.body.is_large == body.is_large]
+        if len(alike) < (MOST_LARGE if body.is_large else MOST_SMALL):
+            return
+        (greedy, _), *_ = Counter(one.peer for one in alike).most_common(1)
+        own = [one for one in alike if one.peer == greedy]
+        slowest = min(own[: (len(own) + 1) // 2], key=lambda one: one.body.came)
+        self._held.remove(slowest)
+        slowest.scope.cancel()
