@@ -50,22 +50,5 @@ def _overrides(call: ast.Call) -> bool:
 def _name_of(call: ast.Call, source: HandlerSource) -> str:
     given = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "name"), None)
     if isinstance(given, ast.Name):
-        given = _find_constant(given.id, source)
+        given = source.find_value(given.id)
     return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ANY_TOOL
-
-
-def _find_constant(name: str, source: HandlerSource) -> ast.expr | None:
-    """The value of a name that is bound once in all of the folder, by a plain assignment."""
-    bound = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
-    stores = [node for node in bound if isinstance(node.ctx, ast.Store)]
-    others = [node for node in source.nodes if isinstance(node, ast.arg | ast.alias) and _bound_by(node) == name]
-    values = [
-        node.value
-        for node in source.nodes
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stores
-    ]
-    return values[0] if len(stores) == len(values) == 1 and not others else None
-
-
-def _bound_by(node: ast.arg | ast.alias) -> str:
-    return node.arg if isinstance(node, ast.arg) else node.asname or node.name

@@ -26,8 +26,8 @@ PLUGINS = {
 }
 NAMES = {
     "joined": ("os.getenv('A_' + 'B')", ("A_B",), (), True),
-    "of a helper": ("def get(n): return os.environ['X_' + n]\nget('A'); get('B')", ("X_A", "X_B"), (), True),
-    "in capitals": ("for n in ('a', 'b'): os.environ.get(f'X_{n.upper()}')", ("X_A", "X_B"), (), True),
+    "of a helper": ("def get(n): return os.environ['X_' + n]\nget('A'); get('B')", (), ("X_",), True),
+    "in capitals": ("for n in ('a', 'b'): os.environ.get(f'X_{n.upper()}')", (), ("X_",), True),
     "a beginning": ("def get(n): return os.environ.get(f'GUARD_{n}')\nget(input())", (), ("GUARD_",), True),
     "a loop": ("for k in os.environ:\n  if k.startswith('A_'): print(k)", (), ("A_",), True),
     "a copy": ("E = dict(os.environ)\nE.get('A_' + word())", (), ("A_",), True),

