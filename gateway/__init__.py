@@ -5,7 +5,7 @@ import sys
 from gateway.public import MovedModuleFinder
 
 # pyproject.toml has it too, for what builds us: to read it from there costs each command a tenth of a second.
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if MovedModuleFinder not in sys.meta_path:
     sys.meta_path.append(MovedModuleFinder)
