@@ -7,7 +7,8 @@ workspace can write `AGENTS.md` there, make it a link to a secret, or remove it.
 says, but what it said when the last command began. Before a command runs, a copy of each file is kept beside the
 journal, with a mark that commands run; as long as they do, turns get the copy. A file that is another one when the
 command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. So is one that a command
-made a link, or put behind one. Nothing that the link leads to counts, which may appear later, or change. When the file
+made a link, or put behind one: nothing that the link leads to counts, which may appear later, or change. And so is one
+that has another name since, by which others write it, as long as it is the same file. When the file
 is changed again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
 
 A turn looks at the files, and reads them only where one is another one than at the turn before, where a command has
@@ -41,6 +42,7 @@ LONGEST_FILE = 32_000  # bytes of a context file
 SETTLED = 2.0  # seconds: the coarsest clock of a file system
 MOST_TEXTS = 64  # of agents that are remembered
 RUNNING = "commands-run"
+WHICH = 2  # the numbers of a state that say which file it is, however it changes
 
 FileState: TypeAlias = tuple[int, ...]
 """By which a file is known to be untouched since; of one that is not there it is empty."""
@@ -53,6 +55,7 @@ class StoredFile(msgspec.Struct):
     data: bytes = b""
     held: FileState | None = None
     place: str = ""  # where it was when all links are followed; empty: nobody has looked
+    names: FileState = ()  # if it had several: which file it was, and how many
 
 
 @dataclass(slots=True)
@@ -105,9 +108,12 @@ class ContextFiles:
 
     def describe(self, path: Path) -> str:
         """Say why one of those is held, and what has it read again."""
-        link = _find_new_link(path, self._files[path].place)
-        touch = f"touch -h {link}" if link else f"touch {path}"
-        return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {touch}"
+        kept = self._files[path]
+        link = _find_new_link(path, kept.place)
+        has_names = kept.held is not None and len(kept.held) == WHICH
+        remedy = f"cp {path} {path}.own && mv {path}.own {path}" if has_names else f"touch {path}"
+        remedy = f"touch -h {link}" if link else remedy
+        return f"{path} was changed by a command, and is not read as it is now; if it may be, then: {remedy}"
 
     @asynccontextmanager
     async def watch(self, paths: Sequence[Path]) -> AsyncIterator[RunningCommand]:
@@ -159,25 +165,28 @@ class ContextFiles:
         return read_context_file(path)
 
     def _is_held(self, path: Path, kept: StoredFile) -> bool:
-        return kept.held is not None and kept.held == _find_state(path, kept.place)
+        return kept.held is not None and kept.held == _find_state(path, kept.place)[: len(kept.held) or None]
 
     def _keep(self, path: Path, data: bytes) -> None:
-        kept, place = self._files.get(path), os.path.realpath(path)
+        kept, place, names = self._files.get(path), os.path.realpath(path), _find_names(path)
         if kept is not None and self._is_held(path, kept):
             return
-        if kept is None or kept.held is not None or (kept.data, kept.place) != (data, place):
-            self._files[path] = StoredFile(str(path), data, place=place)
+        if kept is None or kept.held is not None or (kept.data, kept.place, kept.names) != (data, place, names):
+            self._files[path] = StoredFile(str(path), data, place=place, names=names)
             self._save(self._files[path])
 
     def _hold_if_changed(self, path: Path) -> bool:
         kept = self._files.get(path)
         if kept is None:  # it became a context file while the command ran
             return False
-        is_another = _find_new_link(path, kept.place) or read_context_file(path) != kept.data
+        link, has_names = _find_new_link(path, kept.place), _find_names(path) not in ((), kept.names)
+        is_another = link or has_names or read_context_file(path) != kept.data
         state = _find_state(path, kept.place) if is_another else None
+        if state and has_names and not link:
+            state = state[:WHICH]
         if state == kept.held:
             return False
-        self._files[path] = StoredFile(str(path), kept.data, state, kept.place)
+        self._files[path] = msgspec.structs.replace(kept, held=state)
         try:
             self._save(self._files[path])
         except OSError as error:  # in this life it is held; the mark that stays lets the next one find it
@@ -248,6 +257,15 @@ def _find_state(path: Path, place: str) -> FileState:
     except OSError:
         return ()
     return (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)
+
+
+def _find_names(path: Path) -> FileState:
+    """Tell which file it is, and how many names it has; nothing if this is the only one."""
+    try:
+        known = path.stat()
+    except OSError:
+        return ()
+    return (known.st_dev, known.st_ino, known.st_nlink) if known.st_nlink > 1 and stat.S_ISREG(known.st_mode) else ()
 
 
 def _find_whole_state(path: Path) -> FileState:

@@ -15,6 +15,7 @@ def place(tmp_path):
     for folder in ("below", "other"):
         (tmp_path / "work" / folder).mkdir(parents=True)
     (tmp_path / "secret").write_text("the secret")
+    (tmp_path / "appears").touch()
     for name in ("AGENTS.md", "below/MORE.md"):
         (tmp_path / "work" / name).write_text(f"as {name} was")
     return tmp_path
@@ -37,6 +38,8 @@ ATTACKS = {
     "emptied": ": > AGENTS.md",
     "a link to a secret": "ln -sf ../secret AGENTS.md",
     "a hard link": "ln -f ../secret AGENTS.md",
+    "a hard link to what is empty yet": "ln ../appears LATER.md",
+    "a hard link to the same text": "cp AGENTS.md same; ln -f same AGENTS.md",
     "a link to what is not there yet": "ln -s ../appears LATER.md",
     "a link to the same text": "cp AGENTS.md same; ln -sf same AGENTS.md",
     "a pipe": "rm AGENTS.md; mkfifo AGENTS.md",
@@ -85,6 +88,21 @@ async def test_a_link_that_a_command_made_is_read_once_the_link_itself_is_touche
     (place / "mine").write_text("newer")
     assert files.read(paths[2]) == b"newer", "it is an ordinary link now"
     assert "newer" in await files.join(tuple(paths))
+
+
+async def test_a_file_with_another_name_is_read_once_it_is_a_file_of_its_own(place, paths):
+    files = ContextFiles(place / "kept", settled=0.0)
+    async with files.watch(paths):
+        os.link(paths[0], place / "work/other/name")
+    (place / "work/other/name").write_text("evil")
+    os.utime(paths[0])
+    assert files.read(paths[0]).decode() == WAS[0]
+    subprocess.run(["sh", "-c", files.describe(paths[0]).partition("then: ")[2]], check=True)  # noqa: ASYNC221 - short
+    assert files.read(paths[0]) == b"evil"
+    os.link(paths[0], place / "work/other/mine")
+    async with files.watch(paths) as command:
+        pass
+    assert command.changed == (), "somebody else gave it that name"
 
 
 async def test_a_gateway_that_was_killed_meanwhile_finds_what_was_changed(place, paths):

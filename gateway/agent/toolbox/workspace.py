@@ -134,7 +134,7 @@ class Workspace:
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
 
     def _list_bases(self, places: Sequence[Path]) -> tuple[Path, ...]:
-        """The real places of these. No link in a root is followed: a command may have put it in the place of another."""
+        """The real places of these. No link in a root is followed: a command may have made it in a root's place."""
         roots = [os.path.realpath(root) for root in self.roots]
         bases = [find_inside(str(one), roots) or Path(os.path.realpath(one)) for one in places]
         return tuple(sorted(bases, key=lambda base: len(base.parts)))  # from the outermost on, no link is opened
